@@ -1,0 +1,54 @@
+# Everything a newcomer needs: `make serve` shows emceepee at work, `make test` proves it. Both set up what they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NODE_TOOLS := tests/node/node_modules/.installed
+
+.PHONY: serve test lint types imports unit setup clean help
+
+help:
+	@echo "make serve   a demonstration conversation over stdio"
+	@echo "make test    lint, types, import contracts and all tests"
+	@echo "make setup   only install what they need"
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "== setting up $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
+	@echo "== setting up the JavaScript servers and clients that the tests use"
+	cd tests/node && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+setup: $(VENV)/.installed $(NODE_TOOLS)
+
+serve: $(VENV)/.installed
+	@echo "== a demonstration conversation with emceepee over stdio"
+	@$(BIN)/python examples/conversation.py
+
+lint: $(VENV)/.installed
+	@echo "== lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell src tests docs examples *.md
+
+types: $(VENV)/.installed
+	@echo "== types"
+	@$(BIN)/mypy
+
+imports: $(VENV)/.installed
+	@echo "== import contracts"
+	@$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/.installed
+	@$(BIN)/pytest -q tests/unit tests/contract
+
+test: setup lint types imports
+	@echo "== tests"
+	@$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) tests/node/node_modules

@@ -1,0 +1,5 @@
+"""`python -m emceepee` is the `emceepee` command."""
+
+from emceepee.cli.main import main
+
+raise SystemExit(main())

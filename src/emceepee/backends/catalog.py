@@ -1,0 +1,128 @@
+"""What a backend offers (tools, resources, templates, prompts), to the last page, kept until it says they changed."""
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.clock import Clock
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+
+METHOD_NOT_FOUND = -32601
+
+
+class Kind(Enum):
+    """A list that a backend can be asked for: the method, the result's key, the capability, the change notification."""
+
+    TOOLS = ("tools/list", "tools", "tools", "notifications/tools/list_changed")
+    RESOURCES = ("resources/list", "resources", "resources", "notifications/resources/list_changed")
+    TEMPLATES = ("resources/templates/list", "resourceTemplates", "resources", "notifications/resources/list_changed")
+    PROMPTS = ("prompts/list", "prompts", "prompts", "notifications/prompts/list_changed")
+
+    def __init__(self, method: str, key: str, capability: str, changed: str) -> None:
+        self.method, self.key, self.capability, self.changed = method, key, capability, changed
+
+
+@dataclass(slots=True)
+class _Listing:
+    items: list[JsonObject]
+    good_until: float | None  # by the monotonic clock; None: until the backend says otherwise
+
+
+class Catalog:
+    """The lists of one link. Many askers at once cause one request."""
+
+    def __init__(self, link: Link, clock: Clock, *, tasks: TaskOwner, most_pages: int) -> None:
+        self._link, self._clock, self._tasks, self._most_pages = link, clock, tasks, most_pages
+        self._kept: dict[Kind, _Listing] = {}
+        self._coming: dict[Kind, asyncio.Future[_Listing]] = {}
+        self._header_maps: dict[str, dict[tuple[str, ...], str]] | None = None
+
+    def known(self, kind: Kind) -> list[JsonObject] | None:
+        """What is kept, without asking the backend."""
+        kept = self._kept.get(kind)
+        return kept.items if kept else None
+
+    async def entries(self, kind: Kind) -> list[JsonObject]:
+        """Every entry, as the backend sent it.
+
+        Raises:
+            RpcError, LinkError
+        """
+        kept = self._kept.get(kind)
+        if kept is not None and (kept.good_until is None or self._clock.monotonic() < kept.good_until):
+            return kept.items
+        coming = self._coming.get(kind)
+        if coming is None:
+            coming = self._coming[kind] = asyncio.get_running_loop().create_future()
+            self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
+        return (await asyncio.shield(coming)).items
+
+    def changed(self, method: str) -> None:
+        """A notification came: what it speaks of is asked for anew, also if an answer is on its way just now."""
+        for kind in Kind:
+            if kind.changed == method:
+                self._kept.pop(kind, None)
+                self._coming.pop(kind, None)
+
+    async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
+        """The headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
+        if self._header_maps is None:
+            await self.entries(Kind.TOOLS)
+        header_map = (self._header_maps or {}).get(tool)
+        return mcp_param_headers(header_map, arguments) if header_map else {}
+
+    async def _fetch(self, kind: Kind, coming: "asyncio.Future[_Listing]") -> None:
+        """Its own task, so that an asker who leaves takes nothing from the others."""
+        try:
+            listing = await self._all_pages(kind)
+        except (RpcError, LinkError) as error:
+            coming.set_exception(error)
+            coming.exception()  # the askers may all have left
+        else:
+            coming.set_result(listing)
+            if self._coming.get(kind) is coming and self._keeps(listing):
+                self._kept[kind] = listing
+        finally:
+            coming.cancel()  # no effect once it is settled
+            if self._coming.get(kind) is coming:
+                del self._coming[kind]
+
+    def _keeps(self, listing: _Listing) -> bool:
+        """A handshake-era backend announces changes unasked; a modern one says how long its answer is good for."""
+        return listing.good_until is not None or not self._link.facts.is_modern
+
+    async def _all_pages(self, kind: Kind) -> _Listing:
+        items: list[JsonObject] = []
+        good_until: float | None = None
+        cursor: Any = None
+        if kind.capability not in self._link.facts.capabilities:
+            return _Listing(items, None)
+        for _ in range(self._most_pages):
+            try:
+                page = await self._link.request(kind.method, {} if cursor is None else {"cursor": cursor})
+            except RpcError as error:
+                if error.code == METHOD_NOT_FOUND and cursor is None:
+                    break  # a capability that is declared as a whole, of which the backend has a part
+                raise
+            entries = page.get(kind.key)
+            if not isinstance(entries, list):
+                raise LinkError(Failure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
+            items += [entry for entry in entries if isinstance(entry, dict)]
+            ttl = page.get("ttlMs")
+            if isinstance(ttl, int | float) and ttl > 0:
+                ends = self._clock.monotonic() + ttl / 1000
+                good_until = ends if good_until is None else min(good_until, ends)
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                break
+        else:
+            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._most_pages} pages")
+        if kind is Kind.TOOLS and self._link.mirrors_arguments:
+            items = [tool for tool in items if find_invalid_x_mcp_header(tool.get("inputSchema")) is None]
+            self._header_maps = {str(tool.get("name")): x_mcp_header_map(tool.get("inputSchema")) for tool in items}
+        return _Listing(items, good_until)

@@ -1,0 +1,102 @@
+"""Opening links: which transport a configuration asks for, and nothing left behind when it fails."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+
+from emceepee import __version__
+from emceepee.backends.http_link import HttpLink
+from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.spec import BackendSpec, HttpTarget, Mode, StdioTarget
+from emceepee.backends.sse_link import SseLink
+from emceepee.backends.stdio_link import StdioLink
+from emceepee.clock import Clock
+from emceepee.lifecycle import close_bounded
+
+CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
+CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
+KEEPALIVE_SECONDS = 60.0
+# The answers that an older SSE server gives to a POST at its stream's address.
+SSE_HINTS = (400, 404, 405)
+
+
+class Dialer:
+    """Opens links. HTTP links share one pool of connections and one TLS context, but no cookies."""
+
+    def __init__(self, connector: aiohttp.BaseConnector, clock: Clock, *, longest_line: int) -> None:
+        self._connector, self._clock, self._longest_line = connector, clock, longest_line
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, clock: Clock, *, longest_line: int) -> "AsyncIterator[Dialer]":
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=ssl.create_default_context())
+        async with connector:
+            yield cls(connector, clock, longest_line=longest_line)
+
+    async def dial(self, spec: BackendSpec, listener: Listener) -> Link:
+        """An open link, or an error and nothing left running.
+
+        Raises:
+            RpcError, LinkError
+        """
+        match spec.target:
+            case StdioTarget() as target:
+                return await self._stdio(target, listener, spec.mode)
+            case HttpTarget(kind="http") as target:
+                return await self._http(target, listener, spec.mode)
+            case HttpTarget(kind="sse") as target:
+                return await self._sse(target, listener, spec.mode)
+            case HttpTarget() as target:
+                return await self._http_or_sse(target, listener, spec.mode)
+
+    async def _http_or_sse(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+        try:
+            return await self._http(target, listener, mode)
+        except LinkError as refusal:
+            if refusal.status not in SSE_HINTS:
+                raise
+            first: Exception = refusal
+        except RpcError as refusal:
+            first = refusal
+        try:
+            return await self._sse(target, listener, mode)
+        except (LinkError, RpcError) as error:
+            raise first from error
+
+    async def _stdio(self, target: StdioTarget, listener: Listener, mode: Mode) -> Link:
+        link = StdioLink(listener)
+        async with _abandoned_if_it_fails(link):
+            await link.start(target, self._clock, mode=mode, longest=self._longest_line)
+        return link
+
+    async def _http(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+        link = HttpLink(self._client(), target, listener, clock=self._clock)
+        async with _abandoned_if_it_fails(link):
+            await link.start(mode=mode)
+        return link
+
+    async def _sse(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+        link = SseLink(self._client(), target, listener)
+        async with _abandoned_if_it_fails(link):
+            await link.start(mode=mode)
+        return link
+
+    def _client(self) -> aiohttp.ClientSession:
+        """One a link, because cookies are one caller's; the link lets go of it. The connections are the dialer's."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=None)
+        agent = {"user-agent": f"emceepee/{__version__}"}
+        return aiohttp.ClientSession(connector=self._connector, connector_owner=False, timeout=timeout, headers=agent)
+
+
+@asynccontextmanager
+async def _abandoned_if_it_fails(link: Link) -> AsyncIterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        await close_bounded(link.close(), within=CLOSE_SECONDS, what="a link that could not be opened")
+        if isinstance(error, asyncio.CancelledError | RpcError | LinkError):
+            raise
+        raise LinkError(Failure.PROTOCOL, f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,75 @@
+"""Server-sent events: bytes in, events out."""
+
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+
+import aiohttp
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Where a stream stands, so that a cut one can be taken up again."""
+
+    last_id: str | None = None
+    retry: float = 1.0  # seconds; the server may ask for another pause
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    name: str
+    data: bytes
+
+
+class EventParser:
+    """Lines end with LF, CRLF or CR and nothing else (never U+2028); a long line is joined once, not once a chunk."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._unfinished: list[bytes] = []
+        self._name = b""
+        self._data: list[bytes] = []
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        """The events that `chunk` completes. One without data only moves the cursor."""
+        if self._after_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        if not chunk:
+            return
+        self._after_cr = chunk.endswith(b"\r")
+        if b"\n" not in chunk and b"\r" not in chunk:
+            self._unfinished.append(chunk)
+            return
+        lines = b"".join([*self._unfinished, chunk]).splitlines(keepends=True)  # of bytes: CR, LF and CRLF only
+        self._unfinished = [] if lines[-1].endswith((b"\r", b"\n")) else [lines.pop()]
+        for line in lines:
+            if event := self._line(line.rstrip(b"\r\n")):
+                yield event
+
+    def _line(self, line: bytes) -> ServerSentEvent | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._name = value
+        elif name == b"id" and b"\0" not in value:
+            self._cursor.last_id = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit():
+            self._cursor.retry = int(value) / 1000
+        return None
+
+    def _dispatch(self) -> ServerSentEvent | None:
+        data, self._data = b"\n".join(self._data), []
+        name, self._name = self._name.decode("utf-8", "replace") or "message", b""
+        return ServerSentEvent(name, data) if data else None
+
+
+async def events(response: aiohttp.ClientResponse, cursor: Cursor) -> AsyncGenerator[ServerSentEvent, None]:
+    """Every event on `response`, until the server ends it."""
+    parser = EventParser(cursor)
+    while chunk := await response.content.readany():
+        for event in parser.feed(chunk):
+            yield event

@@ -1,0 +1,173 @@
+"""A link to one backend over Streamable HTTP, in either era.
+
+A POST is one exchange: what arrives on its stream belongs to the request that opened it. So a question from the backend
+is known to belong to a call, and a failed POST is the failure of one call only.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+import aiohttp
+from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from emceepee.backends.duplex import outcome, stamp
+from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, HttpWire, courtesy, unreachable
+from emceepee.backends.inbound import Inbound
+from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, envelope, negotiate
+from emceepee.backends.spec import HttpTarget, Mode
+from emceepee.clock import Clock
+from emceepee.codec import decode, encode
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+
+VERSION_HEADER = "mcp-protocol-version"
+
+
+class HttpLink:
+    """Open with `start`; whoever opened it closes it."""
+
+    def __init__(self, http: aiohttp.ClientSession, target: HttpTarget, listener: Listener, *, clock: Clock) -> None:
+        self._tasks = TaskOwner("http-link")
+        self._http, self._url = http, target.url
+        self._wire = HttpWire(http, target.url, target.headers, clock=clock, tasks=self._tasks)
+        self._inbound = Inbound(listener, self._tasks, self._reply)
+        self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
+        self._numbers = itertools.count(1)
+        self.facts = ServerFacts()
+        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def start(self, *, mode: Mode) -> None:
+        self.facts = await negotiate(self._discover, self._initialize, mode=mode)
+        self._wire.headers[VERSION_HEADER] = self.facts.protocol_version
+        if self.facts.is_modern:
+            self._envelope = envelope(self.facts.protocol_version)
+        else:
+            await self.notify("notifications/initialized")
+            self._tasks.spawn(self._hear_pushes(), name="pushes")
+
+    async def close(self) -> None:
+        """End what the link started and tell a handshake-era backend. Calls in the air are their owner's to cancel."""
+        if not self.closed.done():
+            self.closed.set_result("the connection was closed")
+        await self._tasks.close(within=COURTESY_SECONDS)
+        await self._wire.end_session()
+        self._http.detach()
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        wire_headers = self._wire.headers
+        if self._envelope is not None:
+            wire_headers = wire_headers | _routing_headers(method, params or {}) | dict(headers or ())
+        return await self._exchange(method, params, wire_headers, self._envelope, origin)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        await self._wire.tell({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def set_log_level(self, level: str) -> None:
+        if self._envelope is not None:
+            self._envelope[LOG_LEVEL_KEY] = level
+
+    def process(self) -> JsonObject | None:
+        return None
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        return self._envelope is not None
+
+    # Connecting.
+
+    async def _discover(self, method: str, params: JsonObject) -> JsonObject:
+        version = MODERN_PROTOCOL_VERSIONS[-1]
+        headers = self._wire.headers | {VERSION_HEADER: version} | _routing_headers(method, params)
+        return await self._exchange(method, params, headers, envelope(version), None)
+
+    async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
+        return await self._exchange(method, params, self._wire.headers, None, None)
+
+    # One request and its answer.
+
+    async def _exchange(
+        self,
+        method: str,
+        params: JsonObject | None,
+        headers: dict[str, str],
+        meta: JsonObject | None,
+        origin: object | None,
+    ) -> JsonObject:
+        number = next(self._numbers)
+        message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
+        stamped = stamp(params, meta, None if origin is None else number)
+        if stamped is not None:
+            message["params"] = stamped
+        try:
+            response = await self._wire.post(encode(message), headers)
+            if method == "initialize":
+                self._wire.keep_session(response)
+            return outcome(await self._answer(response, number, origin, resumable=meta is None))
+        except asyncio.CancelledError:
+            if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
+                notice = {"requestId": number, "reason": "cancelled by the caller"}
+                self._tell_aside(self.notify("notifications/cancelled", notice))
+            raise
+        except BROKEN as error:
+            raise unreachable(self._url, error) from error
+        except LinkError as error:
+            if error.failure is Failure.SESSION_LOST and not self.closed.done():
+                self.closed.set_result(str(error))
+            raise
+
+    async def _answer(
+        self, response: aiohttp.ClientResponse, number: int, origin: object | None, *, resumable: bool
+    ) -> Any:
+        if response.content_type != "text/event-stream":
+            async with response:
+                body = await response.read()
+            try:
+                return decode(body)
+            except ValueError as error:
+                raise LinkError(
+                    Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
+                ) from error
+        async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
+            async for message in stream:
+                if "method" in message:
+                    self._inbound.receive(message, origin)
+                elif str(message.get("id")) == str(number):
+                    return message
+        raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
+
+    # What the backend says of its own accord.
+
+    async def _hear_pushes(self) -> None:
+        async with aclosing(self._wire.pushed()) as stream:
+            async for message in stream:
+                if "method" in message:
+                    self._inbound.receive(message, None)
+
+    async def _reply(self, message: JsonObject) -> None:
+        await courtesy(self._wire.tell(message), what="answering the backend")
+
+    def _tell_aside(self, work: Any) -> None:
+        try:
+            self._tasks.spawn(courtesy(work, what="telling the backend"), name="tell")
+        except RuntimeError:
+            work.close()  # the link is closing: DELETE says it all
+
+
+def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
+    """The 2026-07-28 era repeats in headers what a gateway may route by."""
+    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(name, str):
+        return {"mcp-method": method, "mcp-name": encode_header_value(name)}
+    return {"mcp-method": method}

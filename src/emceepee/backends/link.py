@@ -1,0 +1,112 @@
+"""What every link promises, whatever its transport: raw JSON both ways, two failures, one way upward."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from emceepee.json_types import JsonObject
+
+
+class RpcError(Exception):
+    """The backend answered with an error; `error` is that JSON object, whole."""
+
+    def __init__(self, error: JsonObject) -> None:
+        super().__init__(str(error.get("message") or error))
+        self.error = error
+
+    @property
+    def code(self) -> int | None:
+        code = self.error.get("code")
+        return code if isinstance(code, int) else None
+
+
+class Failure(StrEnum):
+    """Why no answer could be had."""
+
+    UNREACHABLE = "unreachable"
+    """No connection, or it broke."""
+    REFUSED = "refused"
+    """An HTTP status other than success, with no JSON-RPC error in it."""
+    SESSION_LOST = "session_lost"
+    """The backend no longer knows our session."""
+    PROTOCOL = "protocol"
+    """An answer came, but not one that the protocol allows."""
+    CLOSED = "closed"
+    """The link was closed, or its process has exited."""
+
+
+class LinkError(Exception):
+    """No answer could be had. `status` is the HTTP status, where there was one."""
+
+    def __init__(self, failure: Failure, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.failure, self.status = failure, status
+
+
+class Listener(Protocol):
+    """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
+
+    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws."""
+        ...
+
+    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+        """In wire order; must not raise."""
+        ...
+
+    def said(self, line: str, source: str) -> None:
+        """A line of the process that is not protocol: `source` is stderr or stdout."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class ServerFacts:
+    """What the backend told of itself when the link opened."""
+
+    protocol_version: str = ""
+    server_info: JsonObject = field(default_factory=dict)
+    capabilities: JsonObject = field(default_factory=dict)
+    instructions: str | None = None
+    is_modern: bool = False
+
+
+class Link(Protocol):
+    """One live connection to a backend."""
+
+    facts: ServerFacts
+    closed: "asyncio.Future[str]"  # resolved with the reason when the link can carry nothing any more
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        """Whether this link repeats some of a tool's arguments in HTTP headers."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        """Ask, and return the raw result. Cancelling the wait tells the backend; `headers` matter to HTTP only.
+
+        Raises:
+            RpcError: the backend answered with an error.
+            LinkError: no answer could be had.
+        """
+        ...
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None: ...
+
+    def set_log_level(self, level: str) -> None:
+        """In the 2026-07-28 era a log level rides in every request; in the handshake era it is asked for once."""
+        ...
+
+    async def close(self) -> None: ...
+
+    def process(self) -> JsonObject | None:
+        """The child process behind the link, if there is one: pid, exit code."""
+        ...

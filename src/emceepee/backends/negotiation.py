@@ -1,0 +1,129 @@
+"""Which protocol era a backend speaks is settled here, once per link, and nowhere else."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
+
+from emceepee import __version__
+from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
+from emceepee.backends.spec import Mode
+from emceepee.json_types import JsonObject
+
+CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
+CLIENT_CAPABILITIES: JsonObject = {}
+UNSUPPORTED_VERSION = -32022
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+
+# A handshake-era server that ignores what it does not know never answers `server/discover`; a slow starter answers it
+# late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
+PROBE_SECONDS = 5.0
+
+Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+
+
+def envelope(version: str) -> JsonObject:
+    """What every request of the 2026-07-28 era carries in `_meta`."""
+    return {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
+        "io.modelcontextprotocol/clientCapabilities": CLIENT_CAPABILITIES,
+    }
+
+
+async def negotiate(discover: Ask, initialize: Ask, *, mode: Mode) -> ServerFacts:
+    """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
+
+    Raises:
+        RpcError, LinkError: the backend refused both, or could not be reached.
+    """
+    if mode == "legacy":
+        return await _initialized(initialize)
+    if mode != "auto":
+        return await _discovered(discover)
+    probe = asyncio.ensure_future(_discovered(discover))
+    try:
+        await asyncio.wait({probe}, timeout=PROBE_SECONDS)
+        if probe.done():
+            return await _verdict(probe, initialize)
+        return await _whichever_first(probe, initialize)
+    finally:
+        probe.cancel()
+        await asyncio.gather(probe, return_exceptions=True)
+
+
+async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> ServerFacts:
+    try:
+        return probe.result()
+    except LinkError as error:
+        if is_outage(error):
+            raise
+        refusal: Exception = error
+    except RpcError as error:
+        refusal = error
+    try:
+        return await _initialized(initialize)
+    except RpcError as error:
+        # A modern backend of a version unknown here refuses both; its first words say more.
+        if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_VERSION:
+            raise refusal from error
+        raise
+
+
+async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> ServerFacts:
+    handshake = asyncio.ensure_future(_initialized(initialize))
+    try:
+        done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
+        for attempt in done:
+            if attempt.exception() is None:
+                return attempt.result()
+        for attempt in waiting:
+            return await attempt
+        return handshake.result()
+    finally:
+        handshake.cancel()
+        await asyncio.gather(handshake, return_exceptions=True)
+
+
+async def _discovered(discover: Ask) -> ServerFacts:
+    version = MODERN_PROTOCOL_VERSIONS[-1]
+    answer = await discover("server/discover", {})
+    offered = answer.get("supportedVersions")
+    if not isinstance(offered, list) or version not in offered:
+        raise RpcError({"code": UNSUPPORTED_VERSION, "message": f"the server offers the versions {offered}"})
+    stamp = _mapping(_mapping(answer.get("_meta")).get("io.modelcontextprotocol/serverInfo"))
+    return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
+
+
+async def _initialized(initialize: Ask) -> ServerFacts:
+    proposal = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION,
+        "capabilities": CLIENT_CAPABILITIES,
+        "clientInfo": CLIENT_INFO,
+    }
+    answer = await initialize("initialize", proposal)
+    version = answer.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise LinkError(Failure.PROTOCOL, f"the server chose the unknown protocol version {str(version)[:40]!r}")
+    return _facts(answer, version, info=_mapping(answer.get("serverInfo")), is_modern=False)
+
+
+def _facts(answer: JsonObject, version: str, *, info: JsonObject, is_modern: bool) -> ServerFacts:
+    instructions = answer.get("instructions")
+    return ServerFacts(
+        protocol_version=version,
+        server_info=info,
+        capabilities=_mapping(answer.get("capabilities")),
+        instructions=instructions if isinstance(instructions, str) else None,
+        is_modern=is_modern,
+    )
+
+
+def _mapping(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def is_outage(error: LinkError) -> bool:
+    """An outage or a missing login is no verdict on the era."""
+    return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) or error.status in (401, 403)

@@ -1,0 +1,178 @@
+"""What a server configuration says, checked where it comes in and frozen from there on."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from emceepee.json_types import JsonObject
+from emceepee.state.tool_filter import ToolFilter
+from emceepee.telemetry.redaction import public_url
+
+RESERVED_NAME = "emceepee"
+
+Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
+HttpKind: TypeAlias = Literal["any", "http", "sse"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    """How often and how fast a crashed process is started again. Delays are seconds."""
+
+    enabled: bool = True
+    max_attempts: int = 5
+    base_delay: float = 1.0
+    max_delay: float = 60.0
+    multiplier: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpTarget:
+    """A server at an address. Of kind "any", Streamable HTTP is tried first and the older SSE transport next."""
+
+    url: str
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    kind: HttpKind = "any"
+
+    @property
+    def label(self) -> str:
+        return public_url(self.url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioTarget:
+    """A server that is a child process."""
+
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: dict[str, str] = field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    restart: RestartPolicy = RestartPolicy()
+
+    @property
+    def label(self) -> str:
+        return f"stdio://{self.command}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSpec:
+    """One configured server."""
+
+    name: str
+    target: HttpTarget | StdioTarget
+    tools: ToolFilter = ToolFilter()
+    timeout: float | None = None
+    mode: Mode = "auto"
+
+
+class RestartConfig(BaseModel):
+    """How a crashed stdio server is restarted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool = True
+    maxAttempts: int = Field(5, ge=0)  # noqa: N815  # wire name
+    baseDelayMs: int = Field(1000, ge=1)  # noqa: N815  # wire name
+    maxDelayMs: int = Field(60_000, ge=1)  # noqa: N815  # wire name
+    backoffMultiplier: float = Field(2, ge=1)  # noqa: N815  # wire name
+
+    @classmethod
+    def of(cls, policy: RestartPolicy) -> "RestartConfig":
+        return cls(
+            enabled=policy.enabled,
+            maxAttempts=policy.max_attempts,
+            baseDelayMs=round(policy.base_delay * 1000),
+            maxDelayMs=round(policy.max_delay * 1000),
+            backoffMultiplier=policy.multiplier,
+        )
+
+    def policy(self) -> RestartPolicy:
+        return RestartPolicy(
+            enabled=self.enabled,
+            max_attempts=self.maxAttempts,
+            base_delay=self.baseDelayMs / 1000,
+            max_delay=self.maxDelayMs / 1000,
+            multiplier=self.backoffMultiplier,
+        )
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class ServerEntry(BaseModel):
+    """A server as add_server and the configuration file write it."""
+
+    name: Name = Field(description="Your name for it")
+    url: str | None = Field(None, description="Address of an HTTP or SSE server")
+    command: str | None = Field(None, description="Program of a stdio server")
+    type: Literal["http", "sse", "stdio"] | None = None
+    headers: dict[str, str] | None = None
+    args: list[str] | None = None
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    restartConfig: RestartConfig | None = None  # noqa: N815  # wire name
+    allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
+    deniedTools: list[str] | None = None  # noqa: N815  # wire name
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
+    mode: Mode = "auto"
+
+    @model_validator(mode="after")
+    def _one_target(self) -> "ServerEntry":
+        if self.name == RESERVED_NAME:
+            raise ValueError(f'the name "{RESERVED_NAME}" is reserved for emceepee itself; choose another')
+        if (self.url is None) == (self.command is None):
+            raise ValueError("give either url (HTTP or SSE server) or command (stdio server), and only one of them")
+        if self.url is not None and not self.url.lower().startswith(("http://", "https://")):
+            raise ValueError(f"url must begin with http:// or https://, not {public_url(self.url)[:60]!r}")
+        if (self.command is not None) != (self.type == "stdio") and self.type is not None:
+            raise ValueError(f'type "{self.type}" does not go with {"command" if self.command else "url"}')
+        stray = ("args", "env", "cwd", "restartConfig") if self.url is not None else ("headers",)
+        for key in stray:
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} does not go with {'url' if self.url else 'command'}")
+        return self
+
+    def spec(self) -> BackendSpec:
+        return BackendSpec(
+            name=self.name,
+            target=self._target(),
+            tools=ToolFilter(tuple(self.allowedTools or ()), tuple(self.deniedTools or ())),
+            timeout=None if self.timeout_ms is None else self.timeout_ms / 1000,
+            mode=self.mode,
+        )
+
+    @classmethod
+    def of(cls, spec: BackendSpec) -> "ServerEntry":
+        """The entry that `spec()` turns into this."""
+        common: JsonObject = {
+            "name": spec.name,
+            "allowedTools": list(spec.tools.allowed) or None,
+            "deniedTools": list(spec.tools.denied) or None,
+            "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),
+            "mode": spec.mode,
+        }
+        match spec.target:
+            case HttpTarget(url=url, headers=headers, kind=kind):
+                own: JsonObject = {"url": url, "headers": headers or None, "type": None if kind == "any" else kind}
+            case StdioTarget() as target:
+                own = {
+                    "command": target.command,
+                    "args": list(target.args) or None,
+                    "env": target.env or None,
+                    "cwd": target.cwd,
+                    "restartConfig": RestartConfig.of(target.restart),
+                }
+        return cls.model_validate(common | own)
+
+    def _target(self) -> HttpTarget | StdioTarget:
+        if self.url is not None:
+            kind: HttpKind = self.type if self.type in ("http", "sse") else "any"
+            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind)
+        assert self.command is not None  # _one_target saw to it
+        return StdioTarget(
+            command=self.command,
+            args=tuple(self.args or ()),
+            env=self.env or {},
+            cwd=self.cwd,
+            restart=(self.restartConfig or RestartConfig()).policy(),
+        )

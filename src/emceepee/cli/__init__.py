@@ -1,0 +1,1 @@
+"""The commands. Start at `main.py`."""

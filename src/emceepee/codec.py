@@ -1,0 +1,46 @@
+"""JSON to and from the wire: fast for what is well-formed, lenient for what real servers send."""
+
+import json
+from typing import Any
+
+import msgspec
+
+_strict_decode = msgspec.json.Decoder().decode
+_strict_encode = msgspec.json.Encoder().encode
+
+
+def decode(data: bytes | bytearray) -> Any:
+    """Parse JSON. Lone surrogates, NaN and bad bytes are made clean instead of refused.
+
+    Raises:
+        ValueError: it is no JSON, or is nested too deeply to be held.
+    """
+    try:
+        return _strict_decode(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError:
+        return _lenient_decode(data)
+
+
+def encode(value: Any) -> bytes:
+    """Write compact JSON. A lone surrogate leaves as the replacement character: strict readers die on it."""
+    try:
+        return _strict_encode(value)
+    except UnicodeEncodeError:
+        return _strict_encode(_lenient_decode(json.dumps(value).encode()))
+
+
+def encode_text(value: Any) -> str:
+    """Compact JSON as text, for a content block."""
+    return encode(value).decode()
+
+
+def _lenient_decode(data: bytes | bytearray) -> Any:
+    try:
+        parsed = json.loads(data.decode("utf-8", "replace"))
+        clean = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace")
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.
+    return json.loads(clean, parse_constant=lambda _: None)

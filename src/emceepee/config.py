@@ -1,0 +1,187 @@
+"""One frozen Config from file, environment and flags, and errors that name file, key and what was expected."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import FORMATS, LEVELS
+
+CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
+# What other programs call the same transports.
+_TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
+_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "logLevel", "logFormat")
+_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where and what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set."""
+
+    servers: tuple[BackendSpec, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    log_level: str = "info"
+    log_format: str = "text"
+    log_file: Path | None = None
+    ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
+
+
+def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read `path`, else what EMCEEPEE_CONFIG holds (inline JSON or a path), else the defaults.
+
+    Raises:
+        ConfigError
+    """
+    if path is not None:
+        return parse(_read(Path(path)), source=path, environment=environment)
+    inline = environment.get(CONFIG_VARIABLE, "").strip()
+    if not inline:
+        return Config()
+    if inline.startswith("{"):
+        return parse(inline, source=CONFIG_VARIABLE, environment=environment)
+    return parse(_read(Path(inline)), source=inline, environment=environment)
+
+
+def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
+    """A Config from JSON text; `source` is its name in errors."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{source}: not valid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{source}: expected a JSON object with servers or mcpServers, found {_kind(document)}")
+    document = _expanded(document, source=source, key="", environment=environment)
+    servers: dict[str, BackendSpec] = {}
+    ignored = [key for key in document if key not in _TOP_KEYS]
+    for key, entry in _entries(document, source):
+        spec = _spec(key, entry, source, ignored)
+        if spec is None:
+            continue
+        if spec.name in servers:
+            raise ConfigError(f'{source}: {key}: the name "{spec.name}" is used twice; names must differ')
+        servers[spec.name] = spec
+    return Config(
+        servers=tuple(servers.values()),
+        limits=_limits(document.get("limits", {}), source),
+        log_level=_choice(document, "logLevel", LEVELS, "info", source),
+        log_format=_choice(document, "logFormat", FORMATS, "text", source),
+        ignored=tuple(ignored),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+
+
+def _entries(document: JsonObject, source: str) -> list[tuple[str, JsonObject]]:
+    """Every server entry with the key under which it stands, from any of the three shapes."""
+    found: list[tuple[str, Any]] = []
+    listed = document.get("servers", [])
+    if isinstance(listed, dict):  # as some editors write it
+        found += [(f"servers.{name}", _named(name, entry)) for name, entry in listed.items()]
+    elif isinstance(listed, list):
+        found += [(f"servers[{index}]", entry) for index, entry in enumerate(listed)]
+    else:
+        raise ConfigError(f"{source}: servers: expected a list, found {_kind(listed)}")
+    for shape in ("mcpServers", "mcpClients"):
+        mapped = document.get(shape, {})
+        if not isinstance(mapped, dict):
+            raise ConfigError(f"{source}: {shape}: expected an object of names and servers, found {_kind(mapped)}")
+        found += [(f"{shape}.{name}", _named(name, entry)) for name, entry in mapped.items()]
+    for key, entry in found:
+        if not isinstance(entry, dict):
+            raise ConfigError(f"{source}: {key}: expected an object, found {_kind(entry)}")
+    return found
+
+
+def _named(name: str, entry: Any) -> Any:
+    return {"name": name, **entry} if isinstance(entry, dict) else entry
+
+
+def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> BackendSpec | None:
+    entry = dict(entry)
+    if entry.pop("disabled", False) is True:
+        return None
+    if entry.get("type") in _TYPE_ALIASES:
+        entry["type"] = _TYPE_ALIASES[entry["type"]]
+    if isinstance(url := entry.pop("serverUrl", None), str):
+        entry.setdefault("url", url)
+    ignored += [f"{key}.{name}" for name in entry if name not in ServerEntry.model_fields]
+    try:
+        return ServerEntry.model_validate(entry).spec()
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        where = ".".join([key, *(str(part) for part in problem["loc"])])
+        raise ConfigError(f"{source}: {where}: {problem['msg'].removeprefix('Value error, ')}") from None
+
+
+def _limits(given: Any, source: str) -> Limits:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{source}: limits: expected an object, found {_kind(given)}")
+    known = {item.name: item for item in fields(Limits)}
+    for name, value in given.items():
+        if name not in known:
+            raise ConfigError(f"{source}: limits.{name}: no such limit; there are {', '.join(known)}")
+        wants_int = isinstance(known[name].default, int)
+        if isinstance(value, bool) or not isinstance(value, int if wants_int else int | float) or value < 0:
+            expected = "a whole number" if wants_int else "a number"
+            raise ConfigError(f"{source}: limits.{name}: expected {expected} that is not negative, found {value!r}")
+    return Limits(**given)
+
+
+def _choice(document: JsonObject, key: str, choices: tuple[str, ...], default: str, source: str) -> str:
+    value = document.get(key, default)
+    if value not in choices:
+        raise ConfigError(f"{source}: {key}: expected one of {', '.join(choices)}, found {value!r}")
+    return str(value)
+
+
+def _expanded(value: Any, *, source: str, key: str, environment: Mapping[str, str]) -> Any:
+    """The value with every ${NAME} and ${NAME:-default} in it replaced."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: _looked_up(found, source, key, environment), value)
+    if isinstance(value, list):
+        return [
+            _expanded(item, source=source, key=f"{key}[{index}]", environment=environment)
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, dict):
+        return {
+            name: _expanded(item, source=source, key=f"{key}.{name}" if key else name, environment=environment)
+            for name, item in value.items()
+        }
+    return value
+
+
+def _looked_up(found: "re.Match[str]", source: str, key: str, environment: Mapping[str, str]) -> str:
+    name, default = found["name"], found["default"]
+    value = environment.get(name)
+    if value or (value is not None and default is None):
+        return value
+    if default is None:
+        raise ConfigError(
+            f"{source}: {key}: the environment has no variable {name}; set it, or write ${{{name}:-default}}"
+        )
+    return default
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

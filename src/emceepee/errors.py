@@ -1,0 +1,135 @@
+"""What can go wrong for a caller: few conditions, each with a stable code and a sentence that says what to do next."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import StrEnum
+
+from emceepee.json_types import JsonObject
+
+_LISTED_NAMES = 10
+
+
+class ErrorCode(StrEnum):
+    """The codes a caller can rely on; each value's docstring is its entry in the reference."""
+
+    SESSION_NOT_FOUND = "TOOL_ERR_SESSION_NOT_FOUND"
+    """The session named is unknown or has ended."""
+    SERVER_NOT_FOUND = "TOOL_ERR_SERVER_NOT_FOUND"
+    """No server has that name."""
+    TOOL_NOT_FOUND = "TOOL_ERR_NOT_FOUND"
+    """The server has no such tool."""
+    EXECUTION_FAILED = "TOOL_ERR_EXECUTION_FAILED"
+    """The server answered with a protocol error, or could not be connected."""
+    TIMEOUT = "TOOL_ERR_TIMEOUT"
+    """No answer came in the time given."""
+    SERVER_DISCONNECTED = "TOOL_ERR_SERVER_DISCONNECTED"
+    """The connection to the server is gone, or broke during the call."""
+    INVALID_ARGUMENTS = "ERR_INVALID_ARGUMENTS"
+    """An argument is missing, unknown or of the wrong kind."""
+    TASK_NOT_FOUND = "ERR_TASK_NOT_FOUND"
+    """No task has that id (any more)."""
+    REQUEST_NOT_FOUND = "ERR_REQUEST_NOT_FOUND"
+    """No such request is waiting: answered, expired or never there."""
+    TIMER_NOT_FOUND = "ERR_TIMER_NOT_FOUND"
+    """No timer has that id (any more)."""
+    LIMIT_EXCEEDED = "ERR_LIMIT_EXCEEDED"
+    """A limit of this session or installation is reached."""
+    NOT_ALLOWED = "ERR_NOT_ALLOWED"
+    """The operator's or the server's configuration forbids it."""
+    UNSUPPORTED = "ERR_UNSUPPORTED"
+    """The server does not offer this part of the protocol."""
+
+
+class EmceepeeError(Exception):
+    """A failure meant for the caller: `str(error)` is the sentence, `code` what a program reads."""
+
+    code = ErrorCode.EXECUTION_FAILED
+
+    def __init__(self, message: str, *, code: ErrorCode | None = None, details: JsonObject | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.details: JsonObject = details or {}
+
+    def body(self) -> JsonObject:
+        return {"code": str(self.code), "message": str(self), "details": self.details}
+
+
+class InvalidArguments(EmceepeeError):
+    """The caller's arguments do not fit."""
+
+    code = ErrorCode.INVALID_ARGUMENTS
+
+
+class NotAllowed(EmceepeeError):
+    """A rule of the configuration forbids it."""
+
+    code = ErrorCode.NOT_ALLOWED
+
+
+class Unsupported(EmceepeeError):
+    """The backend does not offer it."""
+
+    code = ErrorCode.UNSUPPORTED
+
+
+class ExecutionFailed(EmceepeeError):
+    """The backend was asked and refused, or could not be brought up to be asked."""
+
+    code = ErrorCode.EXECUTION_FAILED
+
+
+class BackendDisconnected(EmceepeeError):
+    """There is no connection to ask on, or it broke while asking."""
+
+    code = ErrorCode.SERVER_DISCONNECTED
+
+
+class TimedOut(EmceepeeError):
+    """The time given passed without an answer."""
+
+    code = ErrorCode.TIMEOUT
+
+
+class UnknownBackend(EmceepeeError):
+    """No server is configured under that name."""
+
+    code = ErrorCode.SERVER_NOT_FOUND
+
+    def __init__(self, name: str, *, known: Iterable[str]) -> None:
+        known = sorted(known)
+        near = near_names(name, known)
+        hint = _did_you_mean(near) or (f"Known: {_shortened(known)}. " if known else "No server is configured yet. ")
+        message = f'No server is called "{name}". {hint}Add one with add_server.'
+        super().__init__(message, details={"server": name, "near": near, "known": known[:_LISTED_NAMES]})
+
+
+class UnknownTool(EmceepeeError):
+    """The server lists no tool of that name, and refused the call."""
+
+    code = ErrorCode.TOOL_NOT_FOUND
+
+    def __init__(self, name: str, *, backend: str, known: Iterable[str], answer: str) -> None:
+        known = sorted(known)
+        near = near_names(name, known)
+        hint = _did_you_mean(near) or (f"It has: {_shortened(known)}. " if known else "It lists no tools. ")
+        message = f'Server "{backend}" has no tool "{name}". {hint}list_tools shows them. The server said: {answer}'
+        super().__init__(message, details={"server": backend, "tool": name, "near": near})
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The names someone may have meant, best first: alike in spelling, or one holding the other."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    folded = name.casefold()
+    alike = get_close_matches(folded, by_folded, n=5, cutoff=0.6)
+    holding = [key for key in by_folded if key not in alike and folded and (folded in key or key in folded)]
+    return [by_folded[key] for key in [*alike, *holding][:5]]
+
+
+def _did_you_mean(near: list[str]) -> str:
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def _shortened(names: list[str]) -> str:
+    rest = len(names) - _LISTED_NAMES
+    return ", ".join(names[:_LISTED_NAMES]) + (f" and {rest} more" if rest > 0 else "")

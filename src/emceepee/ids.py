@@ -1,0 +1,33 @@
+"""ULIDs: 26 characters that sort by the time they were made, strictly increasing within one source."""
+
+import secrets
+from collections.abc import Callable
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_RANDOM_BITS = 80
+_RANDOM_LIMIT = 1 << _RANDOM_BITS
+
+
+class Ulids:
+    """A source of ids. Two ids of the same millisecond differ by one, so their order is the order of their making."""
+
+    def __init__(self, milliseconds: Callable[[], int]) -> None:
+        self._milliseconds = milliseconds
+        self._last_time = -1
+        self._random = 0
+
+    def new(self) -> str:
+        now = self._milliseconds()
+        if now > self._last_time:
+            self._last_time = now
+            self._random = secrets.randbits(_RANDOM_BITS - 1)  # the top bit is room to count up
+        else:
+            self._random += 1  # also when the wall clock was set back: ids never do
+            if self._random >= _RANDOM_LIMIT:
+                self._last_time, self._random = self._last_time + 1, 0
+        return _crockford(self._last_time << _RANDOM_BITS | self._random)
+
+
+def _crockford(number: int) -> str:
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])

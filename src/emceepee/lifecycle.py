@@ -1,0 +1,71 @@
+"""Who owns a background task, and how things are closed: shielded from cancellation, bounded in time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class TaskOwner:
+    """The background tasks of one object. They end, at the latest, when their owner closes."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    def spawn(self, work: Coroutine[Any, Any, T], *, name: str = "") -> asyncio.Task[T]:
+        """Run `work` in the background. A failure that it lets out is a defect of ours, and logged as one."""
+        if self._closed:
+            work.close()
+            raise RuntimeError(f"{self._name} is closed")
+        task = asyncio.create_task(work, name=f"{self._name}:{name}" if name else self._name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("%s failed", task.get_name(), exc_info=error)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    async def close(self, *, within: float) -> None:
+        """Cancel what still runs and wait for it, but not for ever."""
+        self._closed = True
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, stuck = await asyncio.wait(tasks, timeout=within)
+            for task in stuck:
+                logger.warning("%s did not end within %s s", task.get_name(), within)
+
+
+async def close_bounded(work: Awaitable[object], *, within: float, what: str) -> None:
+    """Carry a closing step through even if we are cancelled meanwhile, but give it up after `within` seconds.
+
+    A failure is logged and goes no further: it must not mask why we are closing.
+    """
+    closing = asyncio.ensure_future(work)
+    cancelled = False
+    deadline = asyncio.get_running_loop().time() + within
+    while not closing.done() and (left := deadline - asyncio.get_running_loop().time()) > 0:
+        try:
+            await asyncio.wait({closing}, timeout=left)
+        except asyncio.CancelledError:
+            cancelled = True
+    if not closing.done():
+        closing.cancel()
+        logger.warning("closing %s took longer than %s s and was given up", what, within)
+    elif not closing.cancelled() and (error := closing.exception()) is not None:
+        logger.warning("closing %s failed: %s", what, error)
+    if cancelled:
+        raise asyncio.CancelledError

@@ -1,0 +1,154 @@
+"""One caller on one two-way line: requests answered each in its own task, in whichever era the caller opened."""
+
+import asyncio
+from typing import Any
+
+from mcp.server.lowlevel import Server
+
+from emceepee.codec import decode
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.dispatch import call_tool
+from emceepee.server.messages import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Answer,
+    Invalid,
+    Notice,
+    Request,
+    RequestId,
+    classify,
+    error_message,
+    progress_token,
+    result_message,
+)
+from emceepee.server.peers import Peer, Send, error_for, peer_for
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import Caller
+
+CLOSING_SECONDS = 5.0
+
+
+class Conversation:
+    """Feed it lines with `hear`; it speaks through `send`."""
+
+    def __init__(self, kernel: Server[Any], session: Session, send: Send) -> None:
+        self._kernel, self._session, self._send = kernel, session, send
+        self._peer: Peer | None = None
+        self._tasks = TaskOwner("requests")
+        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+
+    async def hear(self, line: bytes | None) -> None:
+        """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
+        if line is None:
+            self._send(error_message(None, INVALID_REQUEST, "Invalid request: the line is too long"))
+            return
+        try:
+            value = decode(line)
+        except ValueError:
+            self._send(error_message(None, PARSE_ERROR, "Parse error: the line is not JSON"))
+            return
+        if isinstance(value, list):
+            self._hear_batch(value)
+            return
+        match classify(value):
+            case Request(method="initialize") as request:
+                if (reply := await self._reply(request)) is not None:
+                    self._send(reply)
+            case Request() as request:
+                self._start(request)
+            case Notice() as notice:
+                self._hear_notice(notice)
+            case Invalid(reply):
+                self._send(reply)
+            case Answer():
+                pass  # nothing was asked, so it answers nothing
+
+    async def finish(self, *, within: float) -> None:
+        """Let what is running come to its end, but not for longer than `within` seconds."""
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=within)
+
+    async def close(self) -> None:
+        await self._tasks.close(within=CLOSING_SECONDS)
+
+    def _start(self, request: Request) -> None:
+        async def serve() -> None:
+            if (reply := await self._reply(request)) is not None:
+                self._send(reply)
+
+        self._track(request.request_id, self._tasks.spawn(serve(), name=request.method))
+
+    def _track(self, request_id: RequestId, task: "asyncio.Task[Any]") -> None:
+        self._running[request_id] = task
+
+        def forget(done: "asyncio.Task[Any]") -> None:
+            if self._running.get(request_id) is done:  # a careless caller may have used the id twice
+                del self._running[request_id]
+
+        task.add_done_callback(forget)
+
+    async def _reply(self, request: Request) -> JsonObject | None:
+        """The response; None if the caller cancelled the request, for then it expects none."""
+        peer = self._peer
+        if peer is None:
+            peer = self._peer = peer_for(request, self._kernel, self._send)
+        if (refusal := peer.refusal(request)) is not None:
+            return refusal
+        try:
+            if request.method == "tools/call":
+                result = peer.finished(await call_tool(request.params, self._session, self._caller(request)))
+            else:
+                result = await peer.serve(request)
+        except Exception as error:
+            return error_for(request, error)
+        return result_message(request.request_id, result)
+
+    def _caller(self, request: Request) -> Caller:
+        token = progress_token(request.params)
+        if token is None:
+            return Caller()
+
+        def tell(params: JsonObject) -> None:
+            told = params | {"progressToken": token}
+            self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+
+        return Caller(on_progress=tell)
+
+    def _hear_notice(self, notice: Notice) -> None:
+        if notice.method == "notifications/cancelled":
+            key = (notice.params or {}).get("requestId")
+            if isinstance(key, int | str) and (task := self._running.get(key)) is not None:
+                task.cancel()
+        elif self._peer is not None:
+            self._tasks.spawn(self._peer.hear(notice), name=notice.method)
+
+    # Batches: the 2025-03-26 version has them, no other does.
+
+    def _hear_batch(self, values: list[Any]) -> None:
+        if self._peer is None or not self._peer.has_batches or not values:
+            self._send(error_message(None, INVALID_REQUEST, "Invalid request: a batch is not accepted here"))
+            return
+        self._tasks.spawn(self._serve_batch(values), name="batch")
+
+    async def _serve_batch(self, values: list[Any]) -> None:
+        replies: list[JsonObject] = []
+        serving: list[asyncio.Task[JsonObject | None]] = []
+        for value in values:
+            match classify(value):
+                case Request() as request:
+                    task = self._tasks.spawn(self._reply(request), name=request.method)
+                    self._track(request.request_id, task)
+                    serving.append(task)
+                case Notice() as notice:
+                    self._hear_notice(notice)
+                case Invalid(reply):
+                    replies.append(reply)
+                case Answer():
+                    pass
+        if serving:
+            await asyncio.wait(serving)
+        answered = [task.result() for task in serving if not task.cancelled()]
+        replies += [reply for reply in answered if reply is not None]
+        if replies:
+            self._send(replies)

@@ -1,0 +1,86 @@
+"""What one JSON value from a caller is, decided without acting on it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.json_types import JsonObject
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+RequestId = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something to be answered."""
+
+    request_id: RequestId
+    method: str
+    params: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notification: nothing is answered."""
+
+    method: str
+    params: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The caller's answer to something emceepee asked."""
+
+    request_id: RequestId
+    message: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Not JSON-RPC; `reply` is the error to send."""
+
+    reply: JsonObject
+
+
+def classify(value: Any) -> Request | Notice | Answer | Invalid:
+    """Read one message; a batch is not one."""
+    if not isinstance(value, dict):
+        return Invalid(error_message(None, INVALID_REQUEST, "Invalid request: a message is a JSON object"))
+    key = value.get("id")
+    known_key = key if isinstance(key, int | str) and not isinstance(key, bool) else None
+    if value.get("jsonrpc") != "2.0":
+        return Invalid(error_message(known_key, INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"'))
+    method, params = value.get("method"), value.get("params")
+    if method is None and known_key is not None and ("result" in value or "error" in value):
+        return Answer(known_key, value)
+    if not isinstance(method, str):
+        return Invalid(error_message(known_key, INVALID_REQUEST, "Invalid request: method must be a string"))
+    if params is not None and not isinstance(params, dict):
+        return Invalid(error_message(known_key, INVALID_REQUEST, "Invalid request: params must be an object"))
+    if "id" not in value:
+        return Notice(method, params)
+    if known_key is None:
+        return Invalid(error_message(None, INVALID_REQUEST, "Invalid request: id must be a string or an integer"))
+    return Request(known_key, method, params)
+
+
+def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_message(request_id: RequestId | None, code: int, message: str, data: Any = None) -> JsonObject:
+    error: JsonObject = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def progress_token(params: JsonObject | None) -> RequestId | None:
+    """The token with which the caller asked to hear of progress."""
+    meta = params.get("_meta") if params else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, int | str) and not isinstance(token, bool) else None

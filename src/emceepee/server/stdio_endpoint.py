@@ -1,0 +1,57 @@
+"""The stdio door: one process, one caller, one session."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any
+
+from mcp.server.lowlevel import Server
+
+from emceepee.codec import encode
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.conversation import Conversation
+from emceepee.server.stdio_pipes import LineReader, LineWriter
+from emceepee.sessions.session import Session
+
+END_GRACE = 0.5  # after end of input, for answers that are nearly there: someone may have piped requests in
+FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
+
+
+async def serve_stdio(kernel: Server[Any], session: Session, *, stdin: int, stdout: int, longest_line: int) -> None:
+    """Serve until end of input, SIGINT or SIGTERM."""
+    reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
+
+    def send(message: JsonObject | list[JsonObject]) -> None:
+        writer.write(encode(message))
+
+    conversation = Conversation(kernel, session, send)
+    owner = TaskOwner("stdio")
+    stopped = asyncio.Event()
+    _on_signals(stopped)
+    listening = owner.spawn(_listen(reader, writer, conversation), name="listen")
+    stopping = owner.spawn(stopped.wait(), name="signals")
+    try:
+        await asyncio.wait({listening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopped.is_set():
+            await conversation.finish(within=END_GRACE)
+    finally:
+        await owner.close(within=END_GRACE)
+        await conversation.close()
+        await writer.flush(within=FLUSH_SECONDS)
+        reader.close()
+
+
+async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversation) -> None:
+    while (line := await reader.read()) != b"":
+        await conversation.hear(line)
+        await writer.drain()
+        if writer.is_broken:
+            return
+
+
+def _on_signals(stopped: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # not in a thread, not on every platform
+            loop.add_signal_handler(number, stopped.set)

@@ -1,0 +1,146 @@
+"""The process's own standard input and output as lines, without threads where the kernel allows it."""
+
+import asyncio
+import os
+import stat
+from collections import deque
+from typing import cast
+
+from emceepee.framing import LineSplitter
+
+READ_BYTES = 1 << 18
+MOST_WAITING_LINES = 1000  # a caller that sends faster than it is served is made to wait
+
+
+class LineReader(asyncio.Protocol):
+    """Whole lines from a descriptor, in order; `read` returns b"" at the end, as files do."""
+
+    def __init__(self, longest: int) -> None:
+        self._splitter = LineSplitter(longest)
+        self._lines: deque[bytes | None] = deque()
+        self._transport: asyncio.ReadTransport | None = None
+        self._is_paused = False
+        self._at_end = False
+        self._wakened: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def on(cls, descriptor: int, *, longest: int) -> "LineReader":
+        reader = cls(longest)
+        loop = asyncio.get_running_loop()
+        if _is_pollable(descriptor):
+            pipe = os.fdopen(descriptor, "rb", buffering=0, closefd=False)
+            await loop.connect_read_pipe(lambda: reader, pipe)
+        else:
+            await loop.run_in_executor(None, reader._read_file, descriptor)
+        return reader
+
+    def _read_file(self, descriptor: int) -> None:
+        while data := os.read(descriptor, READ_BYTES):
+            self._lines.extend(self._splitter.feed(data))
+        self.connection_lost(None)
+
+    async def read(self) -> bytes | None:
+        """The next line with content; None for one that was too long; b"" at the end."""
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                if line is None or line.strip():
+                    return line
+            if self._is_paused and self._transport is not None:
+                self._is_paused = False
+                self._transport.resume_reading()
+            if self._at_end:
+                return b""
+            self._wakened = asyncio.get_running_loop().create_future()
+            await self._wakened
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.ReadTransport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._lines.extend(self._splitter.feed(data))
+        if len(self._lines) > MOST_WAITING_LINES and self._transport is not None and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if rest := self._splitter.rest():
+            self._lines.append(rest)
+        self._at_end = True
+        self._wake()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _wake(self) -> None:
+        if self._wakened is not None and not self._wakened.done():
+            self._wakened.set_result(None)
+
+
+class LineWriter(asyncio.BaseProtocol):
+    """Lines to a descriptor. `write` never waits; `drain` waits while the reader at the other end is behind."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._transport: asyncio.WriteTransport | None = None
+        self._clear: asyncio.Future[None] | None = None
+        self.is_broken = False
+
+    @classmethod
+    async def on(cls, descriptor: int) -> "LineWriter":
+        writer = cls(descriptor)
+        if _is_pollable(descriptor):
+            pipe = os.fdopen(descriptor, "wb", buffering=0, closefd=False)
+            await asyncio.get_running_loop().connect_write_pipe(lambda: writer, pipe)
+        return writer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    def write(self, line: bytes) -> None:
+        if self.is_broken:
+            return
+        if self._transport is not None:
+            self._transport.write(line + b"\n")
+        else:
+            _write_all(self._descriptor, line + b"\n")
+
+    async def drain(self) -> None:
+        if self._clear is not None and not self.is_broken:
+            await asyncio.shield(self._clear)
+
+    async def flush(self, *, within: float) -> None:
+        """Wait until everything is with the kernel, or the time is up."""
+        if self._transport is None or self.is_broken:
+            return
+        self._transport.set_write_buffer_limits(high=0)
+        if self._transport.get_write_buffer_size() and self._clear is None:
+            self.pause_writing()
+        if self._clear is not None:
+            await asyncio.wait({self._clear}, timeout=within)
+
+    def pause_writing(self) -> None:
+        if self._clear is None:
+            self._clear = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        if self._clear is not None and not self._clear.done():
+            self._clear.set_result(None)
+        self._clear = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_broken = True
+        self.resume_writing()
+
+
+def _is_pollable(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

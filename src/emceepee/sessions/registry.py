@@ -1,0 +1,85 @@
+"""The server configurations that sessions share: the operator's serve everyone, a principal's its own sessions."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from emceepee.backends.spec import BackendSpec
+from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.sessions.persistence import ServerShelf
+
+
+class Watcher(Protocol):
+    """A session that follows the registry."""
+
+    def server_added(self, spec: BackendSpec) -> None: ...
+    async def server_removed(self, name: str) -> None: ...
+
+
+class ServerRegistry:
+    """Who has which servers. Every change reaches all sessions of the principal."""
+
+    def __init__(
+        self, operators: Iterable[BackendSpec], shelf: ServerShelf, *, operators_are_fixed: bool = False
+    ) -> None:
+        self._operators = {spec.name: spec for spec in operators}
+        self._operators_are_fixed = operators_are_fixed
+        self._shelf = shelf
+        self._added: dict[str, dict[str, BackendSpec]] = {}
+        self._watchers: dict[str, list[Watcher]] = {}
+        self._reserved: set[tuple[str, str]] = set()
+
+    async def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
+        """Follow a principal's servers from now on; returns those there are."""
+        if principal not in self._added:
+            self._added[principal] = {spec.name: spec for spec in await self._shelf.all(principal)}
+        self._watchers.setdefault(principal, []).append(watcher)
+        return self._operators | self._added[principal]
+
+    def leave(self, principal: str, watcher: Watcher) -> None:
+        watchers = self._watchers.get(principal, [])
+        if watcher in watchers:
+            watchers.remove(watcher)
+        if not watchers:
+            self._watchers.pop(principal, None)
+            self._added.pop(principal, None)
+
+    @contextmanager
+    def reserving(self, principal: str, name: str) -> Iterator[None]:
+        """Hold a name while its server is being tried, so that two callers do not both add it."""
+        key = (principal, name)
+        if name in self._operators or name in self._added.get(principal, {}) or key in self._reserved:
+            raise InvalidArguments(
+                f'The name "{name}" is in use by a server with another configuration. Choose another name, '
+                "or call remove_server first.",
+                details={"server": name},
+            )
+        self._reserved.add(key)
+        try:
+            yield
+        finally:
+            self._reserved.discard(key)
+
+    async def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
+        await self._shelf.add(principal, spec)
+        self._added.setdefault(principal, {})[spec.name] = spec
+        for watcher in list(self._watchers.get(principal, [])):
+            if watcher is not by:
+                watcher.server_added(spec)
+
+    async def remove(self, principal: str, name: str) -> None:
+        """Returns when every session of the principal has let go of it.
+
+        Raises:
+            UnknownBackend, NotAllowed
+        """
+        if name in self._operators:
+            if self._operators_are_fixed:
+                raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
+            del self._operators[name]
+        elif not await self._shelf.remove(principal, name):
+            raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
+        self._added.get(principal, {}).pop(name, None)
+        watchers = list(self._watchers.get(principal, []))
+        await asyncio.gather(*(watcher.server_removed(name) for watcher in watchers))

@@ -1,0 +1,94 @@
+"""How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from emceepee.errors import InvalidArguments, near_names
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.tools.schema import compact_schema
+
+
+class Params(BaseModel):
+    """A tool's parameters. Strangers are refused by name, so that a misspelt argument is never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NoParams(Params):
+    """For tools that take nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendResult:
+    """A backend's own result, passed on as it came."""
+
+    result: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What a tool may know of who called it, and how to speak to it while it waits."""
+
+    on_progress: Callable[[JsonObject], None] | None = None
+
+
+Outcome = JsonObject | BackendResult
+Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool of the catalogue."""
+
+    name: str
+    description: str
+    params: type[BaseModel]
+    input_schema: JsonObject
+    verb: Verb
+
+    def check(self, arguments: JsonObject) -> BaseModel:
+        """Raises: InvalidArguments, naming each field that does not fit."""
+        try:
+            return self.params.model_validate(arguments)
+        except ValidationError as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: ValidationError) -> InvalidArguments:
+        problems = [_problem(item, list(self.params.model_fields)) for item in error.errors(include_url=False)]
+        words = "; ".join(f"{problem['argument']}: {problem['problem']}" for problem in problems)
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": problems})
+
+
+def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
+    """Declare a tool. The function takes its Params, the Session and, if it wants to, the Caller."""
+    hints = get_type_hints(verb)
+    parameters = list(inspect.signature(verb).parameters)
+    params = hints[parameters[0]]
+    return Tool(
+        name=verb.__name__,
+        description=" ".join(inspect.cleandoc(verb.__doc__ or "").split()),
+        params=params,
+        input_schema=compact_schema(params),
+        verb=verb if len(parameters) == 3 else _without_caller(verb),
+    )
+
+
+def _without_caller(verb: Callable[..., Awaitable[Outcome]]) -> Verb:
+    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+        return verb(params, session)
+
+    return call
+
+
+def _problem(item: Any, known: list[str]) -> JsonObject:
+    argument = ".".join(str(part) for part in item["loc"]) or "arguments"
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        near = near_names(argument, known)
+        message = "no such argument" + (f"; did you mean {' or '.join(near)}?" if near else f"; there are {known}")
+    return {"argument": argument, "problem": message}

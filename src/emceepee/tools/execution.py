@@ -1,0 +1,105 @@
+"""Tools that list and call the backends' tools."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
+from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool
+from emceepee.json_types import JsonObject
+from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import BackendResult, Caller, Params, tool
+from emceepee.tools.paging import Paged, page
+from emceepee.tools.patterns import compile_pattern
+
+_SUMMARY_LENGTH = 120
+
+
+class ListTools(Paged):
+    """Which tools, and how much of each."""
+
+    server: str = Field(".*", description="Regex on server names")
+    tool: str = Field(".*", description="Regex on tool names")
+    detail: Literal["names", "summary", "full"] = Field("full", description="full includes the input schemas")
+
+
+class Timed(Params):
+    """For calls to a backend."""
+
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait; default 120000")
+
+
+class ExecuteTool(Timed):
+    """A call."""
+
+    server: str
+    tool: str
+    args: dict[str, Any] | None = Field(None, description="The tool's arguments")
+
+
+@tool
+async def list_tools(params: ListTools, session: Session) -> JsonObject:
+    """List the servers' tools. detail=names or summary first saves context; then ask for one tool in full."""
+    server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
+    wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
+    listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
+    found = [_shown(entry, params.detail) for entry in listing.entries if name.search(str(entry.get("name")))]
+    return page("tools", Listing(found, listing.errors), params)
+
+
+@tool
+async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> BackendResult:
+    """Call a tool of a server and return its own result."""
+    connection = session.connection(params.server)
+    if not connection.spec.tools.permits(params.tool):
+        raise NotAllowed(
+            f'The configuration of server "{params.server}" does not allow the tool "{params.tool}". '
+            "list_tools shows the allowed ones.",
+            details={"server": params.server, "tool": params.tool},
+        )
+    try:
+        result = await session.call(
+            params.server,
+            "tools/call",
+            {"name": params.tool, "arguments": params.args or {}},
+            timeout=seconds(params),
+            on_progress=caller.on_progress,
+        )
+    except ExecutionFailed as error:
+        if unknown := await _unknown_tool(connection, params.tool, str(error)):
+            raise unknown from error
+        raise
+    if result.get("isError") and (unknown := await _unknown_tool(connection, params.tool, _first_text(result))):
+        raise unknown
+    return BackendResult(result)
+
+
+def seconds(params: Timed) -> float | None:
+    return None if params.timeout_ms is None else params.timeout_ms / 1000
+
+
+async def _unknown_tool(connection: Connection, name: str, answer: str) -> UnknownTool | None:
+    """After a failure only: a backend may well serve a tool that it does not list."""
+    try:
+        known = [str(tool.get("name")) for tool in await connection.entries(Kind.TOOLS)]
+    except EmceepeeError:
+        return None
+    return None if name in known else UnknownTool(name, backend=connection.spec.name, known=known, answer=answer)
+
+
+def _first_text(result: JsonObject) -> str:
+    content = result.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return str(first.get("text", "")) if isinstance(first, dict) else ""
+
+
+def _shown(entry: JsonObject, detail: str) -> JsonObject:
+    if detail == "full":
+        return entry
+    names = {"server": entry["server"], "name": entry.get("name")}
+    if detail == "names":
+        return names
+    words = " ".join(str(entry.get("description") or entry.get("title") or "").split())
+    return names | {"summary": words if len(words) <= _SUMMARY_LENGTH else words[: _SUMMARY_LENGTH - 1] + "…"}

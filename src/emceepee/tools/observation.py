@@ -1,0 +1,92 @@
+"""Tools that show what backends said unasked: notifications and logs."""
+
+import asyncio
+
+from pydantic import Field
+
+from emceepee.backends.connection import Connection
+from emceepee.clock import iso
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import LogLevel, LogLine, LogSource, Notification, read_logs
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import Params, tool
+
+
+class FromServer(Params):
+    """One server, or all."""
+
+    server: str | None = None
+
+
+class GetLogs(FromServer):
+    """Which lines."""
+
+    level: LogLevel | None = Field(None, description="Lowest level")
+    sources: list[LogSource] | None = None
+    exclude_sources: list[LogSource] | None = None
+    limit: int = Field(100, ge=1)
+    clear: bool = True
+
+
+class SetLogLevel(FromServer):
+    """A level."""
+
+    level: LogLevel
+
+
+@tool
+async def get_notifications(params: FromServer, session: Session) -> JsonObject:
+    """Take the notifications that servers sent; each is returned once."""
+    taken = [item for buffers in session.buffers_of(params.server) for item in buffers.notifications.take_all()]
+    return {"notifications": [_notification(item) for item in sorted(taken, key=lambda item: item.at)]}
+
+
+@tool
+async def get_logs(params: GetLogs, session: Session) -> JsonObject:
+    """Take the servers' log lines: protocol messages, stderr, and noise on stdout."""
+
+    def wanted(line: LogLine) -> bool:
+        return (
+            (params.level is None or line.level.severity >= params.level.severity)
+            and (params.sources is None or line.source in params.sources)
+            and (params.exclude_sources is None or line.source not in params.exclude_sources)
+        )
+
+    lines, dropped = read_logs(session.buffers_of(params.server), wanted, limit=params.limit, clear=params.clear)
+    return {"logs": [_log_line(line) for line in lines], "dropped": dropped}
+
+
+@tool
+async def set_log_level(params: SetLogLevel, session: Session) -> JsonObject:
+    """Set the lowest level of log messages that one server, or every one that can, sends."""
+    if params.server is not None:
+        await session.connection(params.server).set_log_level(params.level)
+        return {"servers": [params.server]}
+    willing = await asyncio.gather(*(_willing(item, params.level) for item in session.connections if item.is_connected))
+    return {"servers": [name for name in willing if name is not None]}
+
+
+async def _willing(connection: Connection, level: LogLevel) -> str | None:
+    try:
+        await connection.set_log_level(level)
+    except EmceepeeError:
+        return None
+    return connection.spec.name
+
+
+def _notification(item: Notification) -> JsonObject:
+    shown: JsonObject = {"server": item.server, "method": item.method, "timestamp": iso(item.at)}
+    return shown if item.params is None else shown | {"params": item.params}
+
+
+def _log_line(line: LogLine) -> JsonObject:
+    shown: JsonObject = {
+        "server": line.server,
+        "timestamp": iso(line.at),
+        "level": str(line.level),
+        "source": str(line.source),
+    }
+    if line.logger is not None:
+        shown["logger"] = line.logger
+    return shown | {"data": line.data}

@@ -1,0 +1,67 @@
+"""Tools for the backends' prompts and for completing arguments."""
+
+from pydantic import Field
+
+from emceepee.backends.catalog import Kind
+from emceepee.errors import Unsupported
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import Caller, Params, tool
+from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.resources import ListOf, list_kind
+
+
+class GetPrompt(Timed):
+    """One prompt, filled in."""
+
+    server: str
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class Complete(Params):
+    """An argument to be completed."""
+
+    server: str
+    ref: str = Field(description="Prompt name or resource template URI")
+    argument: str = Field(description="Argument name")
+    value: str = Field(description="What is typed so far")
+    context: dict[str, str] | None = Field(None, description="Arguments already known")
+
+
+@tool
+async def list_prompts(params: ListOf, session: Session) -> JsonObject:
+    """List the servers' prompts."""
+    return await list_kind(Kind.PROMPTS, params, session)
+
+
+@tool
+async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> JsonObject:
+    """Get a prompt with its arguments filled in."""
+    request: JsonObject = {"name": params.name}
+    if params.arguments is not None:
+        request["arguments"] = params.arguments
+    return await session.call(
+        params.server, "prompts/get", request, timeout=seconds(params), on_progress=caller.on_progress
+    )
+
+
+@tool
+async def complete(params: Complete, session: Session) -> JsonObject:
+    """Suggest values for an argument of a prompt or resource template."""
+    connection = session.connection(params.server)
+    link = await connection.ready()
+    if "completions" not in link.facts.capabilities:
+        raise Unsupported(f'Server "{params.server}" offers no completions.', details={"server": params.server})
+    is_template = "://" in params.ref or "{" in params.ref
+    ref = {"type": "ref/resource", "uri": params.ref} if is_template else {"type": "ref/prompt", "name": params.ref}
+    request: JsonObject = {"ref": ref, "argument": {"name": params.argument, "value": params.value}}
+    if params.context is not None:
+        request["context"] = {"arguments": params.context}
+    timeout = session.limits.request_seconds
+    result = await session.call(params.server, "completion/complete", request, timeout=timeout)
+    completion = result.get("completion")
+    completion = completion if isinstance(completion, dict) else {}
+    return {"values": completion.get("values", [])} | {
+        key: completion[key] for key in ("total", "hasMore") if completion.get(key) is not None
+    }

@@ -1,0 +1,105 @@
+"""Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
+
+from pydantic import Field
+
+from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
+from emceepee.backends.spec import ServerEntry
+from emceepee.clock import iso
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import NoParams, Params, tool
+
+STDERR_LINES_SHOWN = 20
+
+
+class AddServer(Params, ServerEntry):
+    """A server to add."""
+
+
+class ByName(Params):
+    """One server."""
+
+    name: str
+
+
+class OneServer(Params):
+    """One server, where the argument is called as in the calls to it."""
+
+    server: str = Field(description="Server name")
+
+
+@tool
+async def add_server(params: AddServer, session: Session) -> JsonObject:
+    """Connect an MCP server and keep it. Give url (HTTP, SSE) or command with args and env (stdio)."""
+    connection = await session.add_server(params.spec())
+    view = server_view(connection)
+    try:
+        tools = len(await connection.entries(Kind.TOOLS))
+    except EmceepeeError as error:
+        return {"server": view, "tools": 0, "toolsError": str(error)}
+    return {"server": view | {"tools": tools}, "tools": tools}
+
+
+@tool
+async def remove_server(params: ByName, session: Session) -> JsonObject:
+    """Disconnect a server and forget it; its process ends."""
+    await session.remove_server(params.name)
+    return {"removed": params.name}
+
+
+@tool
+async def reconnect_server(params: ByName, session: Session) -> JsonObject:
+    """Connect a server anew, whatever state it is in."""
+    connection = session.connection(params.name)
+    await connection.reconnect()
+    return {"server": server_view(connection)}
+
+
+@tool
+async def list_servers(params: NoParams, session: Session) -> JsonObject:
+    """List all servers with their state."""
+    return {"servers": [server_summary(connection) for connection in session.connections]}
+
+
+@tool
+async def get_server_status(params: OneServer, session: Session) -> JsonObject:
+    """One server in full: capabilities, instructions, process, last stderr lines."""
+    connection = session.connection(params.server)
+    stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]
+    return server_view(connection) | {"stderrTail": stderr[-STDERR_LINES_SHOWN:]}
+
+
+def server_summary(connection: Connection) -> JsonObject:
+    """A line of `list_servers`."""
+    state, facts, tools = connection.state, connection.facts, connection.known_tools()
+    optional = {
+        "connectedAt": iso(state.connected_at) if state.connected_at else None,
+        "lastError": state.reason,
+        "protocolVersion": facts.protocol_version if facts else None,
+        "tools": None if tools is None else len(tools),
+    }
+    return {
+        "name": connection.spec.name,
+        "url": connection.spec.target.label,
+        "status": str(state.status),
+        "connected": connection.is_connected,
+        "healthStatus": "healthy" if connection.is_connected else "unknown",
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+def server_view(connection: Connection) -> JsonObject:
+    """One server with everything it told of itself."""
+    facts = connection.facts
+    if facts is None:
+        return server_summary(connection)
+    optional = {"instructions": facts.instructions, "process": connection.process}
+    return (
+        server_summary(connection)
+        | {
+            "serverInfo": facts.server_info,
+            "capabilities": facts.capabilities,
+        }
+        | {key: value for key, value in optional.items() if value is not None}
+    )

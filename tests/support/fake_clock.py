@@ -1,0 +1,64 @@
+"""A clock that only the test moves."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def settle(rounds: int = 50) -> None:
+    """Let every task run that can run without time passing."""
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+
+
+class FakeHandle:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class FakeClock:
+    """Starts at `START`; `advance` fires what falls due on the way, in order."""
+
+    def __init__(self) -> None:
+        self._elapsed = 0.0
+        self._due: list[tuple[float, int, FakeHandle]] = []
+        self._order = itertools.count()
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> FakeHandle:
+        handle = FakeHandle(callback)
+        heapq.heappush(self._due, (self._elapsed + delay, next(self._order), handle))
+        return handle
+
+    async def sleep(self, delay: float) -> None:
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        handle = self.call_later(delay, lambda: woken.done() or woken.set_result(None))
+        try:
+            await woken
+        finally:
+            handle.cancel()
+
+    async def advance(self, seconds: float) -> None:
+        """Let `seconds` pass, and everything happen that does in that time."""
+        end = self._elapsed + seconds
+        await settle()
+        while self._due and self._due[0][0] <= end:
+            when, _, handle = heapq.heappop(self._due)
+            self._elapsed = max(self._elapsed, when)
+            if handle.callback is not None:
+                handle.callback()
+                await settle()
+        self._elapsed = end
+        await settle()

@@ -1,0 +1,74 @@
+"""A session with scripted backends, called through the same dispatch as any caller's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.json_types import JsonObject
+from emceepee.server.dispatch import call_tool
+from emceepee.sessions.persistence import StoredServers
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.limits import Limits
+from emceepee.store.memory import MemoryServers
+from emceepee.tools.declaration import Caller
+from support.fake_clock import FakeClock, settle
+from support.scripted_backend import ScriptedBackend, ScriptedDialer
+
+BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
+
+
+class Scene:
+    """The clock, the backends and one session, for a test to play with."""
+
+    def __init__(self, session: Session, clock: FakeClock, backends: dict[str, ScriptedBackend]) -> None:
+        self.session, self.clock, self.backends = session, clock, backends
+
+    async def call(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> JsonObject:
+        """The whole result of one tool call."""
+        async with asyncio.timeout(BOUND):
+            return await call_tool({"name": tool, "arguments": arguments}, self.session, caller or Caller())
+
+    async def value(self, tool: str, /, **arguments: Any) -> JsonObject:
+        """The structured content of a call that must succeed."""
+        result = await self.call(tool, **arguments)
+        assert not result.get("isError"), result
+        return cast(JsonObject, result["structuredContent"])
+
+    async def error(self, tool: str, /, **arguments: Any) -> JsonObject:
+        """The error of a call that must fail."""
+        result = await self.call(tool, **arguments)
+        assert result.get("isError"), result
+        return cast(JsonObject, result["structuredContent"]["error"])
+
+    def start(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> "asyncio.Task[JsonObject]":
+        """Begin a call and go on."""
+        return asyncio.create_task(self.call(tool, caller=caller, **arguments))
+
+
+def scripted_spec(name: str) -> BackendSpec:
+    return BackendSpec(name=name, target=HttpTarget(url=f"http://{name}.test/mcp"))
+
+
+@asynccontextmanager
+async def a_scene(
+    *, limits: Limits | None = None, specs: list[BackendSpec] | None = None, **backends: ScriptedBackend
+) -> AsyncIterator[Scene]:
+    """A session whose backends are scripted. Every named backend is configured and connected."""
+    clock = FakeClock()
+    registry = ServerRegistry(
+        specs if specs is not None else [scripted_spec(name) for name in backends], StoredServers(MemoryServers())
+    )
+    dialer = cast(Dialer, ScriptedDialer(**backends))
+    parts = SessionParts(registry=registry, dialer=dialer, clock=clock, limits=limits or Limits())
+    session = Session("01TESTSESSION0000000000000", "local", parts)
+    await session.open()
+    session.wake()
+    await settle()
+    try:
+        yield Scene(session, clock, backends)
+    finally:
+        await session.close()

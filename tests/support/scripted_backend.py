@@ -1,0 +1,154 @@
+"""Backends that say what the test tells them to, without a process or a socket."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.spec import BackendSpec
+from emceepee.json_types import JsonObject
+
+ALL_CAPABILITIES: JsonObject = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+    "completions": {},
+}
+Answer = Callable[[JsonObject], JsonObject | Awaitable[JsonObject]]
+
+
+@dataclass(eq=False)
+class Asked:
+    """One request that reached the backend and waits for the test's answer."""
+
+    method: str
+    params: JsonObject
+    origin: object | None
+    answer: "asyncio.Future[JsonObject]"
+
+    def reply(self, **result: Any) -> None:
+        self.answer.set_result(result)
+
+    def refuse(self, code: int, message: str) -> None:
+        self.answer.set_exception(RpcError({"code": code, "message": message}))
+
+
+class ScriptedBackend:
+    """A backend in the test's hands. Methods in `answers` reply by themselves; all others wait in `asked`."""
+
+    def __init__(self, *, modern: bool = False, tools: list[str] | None = None) -> None:
+        self.facts = ServerFacts(
+            protocol_version="2026-07-28" if modern else "2025-11-25",
+            server_info={"name": "scripted", "version": "1"},
+            capabilities=dict(ALL_CAPABILITIES),
+            is_modern=modern,
+        )
+        names = tools if tools is not None else ["echo", "slow"]
+        self.answers: dict[str, Answer] = {
+            "tools/list": lambda _: {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]},
+            "resources/list": lambda _: {"resources": []},
+            "resources/templates/list": lambda _: {"resourceTemplates": []},
+            "prompts/list": lambda _: {"prompts": []},
+            "logging/setLevel": lambda _: {},
+        }
+        self.asked: list[Asked] = []
+        self.seen: list[tuple[str, JsonObject]] = []
+        self.cancelled: list[Asked] = []
+        self.links: list[ScriptedLink] = []
+        self.refuses: LinkError | None = None
+        self.opens: asyncio.Future[None] | None = None  # when set, a connect waits for it
+        self._arrived = asyncio.Event()
+
+    @property
+    def link(self) -> "ScriptedLink":
+        """The newest link."""
+        return self.links[-1]
+
+    async def next_asked(self, method: str = "tools/call") -> Asked:
+        """The oldest unanswered request of that method, as soon as there is one."""
+        async with asyncio.timeout(5):
+            while True:
+                for asked in self.asked:
+                    if asked.method == method and not asked.answer.done():
+                        self.asked.remove(asked)
+                        return asked
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    def arrive(self, asked: Asked) -> None:
+        self.asked.append(asked)
+        self._arrived.set()
+
+
+class ScriptedLink:
+    """One connection to a scripted backend."""
+
+    mirrors_arguments = False
+
+    def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
+        self.backend, self.listener = backend, listener
+        self.facts = backend.facts
+        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.log_level: str | None = None
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        if self.closed.done():
+            raise LinkError(Failure.CLOSED, self.closed.result())
+        params = params or {}
+        self.backend.seen.append((method, params))
+        scripted = self.backend.answers.get(method)
+        if scripted is not None:
+            result = scripted(params)
+            return await result if isinstance(result, Awaitable) else result
+        asked = Asked(method, params, origin, asyncio.get_running_loop().create_future())
+        self.backend.arrive(asked)
+        try:
+            await asyncio.wait({asked.answer, self.closed}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.backend.cancelled.append(asked)
+            raise
+        if asked.answer.done():
+            return asked.answer.result()
+        raise LinkError(Failure.CLOSED, self.closed.result())
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        self.backend.seen.append((method, params or {}))
+
+    def set_log_level(self, level: str) -> None:
+        self.log_level = level
+
+    async def close(self) -> None:
+        self.break_off("the connection was closed")
+
+    def process(self) -> JsonObject | None:
+        return None
+
+    def break_off(self, reason: str) -> None:
+        if not self.closed.done():
+            self.closed.set_result(reason)
+
+
+class ScriptedDialer:
+    """Connects by name to the scripted backends it was given."""
+
+    def __init__(self, **backends: ScriptedBackend) -> None:
+        self.backends = dict(backends)
+
+    async def dial(self, spec: BackendSpec, listener: Listener) -> Link:
+        backend = self.backends[spec.name]
+        if backend.opens is not None:
+            await backend.opens
+        if backend.refuses is not None:
+            raise backend.refuses
+        link = ScriptedLink(backend, listener)
+        backend.links.append(link)
+        return link
