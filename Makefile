@@ -20,7 +20,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@echo "== setting up the JavaScript servers and clients that the tests use"
-	cd tests/node && npm ci --no-audit --no-fund --loglevel=error
+	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
 setup: $(VENV)/.installed $(NODE_TOOLS)
