@@ -12,6 +12,7 @@ from emceepee.server.stdio_endpoint import serve_stdio
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
 
 LOCAL_PRINCIPAL = "local"
@@ -19,9 +20,10 @@ LOCAL_PRINCIPAL = "local"
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, longest_line=config.limits.line_bytes) as dialer:
+    async with Dialer.running(clock, longest_line=config.limits.line_bytes, roots=config.roots) as dialer:
         registry = ServerRegistry(config.servers, StoredServers(MemoryServers()))
-        yield SessionParts(registry=registry, dialer=dialer, clock=clock, limits=config.limits)
+        budget = EventBudget(config.limits.events_in_all)
+        yield SessionParts(registry=registry, dialer=dialer, clock=clock, limits=config.limits, budget=budget)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.backends.spec import BackendSpec, ServerEntry, root_uri
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import FORMATS, LEVELS
@@ -18,7 +18,7 @@ from emceepee.telemetry.logs import FORMATS, LEVELS
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
-_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "logLevel", "logFormat")
+_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "logLevel", "logFormat")
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
@@ -32,6 +32,7 @@ class Config:
 
     servers: tuple[BackendSpec, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -75,6 +76,7 @@ def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
     return Config(
         servers=tuple(servers.values()),
         limits=_limits(document.get("limits", {}), source),
+        roots=_roots(document.get("roots", []), source),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         ignored=tuple(ignored),
@@ -144,6 +146,12 @@ def _limits(given: Any, source: str) -> Limits:
             expected = "a whole number" if wants_int else "a number"
             raise ConfigError(f"{source}: limits.{name}: expected {expected} that is not negative, found {value!r}")
     return Limits(**given)
+
+
+def _roots(given: Any, source: str) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(root, str) for root in given):
+        raise ConfigError(f"{source}: roots: expected a list of directories or file:// URIs")
+    return tuple(root_uri(root) for root in given)
 
 
 def _choice(document: JsonObject, key: str, choices: tuple[str, ...], default: str, source: str) -> str:

@@ -12,6 +12,7 @@ from emceepee.server.dispatch import call_tool
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
 from emceepee.tools.declaration import Caller
@@ -63,7 +64,9 @@ async def a_scene(
         specs if specs is not None else [scripted_spec(name) for name in backends], StoredServers(MemoryServers())
     )
     dialer = cast(Dialer, ScriptedDialer(**backends))
-    parts = SessionParts(registry=registry, dialer=dialer, clock=clock, limits=limits or Limits())
+    limits = limits or Limits()
+    budget = EventBudget(limits.events_in_all)
+    parts = SessionParts(registry=registry, dialer=dialer, clock=clock, limits=limits, budget=budget)
     session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
     session.wake()

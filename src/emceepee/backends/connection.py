@@ -8,7 +8,7 @@ from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, Unsupported
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionState, ConnectionStatus
@@ -166,6 +166,22 @@ class Connection:
         except (RpcError, LinkError) as error:
             raise self._translated(error, method) from error
 
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """A small question that has no business taking long.
+
+        Raises:
+            EmceepeeError
+        """
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                return await self.request(method, params)
+        except TimeoutError:
+            raise self._too_slow(method) from None
+
+    def _too_slow(self, method: str) -> EmceepeeError:
+        words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
+        return TimedOut(words, details={"server": self.spec.name})
+
     async def entries(self, kind: Kind) -> list[JsonObject]:
         """All entries of one kind; of tools, the permitted ones.
 
@@ -180,8 +196,7 @@ class Connection:
             async with asyncio.timeout(self._limits.request_seconds):
                 items = await catalog.entries(kind)
         except TimeoutError:
-            seconds = f"{self._limits.request_seconds:g} s"
-            raise ExecutionFailed(f'Server "{self.spec.name}" did not answer {kind.method} within {seconds}.') from None
+            raise self._too_slow(kind.method) from None
         except (RpcError, LinkError) as error:
             raise self._translated(error, kind.method) from error
         return self._permitted(items) if kind is Kind.TOOLS else items

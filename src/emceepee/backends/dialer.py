@@ -10,7 +10,8 @@ import aiohttp
 from emceepee import __version__
 from emceepee.backends.http_link import HttpLink
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.spec import BackendSpec, HttpTarget, Mode, StdioTarget
+from emceepee.backends.negotiation import Terms, client_capabilities
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.sse_link import SseLink
 from emceepee.backends.stdio_link import StdioLink
 from emceepee.clock import Clock
@@ -26,15 +27,21 @@ SSE_HINTS = (400, 404, 405)
 class Dialer:
     """Opens links. HTTP links share one pool of connections and one TLS context, but no cookies."""
 
-    def __init__(self, connector: aiohttp.BaseConnector, clock: Clock, *, longest_line: int) -> None:
-        self._connector, self._clock, self._longest_line = connector, clock, longest_line
+    def __init__(
+        self, connector: aiohttp.BaseConnector, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()
+    ) -> None:
+        self._connector, self._clock, self._longest_line, self._roots = connector, clock, longest_line, roots
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, clock: Clock, *, longest_line: int) -> "AsyncIterator[Dialer]":
+    async def running(cls, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=ssl.create_default_context())
         async with connector:
-            yield cls(connector, clock, longest_line=longest_line)
+            yield cls(connector, clock, longest_line=longest_line, roots=roots)
+
+    def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
+        """The roots offered to a backend: its own, else those that everyone gets."""
+        return spec.roots or self._roots
 
     async def dial(self, spec: BackendSpec, listener: Listener) -> Link:
         """An open link, or an error and nothing left running.
@@ -42,19 +49,20 @@ class Dialer:
         Raises:
             RpcError, LinkError
         """
+        terms = Terms(spec.mode, client_capabilities(has_roots=bool(self.roots_of(spec))))
         match spec.target:
             case StdioTarget() as target:
-                return await self._stdio(target, listener, spec.mode)
+                return await self._stdio(target, listener, terms)
             case HttpTarget(kind="http") as target:
-                return await self._http(target, listener, spec.mode)
+                return await self._http(target, listener, terms)
             case HttpTarget(kind="sse") as target:
-                return await self._sse(target, listener, spec.mode)
+                return await self._sse(target, listener, terms)
             case HttpTarget() as target:
-                return await self._http_or_sse(target, listener, spec.mode)
+                return await self._http_or_sse(target, listener, terms)
 
-    async def _http_or_sse(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+    async def _http_or_sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
         try:
-            return await self._http(target, listener, mode)
+            return await self._http(target, listener, terms)
         except LinkError as refusal:
             if refusal.status not in SSE_HINTS:
                 raise
@@ -62,26 +70,26 @@ class Dialer:
         except RpcError as refusal:
             first = refusal
         try:
-            return await self._sse(target, listener, mode)
+            return await self._sse(target, listener, terms)
         except (LinkError, RpcError) as error:
             raise first from error
 
-    async def _stdio(self, target: StdioTarget, listener: Listener, mode: Mode) -> Link:
+    async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
         link = StdioLink(listener)
         async with _abandoned_if_it_fails(link):
-            await link.start(target, self._clock, mode=mode, longest=self._longest_line)
+            await link.start(target, self._clock, terms, longest=self._longest_line)
         return link
 
-    async def _http(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+    async def _http(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
         link = HttpLink(self._client(), target, listener, clock=self._clock)
         async with _abandoned_if_it_fails(link):
-            await link.start(mode=mode)
+            await link.start(terms)
         return link
 
-    async def _sse(self, target: HttpTarget, listener: Listener, mode: Mode) -> Link:
+    async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
         link = SseLink(self._client(), target, listener)
         async with _abandoned_if_it_fails(link):
-            await link.start(mode=mode)
+            await link.start(terms)
         return link
 
     def _client(self) -> aiohttp.ClientSession:

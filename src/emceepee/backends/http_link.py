@@ -18,8 +18,8 @@ from emceepee.backends.duplex import outcome, stamp
 from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, HttpWire, courtesy, unreachable
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, envelope, negotiate
-from emceepee.backends.spec import HttpTarget, Mode
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.spec import HttpTarget
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
@@ -38,14 +38,16 @@ class HttpLink:
         self._inbound = Inbound(listener, self._tasks, self._reply)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = itertools.count(1)
+        self._terms = Terms()
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def start(self, *, mode: Mode) -> None:
-        self.facts = await negotiate(self._discover, self._initialize, mode=mode)
+    async def start(self, terms: Terms) -> None:
+        self._terms = terms
+        self.facts = await negotiate(self._discover, self._initialize, terms)
         self._wire.headers[VERSION_HEADER] = self.facts.protocol_version
         if self.facts.is_modern:
-            self._envelope = envelope(self.facts.protocol_version)
+            self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
         else:
             await self.notify("notifications/initialized")
             self._tasks.spawn(self._hear_pushes(), name="pushes")
@@ -90,7 +92,7 @@ class HttpLink:
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         version = MODERN_PROTOCOL_VERSIONS[-1]
         headers = self._wire.headers | {VERSION_HEADER: version} | _routing_headers(method, params)
-        return await self._exchange(method, params, headers, envelope(version), None)
+        return await self._exchange(method, params, headers, envelope(version, self._terms.capabilities), None)
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
         return await self._exchange(method, params, self._wire.headers, None, None)

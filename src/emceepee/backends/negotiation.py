@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
@@ -12,7 +13,8 @@ from emceepee.backends.spec import Mode
 from emceepee.json_types import JsonObject
 
 CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
-CLIENT_CAPABILITIES: JsonObject = {}
+CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
+ROOTS_CAPABILITY: JsonObject = {"roots": {}}
 UNSUPPORTED_VERSION = -32022
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
@@ -23,37 +25,54 @@ PROBE_SECONDS = 5.0
 Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
-def envelope(version: str) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a link is to be opened: which era, and what we say we can do."""
+
+    mode: Mode = "auto"
+    capabilities: JsonObject = field(default_factory=lambda: CLIENT_CAPABILITIES)
+
+
+def client_capabilities(*, has_roots: bool) -> JsonObject:
+    """What emceepee can do for a backend. Roots only if there are any: to some servers no roots means none at all."""
+    return CLIENT_CAPABILITIES | ROOTS_CAPABILITY if has_roots else CLIENT_CAPABILITIES
+
+
+def envelope(version: str, capabilities: JsonObject) -> JsonObject:
     """What every request of the 2026-07-28 era carries in `_meta`."""
     return {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
-        "io.modelcontextprotocol/clientCapabilities": CLIENT_CAPABILITIES,
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     }
 
 
-async def negotiate(discover: Ask, initialize: Ask, *, mode: Mode) -> ServerFacts:
+async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
     """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
 
     Raises:
         RpcError, LinkError: the backend refused both, or could not be reached.
     """
-    if mode == "legacy":
-        return await _initialized(initialize)
-    if mode != "auto":
-        return await _discovered(discover)
+    if terms.mode != "legacy":
+        if terms.mode != "auto":
+            return await _discovered(discover)
+        return await _whichever_era(discover, initialize, terms)
+    return await _initialized(initialize, terms)
+
+
+async def _whichever_era(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
     probe = asyncio.ensure_future(_discovered(discover))
     try:
         await asyncio.wait({probe}, timeout=PROBE_SECONDS)
         if probe.done():
-            return await _verdict(probe, initialize)
-        return await _whichever_first(probe, initialize)
+            return await _verdict(probe, initialize, terms)
+        return await _whichever_first(probe, initialize, terms)
     finally:
         probe.cancel()
         await asyncio.gather(probe, return_exceptions=True)
 
 
-async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> ServerFacts:
+async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
     try:
         return probe.result()
     except LinkError as error:
@@ -63,7 +82,7 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> Ser
     except RpcError as error:
         refusal = error
     try:
-        return await _initialized(initialize)
+        return await _initialized(initialize, terms)
     except RpcError as error:
         # A modern backend of a version unknown here refuses both; its first words say more.
         if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_VERSION:
@@ -71,8 +90,8 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> Ser
         raise
 
 
-async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask) -> ServerFacts:
-    handshake = asyncio.ensure_future(_initialized(initialize))
+async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+    handshake = asyncio.ensure_future(_initialized(initialize, terms))
     try:
         done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
         for attempt in done:
@@ -96,10 +115,10 @@ async def _discovered(discover: Ask) -> ServerFacts:
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 
-async def _initialized(initialize: Ask) -> ServerFacts:
+async def _initialized(initialize: Ask, terms: Terms) -> ServerFacts:
     proposal = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
-        "capabilities": CLIENT_CAPABILITIES,
+        "capabilities": terms.capabilities,
         "clientInfo": CLIENT_INFO,
     }
     answer = await initialize("initialize", proposal)

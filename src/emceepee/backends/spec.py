@@ -1,6 +1,7 @@
 """What a server configuration says, checked where it comes in and frozen from there on."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -63,6 +64,7 @@ class BackendSpec:
     tools: ToolFilter = ToolFilter()
     timeout: float | None = None
     mode: Mode = "auto"
+    roots: tuple[str, ...] = ()
 
 
 class RestartConfig(BaseModel):
@@ -96,6 +98,11 @@ class RestartConfig(BaseModel):
         )
 
 
+def root_uri(root: str) -> str:
+    """A root as the protocol names it."""
+    return root if root.startswith("file://") else Path(root).expanduser().resolve().as_uri()
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -115,6 +122,7 @@ class ServerEntry(BaseModel):
     deniedTools: list[str] | None = None  # noqa: N815  # wire name
     timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
     mode: Mode = "auto"
+    roots: list[str] | None = Field(None, description="Directories or file:// URIs offered to it")
 
     @model_validator(mode="after")
     def _one_target(self) -> "ServerEntry":
@@ -139,6 +147,7 @@ class ServerEntry(BaseModel):
             tools=ToolFilter(tuple(self.allowedTools or ()), tuple(self.deniedTools or ())),
             timeout=None if self.timeout_ms is None else self.timeout_ms / 1000,
             mode=self.mode,
+            roots=tuple(root_uri(root) for root in self.roots or ()),
         )
 
     @classmethod
@@ -150,6 +159,7 @@ class ServerEntry(BaseModel):
             "deniedTools": list(spec.tools.denied) or None,
             "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),
             "mode": spec.mode,
+            "roots": list(spec.roots) or None,
         }
         match spec.target:
             case HttpTarget(url=url, headers=headers, kind=kind):

@@ -12,8 +12,8 @@ from emceepee.backends.duplex import Duplex
 from emceepee.backends.event_stream import Cursor, events
 from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, unreachable
 from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, envelope, negotiate
-from emceepee.backends.spec import HttpTarget, Mode
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.spec import HttpTarget
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -29,15 +29,17 @@ class SseLink:
         self._tasks = TaskOwner("sse-link")
         self._duplex = Duplex(self._send, listener, self._tasks)
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._terms = Terms()
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def start(self, *, mode: Mode) -> None:
+    async def start(self, terms: Terms) -> None:
         self._tasks.spawn(self._listen(), name="stream")
         await self._endpoint
-        self.facts = await negotiate(self._discover, self._initialize, mode=mode)
+        self._terms = terms
+        self.facts = await negotiate(self._discover, self._initialize, terms)
         if self.facts.is_modern:
-            self._duplex.envelope = envelope(self.facts.protocol_version)
+            self._duplex.envelope = envelope(self.facts.protocol_version, terms.capabilities)
         else:
             await self.notify("notifications/initialized")
 
@@ -67,7 +69,9 @@ class SseLink:
         return None
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._duplex.request(method, params, origin=None, meta=envelope(MODERN_PROTOCOL_VERSIONS[-1]))
+        return await self._duplex.request(
+            method, params, origin=None, meta=envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
+        )
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
         return await self._duplex.request(method, params, origin=None)

@@ -8,8 +8,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from emceepee.backends.child import Child, start_child
 from emceepee.backends.duplex import Duplex
 from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, envelope, negotiate
-from emceepee.backends.spec import Mode, StdioTarget
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
@@ -28,10 +28,11 @@ class StdioLink:
         self._tasks = TaskOwner("stdio-link")
         self._duplex = Duplex(self._send, listener, self._tasks)
         self._child: Child | None = None
+        self._terms = Terms()
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def start(self, target: StdioTarget, clock: Clock, *, mode: Mode, longest: int) -> None:
+    async def start(self, target: StdioTarget, clock: Clock, terms: Terms, *, longest: int) -> None:
         self._child = await start_child(
             target,
             clock,
@@ -40,9 +41,10 @@ class StdioLink:
             longest=longest,
         )
         self._child.ended.add_done_callback(self._child_ended)
-        self.facts = await negotiate(self._discover, self._initialize, mode=mode)
+        self._terms = terms
+        self.facts = await negotiate(self._discover, self._initialize, terms)
         if self.facts.is_modern:
-            self._duplex.envelope = envelope(self.facts.protocol_version)
+            self._duplex.envelope = envelope(self.facts.protocol_version, terms.capabilities)
         else:
             await self.notify("notifications/initialized")
 
@@ -78,7 +80,9 @@ class StdioLink:
         return facts
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._duplex.request(method, params, origin=None, meta=envelope(MODERN_PROTOCOL_VERSIONS[-1]))
+        return await self._duplex.request(
+            method, params, origin=None, meta=envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
+        )
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
         return await self._duplex.request(method, params, origin=None)

@@ -11,6 +11,7 @@ import uvloop
 
 from emceepee import __version__
 from emceepee.app import run_stdio
+from emceepee.backends.spec import root_uri
 from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, load
 from emceepee.telemetry import logs
 
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         "Without a command it serves one caller on standard input and output.",
     )
     parser.add_argument("--config", metavar="FILE", help=f"server configurations; or set {CONFIG_VARIABLE}")
+    parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
@@ -53,6 +55,7 @@ def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
     return replace(
         config,
+        roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,

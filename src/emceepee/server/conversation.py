@@ -1,6 +1,7 @@
 """One caller on one two-way line: requests answered each in its own task, in whichever era the caller opened."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -9,6 +10,8 @@ from emceepee.codec import decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import call_tool
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import CallerState
 from emceepee.server.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -22,18 +25,20 @@ from emceepee.server.messages import (
     progress_token,
     result_message,
 )
-from emceepee.server.peers import Peer, Send, error_for, peer_for
+from emceepee.server.peers import Peer, error_for, peer_for
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
 CLOSING_SECONDS = 5.0
+Send = Callable[[JsonObject | list[JsonObject]], None]
 
 
 class Conversation:
     """Feed it lines with `hear`; it speaks through `send`."""
 
-    def __init__(self, kernel: Server[Any], session: Session, send: Send) -> None:
+    def __init__(self, kernel: Server[CallerState], session: Session, send: Send) -> None:
         self._kernel, self._session, self._send = kernel, session, send
+        self._state = CallerState(EventsFeed(session.activity), send)
         self._peer: Peer | None = None
         self._tasks = TaskOwner("requests")
         self._running: dict[RequestId, asyncio.Task[Any]] = {}
@@ -92,7 +97,7 @@ class Conversation:
         """The response; None if the caller cancelled the request, for then it expects none."""
         peer = self._peer
         if peer is None:
-            peer = self._peer = peer_for(request, self._kernel, self._send)
+            peer = self._peer = peer_for(request, self._kernel, self._state)
         if (refusal := peer.refusal(request)) is not None:
             return refusal
         try:

@@ -7,7 +7,7 @@ from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Caller, Tool
-from emceepee.tools.replies import error_reply, reply
+from emceepee.tools.replies import error_reply, reply, with_notices
 
 log = EventLog("dispatch")
 
@@ -28,13 +28,14 @@ async def call_tool(params: JsonObject | None, session: Session, caller: Caller)
     session.wake()
     log.debug("tool_called", tool=tool.name)
     try:
-        return reply(await tool.verb(tool.check(arguments), session, caller))
+        result = reply(await tool.verb(tool.check(arguments), session, caller))
     except EmceepeeError as error:
         log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
-        return error_reply(error)
+        result = error_reply(error)
     except Exception as error:
         log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
-        return error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
+        result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
+    return with_notices(result, session) if tool.carries_news else result
 
 
 def _wanted(params: JsonObject | None) -> tuple[Tool, JsonObject]:

@@ -1,33 +1,111 @@
-"""The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, ping."""
+"""The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, resources, ping."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler, ServerEvent
+from mcp.shared.exceptions import MCPError
 
 from emceepee import __version__
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.messages import INVALID_PARAMS
 from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
 
 INSTRUCTIONS = (
     "emceepee is a proxy for MCP servers. list_servers shows what is connected, add_server connects more; "
     "list_tools and execute_tool use their tools, list_resources and read_resource their resources, list_prompts and "
-    "get_prompt their prompts."
+    "get_prompt their prompts. A slow call becomes a task: await_activity waits for whatever happens next. When a "
+    "reply carries pending_client_action, a server waits for an answer: ask the user and call "
+    "respond_to_elicitation, or respond_to_sampling."
 )
 
 
-def build_kernel() -> Server[Any]:
-    """One for the whole process; it keeps nothing of any caller."""
-    tools = [types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema) for tool in TOOLS]
-    listed = types.ListToolsResult(tools=tools)
+@dataclass(slots=True)
+class CallerState:
+    """What the kernel's handlers may touch of the caller they serve."""
 
-    async def list_tools(
-        ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    feed: EventsFeed
+    send: Callable[[JsonObject], None]
+    unsubscribe: Callable[[], None] | None = field(default=None)
+
+
+Context = ServerRequestContext[CallerState, Any]
+
+
+def build_kernel() -> Server[CallerState]:
+    """One for the whole process; it keeps nothing of any caller."""
+    listed = types.ListToolsResult(
+        tools=[
+            types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema) for tool in TOOLS
+        ]
+    )
+    resources = types.ListResourcesResult.model_validate({"resources": LISTED})
+
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
 
-    kernel: Server[Any] = Server(
-        "emceepee", version=__version__, title="emceepee", instructions=INSTRUCTIONS, on_list_tools=list_tools
+    async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        return resources
+
+    async def list_templates(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
+    kernel: Server[CallerState] = Server(
+        "emceepee",
+        version=__version__,
+        title="emceepee",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=_read_resource,
+        on_subscribe_resource=_subscribe,
+        on_unsubscribe_resource=_unsubscribe,
+        on_subscriptions_listen=_listen,
     )
     kernel.middleware.clear()  # the SDK's own tracing: emceepee has its spans
     return kernel
+
+
+async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    try:
+        return types.ReadResourceResult.model_validate(read_own_resource(str(params.uri)))
+    except EmceepeeError as error:
+        raise MCPError(INVALID_PARAMS, str(error), {"uri": str(params.uri)}) from None
+
+
+async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    caller = ctx.lifespan_context
+    if str(params.uri) != EVENTS_URI:
+        raise MCPError(
+            INVALID_PARAMS, f"only {EVENTS_URI} can be subscribed to; servers' resources: subscribe_resource"
+        )
+
+    def tell(event: ServerEvent) -> None:
+        note = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}}
+        caller.send(note)
+
+    if caller.unsubscribe is None:
+        caller.unsubscribe = caller.feed.subscribe(tell)
+    return types.EmptyResult()
+
+
+async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    caller = ctx.lifespan_context
+    if caller.unsubscribe is not None and str(params.uri) == EVENTS_URI:
+        caller.unsubscribe()
+        caller.unsubscribe = None
+    return types.EmptyResult()
+
+
+async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
+    return await ListenHandler(ctx.lifespan_context.feed)(ctx, params)

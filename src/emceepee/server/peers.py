@@ -17,6 +17,7 @@ from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
+from emceepee.server.kernel import CallerState
 from emceepee.server.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -29,7 +30,7 @@ from emceepee.server.messages import (
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("server")
-Send = Callable[[JsonObject | list[JsonObject]], None]
+Send = Callable[[JsonObject], None]
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
 
 
@@ -85,19 +86,19 @@ class Peer(Protocol):
     def has_batches(self) -> bool: ...
 
 
-def peer_for(opening: Request, kernel: Server[Any], send: Send) -> Peer:
+def peer_for(opening: Request, kernel: Server[CallerState], state: CallerState) -> Peer:
     """The era that a conversation's first request opens."""
     if opening.method != "initialize" and _has_envelope(opening):
-        return ModernPeer(kernel, send)
-    return HandshakePeer(kernel, send)
+        return ModernPeer(kernel, state)
+    return HandshakePeer(kernel, state)
 
 
 class HandshakePeer:
     """A caller up to 2025-11-25: it initializes, and what it told then holds for the whole conversation."""
 
-    def __init__(self, kernel: Server[Any], send: Send) -> None:
-        self._kernel, self._send = kernel, send
-        self._connection = Connection.for_loop(Channel(send))
+    def __init__(self, kernel: Server[CallerState], state: CallerState) -> None:
+        self._kernel, self._state, self._send = kernel, state, state.send
+        self._connection = Connection.for_loop(Channel(state.send))
 
     @property
     def has_batches(self) -> bool:
@@ -118,11 +119,11 @@ class HandshakePeer:
             request.method,
             request.params,
             connection=self._connection,
-            lifespan_state=None,
+            lifespan_state=self._state,
         )
 
     async def hear(self, notice: Notice) -> None:
-        await ServerRunner(self._kernel, self._connection, None).on_notify(
+        await ServerRunner(self._kernel, self._connection, self._state).on_notify(
             Channel(self._send), notice.method, notice.params
         )
 
@@ -135,8 +136,8 @@ class ModernPeer:
 
     has_batches = False
 
-    def __init__(self, kernel: Server[Any], send: Send) -> None:
-        self._kernel, self._send = kernel, send
+    def __init__(self, kernel: Server[CallerState], state: CallerState) -> None:
+        self._kernel, self._state, self._send = kernel, state, state.send
         self._stamp = kernel.server_info_stamp
 
     def refusal(self, request: Request) -> JsonObject | None:
@@ -163,12 +164,14 @@ class ModernPeer:
             request.method,
             request.params,
             connection=connection,
-            lifespan_state=None,
+            lifespan_state=self._state,
         )
 
     async def hear(self, notice: Notice) -> None:
         connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
-        await ServerRunner(self._kernel, connection, None).on_notify(Channel(self._send), notice.method, notice.params)
+        await ServerRunner(self._kernel, connection, self._state).on_notify(
+            Channel(self._send), notice.method, notice.params
+        )
 
     def finished(self, result: JsonObject) -> JsonObject:
         meta = result.get("_meta")

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 from contextlib import suppress
-from typing import Any
 
 from mcp.server.lowlevel import Server
 
@@ -11,6 +10,7 @@ from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.conversation import Conversation
+from emceepee.server.kernel import CallerState
 from emceepee.server.stdio_pipes import LineReader, LineWriter
 from emceepee.sessions.session import Session
 
@@ -18,7 +18,9 @@ END_GRACE = 0.5  # after end of input, for answers that are nearly there: someon
 FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
 
 
-async def serve_stdio(kernel: Server[Any], session: Session, *, stdin: int, stdout: int, longest_line: int) -> None:
+async def serve_stdio(
+    kernel: Server[CallerState], session: Session, *, stdin: int, stdout: int, longest_line: int
+) -> None:
     """Serve until end of input, SIGINT or SIGTERM."""
     reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
 

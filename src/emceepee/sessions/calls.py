@@ -1,30 +1,291 @@
-"""One request to a backend. It belongs to the session: whoever asked only waits for it."""
+"""Requests to backends. They belong to the session: whoever asked only waits, and a slow one becomes a task."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
 
+from emceepee.backends.connection import Connection
+from emceepee.backends.dialer import CLOSE_SECONDS
+from emceepee.clock import within
+from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.desk import DeskParts
+from emceepee.state.events import EventType
+from emceepee.state.question import Question
+from emceepee.state.task import Task, TaskStatus
+from emceepee.telemetry.logs import EventLog
 
+log = EventLog("calls")
 OnProgress = Callable[[JsonObject], None]
+_SETTLED_EVENT = {
+    TaskStatus.COMPLETED: EventType.TASK_COMPLETED,
+    TaskStatus.FAILED: EventType.TASK_FAILED,
+    TaskStatus.CANCELLED: EventType.TASK_CANCELLED,
+    TaskStatus.EXPIRED: EventType.TASK_EXPIRED,
+}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Call:
-    """`outcome` is the backend's raw result, or an EmceepeeError."""
+    """One request in the air.
 
-    backend: str
+    `turn` is when the one who asked goes on: the outcome is there, or the call has become a task. `settled` is there
+    only for tasks, and is when nothing more will come.
+    """
+
+    connection: Connection
     method: str
     params: JsonObject
+    tool: str
+    arguments: JsonObject
+    ttl: timedelta
+    promotes_on_question: bool = True
     on_progress: OnProgress | None = None
-    outcome: "asyncio.Future[JsonObject]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    progress: JsonObject | None = None
+    call_id: str | None = None
+    is_task: bool = False
+    outcome: JsonObject | EmceepeeError | None = None
+    is_done: bool = False
+    settled: "asyncio.Future[None] | None" = None
+    turn: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     runner: "asyncio.Task[None] | None" = None
 
-    def cancel(self) -> None:
-        """Give it up; the backend is told."""
-        if self.runner is not None:
-            self.runner.cancel()
+    @property
+    def server(self) -> str:
+        return self.connection.spec.name
 
-    def progressed(self, params: JsonObject) -> None:
-        if self.on_progress is not None:
-            self.on_progress({key: value for key, value in params.items() if key != "progressToken"})
+    def result(self) -> JsonObject:
+        """The backend's raw result. Raises: EmceepeeError."""
+        if isinstance(self.outcome, EmceepeeError):
+            raise self.outcome
+        if self.outcome is None:
+            raise EmceepeeError("The call was given up before it had a result.")
+        return self.outcome
+
+    def go_on(self) -> None:
+        if not self.turn.done():
+            self.turn.set_result(None)
+
+
+class Ask(Protocol):
+    """Puts one call to its backend, rounds of questions included."""
+
+    def __call__(self, call: Call) -> Awaitable[JsonObject]: ...
+
+
+class CallDesk:
+    """The calls and tasks of one session. Every call settles exactly once, whatever happens at the same time."""
+
+    def __init__(self, ask: Ask, parts: DeskParts) -> None:
+        self._ask, self._activity, self._wake_by = ask, parts.activity, parts.wake_by
+        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+        self._runners = TaskOwner("calls")
+        self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
+        self._tasks: dict[str, Task] = {}
+        self._calls_of_tasks: dict[str, Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._in_flight)
+
+    async def close(self) -> None:
+        await self._runners.close(within=CLOSE_SECONDS)
+
+    # Calling.
+
+    def start(self, call: Call) -> None:
+        """Send it. Raises: EmceepeeError if too much is at work already."""
+        if len(self._in_flight) >= self._limits.tasks_per_session:
+            raise EmceepeeError(
+                f"{len(self._in_flight)} calls and tasks are at work already, which is this session's limit. "
+                "Wait for one with await_activity, or end one with cancel_task.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        self._in_flight[call] = None
+        call.runner = self._runners.spawn(self._run(call), name=call.method)
+
+    async def wait(self, call: Call, patience: float) -> Task | None:
+        """Until the outcome is there (None), or the call has become a task. Cancelling the wait cancels the call."""
+        if not call.is_done and not call.is_task:
+            deadline = self._clock.call_later(patience, lambda: self._promote(call))
+            try:
+                await call.turn
+            except asyncio.CancelledError:
+                self.cancel(call)
+                raise
+            finally:
+                deadline.cancel()
+        return self._tasks.get(call.call_id or "") if call.is_task else None
+
+    def cancel(self, call: Call) -> None:
+        """Give a call up that is no task; the backend is told."""
+        if not call.is_task:
+            self._leave(call)
+
+    def in_flight(self, server: str) -> list[Call]:
+        return [call for call in self._in_flight if call.server == server]
+
+    def identify(self, call: Call) -> str:
+        """The call's id; if it becomes a task, this is the task's."""
+        if call.call_id is None:
+            call.call_id = self._ids.new()
+        return call.call_id
+
+    def question_asked(self, server: str, origin: Call | None) -> None:
+        """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task."""
+        for call in [origin] if origin is not None else self.in_flight(server):
+            if call.promotes_on_question:
+                self._promote(call)
+
+    def progressed(self, call: Call, params: JsonObject) -> None:
+        told = call.progress = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
+        if call.is_task and call.call_id is not None and (task := self._tasks.get(call.call_id)):
+            self._tasks[call.call_id] = task.progressed(told, self._clock.now())
+        if call.on_progress is not None and not call.is_task:
+            call.on_progress(told)
+
+    def server_lost(self, server: str, error: EmceepeeError) -> None:
+        """Every call to it fails at once, with the reason."""
+        for call in self.in_flight(server):
+            self._settle(call, error)
+
+    async def _run(self, call: Call) -> None:
+        try:
+            outcome: JsonObject | EmceepeeError = await self._ask(call)
+        except EmceepeeError as error:
+            outcome = error
+        except asyncio.CancelledError:
+            self._leave(call)
+            raise
+        self._settle(call, outcome)
+
+    def _settle(self, call: Call, outcome: JsonObject | EmceepeeError) -> None:
+        """The one place where a call gets its outcome; whoever comes second changes nothing."""
+        if call.is_done:
+            return
+        call.outcome = outcome
+        if call.is_task:
+            task, now = self._tasks[self.identify(call)], self._clock.now()
+            if isinstance(outcome, EmceepeeError):
+                self._put(task.failed(outcome.body(), now))
+            else:
+                self._put(task.completed(outcome, now))
+        self._leave(call)
+
+    def _leave(self, call: Call) -> None:
+        call.is_done = True
+        self._in_flight.pop(call, None)
+        call.go_on()
+        if call.settled is not None and not call.settled.done():
+            call.settled.set_result(None)
+        if call.runner is not None and not call.runner.done() and call.runner is not asyncio.current_task():
+            call.runner.cancel()
+
+    # Tasks.
+
+    def task(self, task_id: str) -> Task:
+        """Raises: EmceepeeError."""
+        task = self._tasks.get(task_id)
+        if task is None:
+            raise EmceepeeError(
+                f'There is no task "{task_id[:60]}" (any more). list_tasks with include_completed shows all; '
+                f"finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
+                code=ErrorCode.TASK_NOT_FOUND,
+            )
+        return task
+
+    def tasks(self) -> list[Task]:
+        return list(self._tasks.values())
+
+    def working(self, server: str) -> list[Task]:
+        return [task for task in self._tasks.values() if task.server == server and not task.is_settled]
+
+    def task_of(self, question: Question) -> str | None:
+        """The task whose call asked, if it is known and has become one."""
+        return question.call_id if question.call_id in self._tasks else None
+
+    async def settled(self, task_id: str, timeout: float | None) -> Task:
+        """The task once it is settled. Waits for the call itself, so nothing is polled.
+
+        Raises:
+            TimedOut: it still works; the task goes on.
+        """
+        task, call = self.task(task_id), self._calls_of_tasks.get(task_id)
+        if call is not None and call.settled is not None and not task.is_settled:
+            left = (task.expires_at - self._clock.now()).total_seconds()
+            seconds = left + 1 if timeout is None else timeout  # a settled task by then: it expires first
+            try:
+                await within(self._clock, seconds, call.settled)
+            except TimeoutError:
+                raise TimedOut(
+                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call get_task_result or '
+                    "await_activity again.",
+                    details={"taskId": task_id},
+                ) from None
+        return self.task(task_id)
+
+    def cancel_task(self, task_id: str) -> Task:
+        """The task as it is now; the backend is told, if it was still working."""
+        task = self.task(task_id)
+        if not task.is_settled:
+            self._end(task.cancelled(self._clock.now()))
+        return self._tasks[task_id]
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Apply what time has brought; the next deadline, if there is one."""
+        for task in list(self._tasks.values()):
+            later = task.tick(now)
+            if later is None:
+                del self._tasks[task.task_id]
+                self._calls_of_tasks.pop(task.task_id, None)
+            elif later is not task:
+                self._end(later)
+        return min((task.next_deadline for task in self._tasks.values()), default=None)
+
+    def _promote(self, call: Call) -> None:
+        if call.is_task or call.is_done:
+            return
+        call.is_task = True
+        call.settled = asyncio.get_running_loop().create_future()
+        now = self._clock.now()
+        task = Task(
+            task_id=self.identify(call),
+            server=call.server,
+            tool=call.tool,
+            method=call.method,
+            arguments=call.arguments,
+            created_at=now,
+            updated_at=now,
+            ttl=call.ttl,
+            retention=timedelta(seconds=self._limits.task_retention_seconds),
+            progress=call.progress,
+        )
+        self._calls_of_tasks[task.task_id] = call
+        self._tasks[task.task_id] = task
+        self._wake_by(task.next_deadline)
+        log.info("tool_execution_timeout", server=call.server, tool=call.tool, taskId=task.task_id)
+        self._activity.emit(
+            EventType.TASK_CREATED, call.server, taskId=task.task_id, toolName=call.tool, args=call.arguments
+        )
+        call.go_on()
+
+    def _end(self, task: Task) -> None:
+        """A task that ends without its call's outcome takes the call with it."""
+        self._put(task)
+        self._leave(self._calls_of_tasks[task.task_id])
+
+    def _put(self, task: Task) -> None:
+        self._tasks[task.task_id] = task
+        self._wake_by(task.next_deadline)
+        told: dict[str, object] = {"taskId": task.task_id, "toolName": task.tool}
+        if task.status is TaskStatus.FAILED:
+            told["error"] = task.message
+            log.warning("task_failed", taskId=task.task_id, server=task.server, tool=task.tool, error=task.message)
+        elif task.status is TaskStatus.COMPLETED:
+            told["isError"] = bool((task.result or {}).get("isError"))
+            log.info("task_completed", taskId=task.task_id, server=task.server, tool=task.tool)
+        elif task.status is TaskStatus.EXPIRED:
+            told["ttl"] = round(task.ttl.total_seconds() * 1000)
+        self._activity.emit(_SETTLED_EVENT[task.status], task.server, **told)

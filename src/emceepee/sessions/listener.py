@@ -1,14 +1,11 @@
-"""What one backend says, on its way into the session's buffers."""
+"""What one backend says, on its way into the session."""
 
 from typing import Protocol
 
-from emceepee.backends.link import RpcError
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
 from emceepee.sessions.calls import Call
-
-METHOD_NOT_FOUND = -32601
 
 
 class Ears(Protocol):
@@ -17,7 +14,9 @@ class Ears(Protocol):
     clock: Clock
 
     def buffers(self, server: str) -> ServerBuffers: ...
-    def backend_changed(self, server: str, method: str) -> None: ...
+    def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
+    def backend_progressed(self, call: Call, params: JsonObject) -> None: ...
+    async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject: ...
 
 
 class BackendListener:
@@ -27,20 +26,19 @@ class BackendListener:
         self._session, self._backend = session, backend
 
     async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
+        return await self._session.backend_asked(
+            self._backend, method, params, origin if isinstance(origin, Call) else None
+        )
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
-        session, now = self._session, self._session.clock.now()
-        if method == "notifications/progress":
-            if isinstance(origin, Call):
-                origin.progressed(params)
-            return
-        buffers = session.buffers(self._backend)
-        if method == "notifications/message":
-            buffers.logged(params, now)
-            return
-        session.backend_changed(self._backend, method)
-        buffers.notified(method, params, now)
+        match method:
+            case "notifications/progress":
+                if isinstance(origin, Call):
+                    self._session.backend_progressed(origin, params)
+            case "notifications/message":
+                self._session.buffers(self._backend).logged(params, self._session.clock.now())
+            case _:
+                self._session.backend_notified(self._backend, method, params)
 
     def said(self, line: str, source: str) -> None:
         self._session.buffers(self._backend).said(line, LogSource(source), self._session.clock.now())

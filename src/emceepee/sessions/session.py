@@ -1,21 +1,30 @@
-"""One caller's session: its connections, its calls in the air, and what its backends said."""
+"""One caller's session: its connections, calls, questions and timers, and what its backends said."""
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from emceepee.backends.connection import Connection
-from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
+from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec
-from emceepee.clock import Clock, within
-from emceepee.errors import EmceepeeError, ExecutionFailed, InvalidArguments, TimedOut, UnknownBackend
+from emceepee.clock import Clock, iso, milliseconds
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
+from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.activity import Activity
+from emceepee.sessions.alarm import Alarm
 from emceepee.sessions.buffers import ServerBuffers
-from emceepee.sessions.calls import Call, OnProgress
+from emceepee.sessions.calls import Call, CallDesk, OnProgress
+from emceepee.sessions.desk import DeskParts
 from emceepee.sessions.listener import BackendListener
+from emceepee.sessions.questions import QuestionDesk
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.rounds import Interviewer
+from emceepee.sessions.timers import TimerDesk
 from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
+from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -29,6 +38,7 @@ class SessionParts:
     dialer: Dialer
     clock: Clock
     limits: Limits
+    budget: EventBudget
 
 
 class Session:
@@ -40,11 +50,23 @@ class Session:
         self._registry, self._dialer = parts.registry, parts.dialer
         self._connections: dict[str, Connection] = {}
         self._buffers: dict[str, ServerBuffers] = {}
-        self._calls = TaskOwner("calls")
         self._is_awake = False
+        self._is_closing = False
+        ids = Ulids(lambda: milliseconds(self.clock.now()))
+        alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
+        self.activity = Activity(self.clock, ids, self.limits, parts.budget)
+        desk = DeskParts(
+            activity=self.activity, clock=self.clock, ids=ids, limits=self.limits, wake_by=alarm.not_later_than
+        )
+        self.calls = CallDesk(self._put_to_backend, desk)
+        self.questions = QuestionDesk(desk)
+        self.timers = TimerDesk(desk)
+        self._interviewer = Interviewer(
+            self.questions, self.clock, announce=self.calls.question_asked, call_id=self.calls.identify
+        )
 
     def __repr__(self) -> str:
-        return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self._calls)}>"
+        return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
@@ -61,9 +83,16 @@ class Session:
     async def close(self) -> None:
         self._registry.leave(self.principal, self)
         log.info("registry_shutdown_start", serverCount=len(self._connections))
-        await self._calls.close(within=CLOSE_SECONDS)
+        self._is_closing = True
+        self._alarm.close()
+        await self.calls.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
+        self.activity.close()
         log.info("registry_shutdown_complete")
+
+    def _let_time_pass(self, now: datetime) -> datetime | None:
+        deadlines = [self.calls.tick(now), self.questions.tick(now), self.timers.tick(now)]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # Servers.
 
@@ -112,16 +141,21 @@ class Session:
     async def remove_server(self, name: str) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name)
+        await self._registry.remove(self.principal, name, by=self)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
+        self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str) -> None:
+    async def server_removed(self, name: str, *, by_us: bool) -> None:
+        """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
+            self._let_go(name, f'Server "{name}" was removed.')
             await self._discard(connection)
+            if not by_us:
+                self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     def _connection(self, spec: BackendSpec) -> Connection:
         def observe(state: ConnectionState) -> None:
@@ -135,13 +169,23 @@ class Session:
         self._buffers.pop(connection.spec.name, None)
 
     def _connection_moved(self, spec: BackendSpec, state: ConnectionState) -> None:
+        name = spec.name
         match state.status:
             case ConnectionStatus.CONNECTED:
-                log.info("server_connected", server=spec.name, url=spec.target.label)
+                log.info("server_connected", server=name, url=spec.target.label)
+                self.activity.emit(EventType.SERVER_CONNECTED, name, name=name)
             case ConnectionStatus.DISCONNECTED:
-                log.info("server_disconnected", server=spec.name, reason=state.reason)
+                log.info("server_disconnected", server=name, reason=state.reason)
+                if name in self._connections and not self._is_closing:
+                    self.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=state.reason)
+                self._let_go(name, f'Server "{name}" was lost: {state.reason}. Try reconnect_server.')
             case ConnectionStatus.ERROR:
-                log.warning("server_connect_failed", server=spec.name, error=state.reason)
+                log.warning("server_connect_failed", server=name, error=state.reason)
+
+    def _let_go(self, server: str, reason: str) -> None:
+        """Nothing more will come from it: its calls fail and its questions are rejected, now."""
+        self.calls.server_lost(server, BackendDisconnected(reason, details={"server": server}))
+        self.questions.server_lost(server, reason)
 
     # What backends say.
 
@@ -158,60 +202,87 @@ class Session:
         self.connection(server)
         return [self.buffers(server)]
 
-    def backend_changed(self, server: str, method: str) -> None:
+    def backend_notified(self, server: str, method: str, params: JsonObject) -> None:
         if connection := self._connections.get(server):
             connection.changed(method)
+        now = self.clock.now()
+        self.buffers(server).notified(method, params, now)
+        told = {"params": params} if params else {}
+        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **told)
+
+    def backend_progressed(self, call: Call, params: JsonObject) -> None:
+        self.calls.progressed(call, params)
+
+    async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject:
+        seconds = self.limits.question_seconds
+        return await self._interviewer.answer(
+            server, method, params, call, roots=self._roots_for(server), seconds=seconds
+        )
 
     # Calls.
 
     async def call(
         self,
-        backend: str,
+        server: str,
         method: str,
         params: JsonObject,
         *,
-        timeout: float | None,
+        tool: str,
+        arguments: JsonObject | None = None,
+        timeout: float | None = None,
+        ttl: float | None = None,
+        wait_for_answers: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> JsonObject:
-        """The backend's raw result. If the wait is cancelled, so is the call.
+    ) -> JsonObject | Task:
+        """The backend's raw result, or the task that the call has become. If the wait is cancelled, so is the call.
 
         Raises:
             EmceepeeError
         """
-        connection = self.connection(backend)
-        call = Call(backend=backend, method=method, params=params, on_progress=on_progress)
-        call.runner = self._calls.spawn(self._run(call, connection), name=method)
+        connection = self.connection(server)
+        call = Call(
+            connection=connection,
+            method=method,
+            params=params,
+            tool=tool,
+            arguments=arguments or {},
+            ttl=self._ttl(ttl),
+            promotes_on_question=not wait_for_answers,
+            on_progress=on_progress,
+        )
         patience = self._patience(connection, timeout)
-        try:
-            return await within(self.clock, patience, call.outcome)
-        except TimeoutError:
-            call.cancel()
-            raise TimedOut(
-                f'Server "{backend}" did not answer {method} within {patience:g} s; the call was cancelled. '
-                "Give it longer with timeout_ms (up to 900000).",
-                details={"server": backend, "timeoutMs": round(patience * 1000)},
-            ) from None
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
+        self.calls.start(call)
+        return await self.calls.wait(call, patience) or call.result()
 
-    async def _run(self, call: Call, connection: Connection) -> None:
-        try:
-            result = await connection.request(call.method, call.params, origin=call)
-        except EmceepeeError as error:
-            if not call.outcome.done():
-                call.outcome.set_exception(error)
-                call.outcome.exception()  # the one who asked may have left
-        except asyncio.CancelledError:
-            call.outcome.cancel()
-            raise
-        else:
-            call.outcome.set_result(result)
+    async def _put_to_backend(self, call: Call) -> JsonObject:
+        async def send(params: JsonObject) -> JsonObject:
+            return await call.connection.request(call.method, params, origin=call)
+
+        result = await send(call.params)
+        if result.get("resultType") != "input_required":
+            return result
+        return await self._interviewer.rounds(
+            call,
+            result,
+            send,
+            roots=self._roots_for(call.server),
+            seconds=self.limits.modern_question_seconds,
+            most=self.limits.question_rounds,
+        )
+
+    def _roots_for(self, server: str) -> list[JsonObject]:
+        connection = self._connections.get(server)
+        return [{"uri": uri} for uri in self._dialer.roots_of(connection.spec)] if connection else []
 
     def _patience(self, connection: Connection, timeout: float | None) -> float:
         if timeout is not None:
-            if timeout > self.limits.longest_call_seconds:
-                most = round(self.limits.longest_call_seconds * 1000)
-                raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
             return timeout
         return connection.spec.timeout if connection.spec.timeout is not None else self.limits.call_seconds
+
+    def _ttl(self, seconds: float | None) -> timedelta:
+        if seconds is None:
+            return timedelta(seconds=self.limits.task_ttl_seconds)
+        if seconds > self.limits.longest_task_ttl_seconds:
+            most = round(self.limits.longest_task_ttl_seconds * 1000)
+            raise InvalidArguments(f"task_ttl_ms may be at most {most}.", details={"most": most})
+        return timedelta(seconds=seconds)

@@ -1,6 +1,8 @@
 """The whole set of tools, the same on every transport and in every era, in the order they are listed."""
 
-from emceepee.tools import execution, observation, prompts, resources, servers
+from dataclasses import replace
+
+from emceepee.tools import activity, execution, observation, prompts, questions, resources, servers, tasks, timers
 from emceepee.tools.declaration import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -20,6 +22,21 @@ TOOLS: tuple[Tool, ...] = (
     observation.get_notifications,
     observation.get_logs,
     observation.set_log_level,
+    replace(activity.await_activity, carries_news=False),
+    questions.get_elicitations,
+    questions.respond_to_elicitation,
+    questions.cancel_elicitation_request,
+    questions.get_sampling_requests,
+    questions.respond_to_sampling,
+    questions.cancel_sampling_request,
+    tasks.list_tasks,
+    tasks.get_task,
+    tasks.get_task_result,
+    tasks.cancel_task,
+    timers.set_timer,
+    timers.list_timers,
+    timers.get_timer,
+    timers.delete_timer,
 )
 
 CATALOGUE: dict[str, Tool] = {tool.name: tool for tool in TOOLS}

@@ -30,6 +30,14 @@ class BackendResult:
     result: JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A result that is introduced by a sentence."""
+
+    sentence: str
+    value: JsonObject
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What a tool may know of who called it, and how to speak to it while it waits."""
@@ -37,7 +45,7 @@ class Caller:
     on_progress: Callable[[JsonObject], None] | None = None
 
 
-Outcome = JsonObject | BackendResult
+Outcome = JsonObject | BackendResult | Spoken
 Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
 
 
@@ -50,6 +58,7 @@ class Tool:
     params: type[BaseModel]
     input_schema: JsonObject
     verb: Verb
+    carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
 
     def check(self, arguments: JsonObject) -> BaseModel:
         """Raises: InvalidArguments, naming each field that does not fit."""

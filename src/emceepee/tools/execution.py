@@ -10,9 +10,11 @@ from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownT
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import BackendResult, Caller, Params, tool
+from emceepee.state.task import Task
+from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
+from emceepee.tools.promotion import promoted
 
 _SUMMARY_LENGTH = 120
 
@@ -28,7 +30,7 @@ class ListTools(Paged):
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait; default 120000")
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Wait before it becomes a task; default 120000")
 
 
 class ExecuteTool(Timed):
@@ -37,6 +39,10 @@ class ExecuteTool(Timed):
     server: str
     tool: str
     args: dict[str, Any] | None = Field(None, description="The tool's arguments")
+    task_ttl_ms: int | None = Field(None, ge=1, description="How long the task may work; default 600000")
+    on_question: Literal["promote", "wait"] = Field(
+        "promote", description="wait: don't become a task when the server asks something"
+    )
 
 
 @tool
@@ -50,8 +56,8 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
 
 
 @tool
-async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> BackendResult:
-    """Call a tool of a server and return its own result."""
+async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
+    """Call a tool of a server. Returns its own result; a call that is slow or asks something becomes a task."""
     connection = session.connection(params.server)
     if not connection.spec.tools.permits(params.tool):
         raise NotAllowed(
@@ -59,25 +65,32 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
             "list_tools shows the allowed ones.",
             details={"server": params.server, "tool": params.tool},
         )
+    arguments = params.args or {}
     try:
         result = await session.call(
             params.server,
             "tools/call",
-            {"name": params.tool, "arguments": params.args or {}},
-            timeout=seconds(params),
+            {"name": params.tool, "arguments": arguments},
+            tool=params.tool,
+            arguments=arguments,
+            timeout=seconds(params.timeout_ms),
+            ttl=seconds(params.task_ttl_ms),
+            wait_for_answers=params.on_question == "wait",
             on_progress=caller.on_progress,
         )
     except ExecutionFailed as error:
         if unknown := await _unknown_tool(connection, params.tool, str(error)):
             raise unknown from error
         raise
+    if isinstance(result, Task):
+        return promoted(result, session)
     if result.get("isError") and (unknown := await _unknown_tool(connection, params.tool, _first_text(result))):
         raise unknown
     return BackendResult(result)
 
 
-def seconds(params: Timed) -> float | None:
-    return None if params.timeout_ms is None else params.timeout_ms / 1000
+def seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
 
 
 async def _unknown_tool(connection: Connection, name: str, answer: str) -> UnknownTool | None:

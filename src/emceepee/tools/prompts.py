@@ -6,8 +6,10 @@ from emceepee.backends.catalog import Kind
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import Caller, Params, tool
+from emceepee.state.task import Task
+from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.promotion import promoted
 from emceepee.tools.resources import ListOf, list_kind
 
 
@@ -36,14 +38,21 @@ async def list_prompts(params: ListOf, session: Session) -> JsonObject:
 
 
 @tool
-async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> JsonObject:
+async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Outcome:
     """Get a prompt with its arguments filled in."""
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
-    return await session.call(
-        params.server, "prompts/get", request, timeout=seconds(params), on_progress=caller.on_progress
+    result = await session.call(
+        params.server,
+        "prompts/get",
+        request,
+        tool="get_prompt",
+        arguments=request,
+        timeout=seconds(params.timeout_ms),
+        on_progress=caller.on_progress,
     )
+    return promoted(result, session) if isinstance(result, Task) else result
 
 
 @tool
@@ -58,8 +67,7 @@ async def complete(params: Complete, session: Session) -> JsonObject:
     request: JsonObject = {"ref": ref, "argument": {"name": params.argument, "value": params.value}}
     if params.context is not None:
         request["context"] = {"arguments": params.context}
-    timeout = session.limits.request_seconds
-    result = await session.call(params.server, "completion/complete", request, timeout=timeout)
+    result = await connection.ask("completion/complete", request)
     completion = result.get("completion")
     completion = completion if isinstance(completion, dict) else {}
     return {"values": completion.get("values", [])} | {

@@ -3,12 +3,16 @@
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
+from emceepee.backends.spec import RESERVED_NAME
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import list_everywhere
+from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import Caller, tool
+from emceepee.state.task import Task
+from emceepee.tools.declaration import Caller, Outcome, tool
 from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.own_resources import LISTED, read_own_resource
 from emceepee.tools.paging import Paged, page
+from emceepee.tools.promotion import promoted
 
 
 class ListOf(Paged):
@@ -27,6 +31,8 @@ class ReadResource(Timed):
 @tool
 async def list_resources(params: ListOf, session: Session) -> JsonObject:
     """List the servers' resources."""
+    if params.server == RESERVED_NAME:
+        return page("resources", Listing([{"server": RESERVED_NAME, **entry} for entry in LISTED]), params)
     return await list_kind(Kind.RESOURCES, params, session)
 
 
@@ -37,15 +43,20 @@ async def list_resource_templates(params: ListOf, session: Session) -> JsonObjec
 
 
 @tool
-async def read_resource(params: ReadResource, session: Session, caller: Caller) -> JsonObject:
-    """Read a resource, text and binary."""
-    return await session.call(
+async def read_resource(params: ReadResource, session: Session, caller: Caller) -> Outcome:
+    """Read a resource, text and binary. emceepee's own (emceepee://diagrams) with server="emceepee"."""
+    if params.server == RESERVED_NAME:
+        return read_own_resource(params.uri)
+    result = await session.call(
         params.server,
         "resources/read",
         {"uri": params.uri},
-        timeout=seconds(params),
+        tool="read_resource",
+        arguments={"uri": params.uri},
+        timeout=seconds(params.timeout_ms),
         on_progress=caller.on_progress,
     )
+    return promoted(result, session) if isinstance(result, Task) else result
 
 
 async def list_kind(kind: Kind, params: ListOf, session: Session) -> JsonObject:

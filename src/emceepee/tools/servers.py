@@ -10,6 +10,7 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import NoParams, Params, tool
+from emceepee.tools.views import question_summary, task_summary
 
 STDERR_LINES_SHOWN = 20
 
@@ -65,10 +66,15 @@ async def list_servers(params: NoParams, session: Session) -> JsonObject:
 
 @tool
 async def get_server_status(params: OneServer, session: Session) -> JsonObject:
-    """One server in full: capabilities, instructions, process, last stderr lines."""
+    """One server in full: capabilities, instructions, process, tasks, questions, last stderr lines."""
     connection = session.connection(params.server)
+    waiting = session.questions.open(server=params.server)
     stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]
-    return server_view(connection) | {"stderrTail": stderr[-STDERR_LINES_SHOWN:]}
+    return server_view(connection) | {
+        "workingTasks": [task_summary(task) for task in session.calls.working(params.server)],
+        "pendingRequests": [question_summary(question) for question in waiting],
+        "stderrTail": stderr[-STDERR_LINES_SHOWN:],
+    }
 
 
 def server_summary(connection: Connection) -> JsonObject:

@@ -1,0 +1,89 @@
+"""What happened in a session and nobody has heard yet, and the one signal that wakes whoever waits."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from emceepee.clock import Clock
+from emceepee.ids import Ulids
+from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import cut
+from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+
+
+@dataclass(slots=True)
+class Wake:
+    """The next time something happens: `events` are those of that moment, for everyone who waited for it."""
+
+    happened: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    events: list[Event] = field(default_factory=list)
+
+
+class Activity:
+    """The session's events. `emit` is synchronous: who emits never waits for who listens."""
+
+    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
+        self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
+        self._outbox = Outbox(most=limits.events_per_session, keep=timedelta(seconds=limits.event_seconds))
+        self._wake: Wake | None = None
+        self._watchers: list[Callable[[], None]] = []
+        budget.join(self._outbox)
+
+    def close(self) -> None:
+        self._budget.leave(self._outbox)
+
+    @property
+    def has_news(self) -> bool:
+        return self._outbox.has_news
+
+    @property
+    def last_event_id(self) -> str | None:
+        return self._outbox.last_id
+
+    def emit(self, kind: EventType, server: str, **data: object) -> Event:
+        kept: JsonObject = {key: cut(value, self._limits.buffered_item_bytes) for key, value in data.items()}
+        now = self._clock.now()
+        event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept)
+        self._outbox.expire(now)
+        evicted = self._outbox.append(event)
+        if evicted or (evicted := self._budget.enforce()):
+            log.warning("event_store_eviction", evictedCount=evicted, reason="full")
+        elif self._outbox.crowded:
+            log.warning("event_store_crowded", kept=len(self._outbox), most=self._limits.events_per_session)
+        for watcher in self._watchers:
+            watcher()
+        if self._wake is not None:
+            self._wake.events.append(event)
+            if not self._wake.happened.done():
+                self._wake.happened.set_result(None)
+                # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
+                asyncio.get_running_loop().call_soon(self._renew, self._wake)
+        return event
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call it whenever something happens; it must be quick and must not raise."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        self._watchers.remove(watcher)
+
+    def next_wake(self) -> Wake:
+        """Await its `happened`; many may await the same one."""
+        if self._wake is None or self._wake.happened.done():
+            self._wake = Wake()
+        return self._wake
+
+    def take(self) -> Delivery:
+        return self._outbox.take()
+
+    def take_after(self, event_id: str) -> Delivery:
+        return self._outbox.take_after(event_id)
+
+    def _renew(self, wake: Wake) -> None:
+        if self._wake is wake:
+            self._wake = None

@@ -1,0 +1,21 @@
+"""What the desks of a session (calls, questions, timers) share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from emceepee.clock import Clock
+from emceepee.ids import Ulids
+from emceepee.sessions.activity import Activity
+from emceepee.state.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeskParts:
+    """`wake_by` asks the session to let time pass for its records at that moment at the latest."""
+
+    activity: Activity
+    clock: Clock
+    ids: Ulids
+    limits: Limits
+    wake_by: Callable[[datetime], None]

@@ -1,0 +1,157 @@
+"""What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.sessions.desk import DeskParts
+from emceepee.state.form import fill_in
+from emceepee.state.question import Gone, Question, QuestionKind
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("questions")
+
+
+class Unanswered(Exception):
+    """There will be no answer; `why` says for which reason."""
+
+    def __init__(self, why: Gone, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    question: Question
+    answer: "asyncio.Future[JsonObject]"
+
+
+class QuestionDesk:
+    """The open questions of one session."""
+
+    def __init__(self, parts: DeskParts) -> None:
+        self._activity, self._wake_by = parts.activity, parts.wake_by
+        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+        self._open: dict[str, _Open] = {}
+
+    def open(self, kind: QuestionKind | None = None, server: str | None = None) -> list[Question]:
+        """The questions that wait, oldest first."""
+        found = (entry.question for entry in self._open.values())
+        return [q for q in found if kind in (None, q.kind) and server in (None, q.server)]
+
+    # The backend's side.
+
+    def put(
+        self, server: str, kind: QuestionKind, params: JsonObject, *, call_id: str | None, seconds: float
+    ) -> Question:
+        """Lay a question open, for everyone to see."""
+        now = self._clock.now()
+        question = Question(
+            request_id=self._ids.new(),
+            server=server,
+            kind=kind,
+            params=params,
+            created_at=now,
+            expires_at=now + timedelta(seconds=seconds),
+            call_id=call_id,
+            status=kind.first_status,
+        )
+        entry = _Open(question, asyncio.get_running_loop().create_future())
+        self._open[question.request_id] = entry
+        self._wake_by(question.expires_at)
+        log.info(kind.value + "_received", requestId=question.request_id, server=server)
+        told: dict[str, object] = {"requestId": question.request_id, "params": params}
+        if call_id is not None:
+            told["callId"] = call_id
+        self._activity.emit(kind.asked_event, server, **told)
+        return question
+
+    async def answer_to(self, question: Question) -> JsonObject:
+        """The answer, in the protocol's own words. If the one who asked gives up waiting, the question is withdrawn.
+
+        Raises:
+            Unanswered
+        """
+        entry = self._open[question.request_id]
+        try:
+            return await entry.answer
+        finally:
+            if question.request_id in self._open:
+                self._close(entry, Gone.WITHDRAWN, "the server withdrew it")
+
+    def server_lost(self, server: str, reason: str) -> None:
+        for entry in list(self._open.values()):
+            if entry.question.server == server:
+                self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Let go of what nobody answered in time; the next deadline, if there is one."""
+        for entry in list(self._open.values()):
+            if entry.question.expires_at <= now:
+                log.warning(
+                    entry.question.kind.value + "_timeout",
+                    requestId=entry.question.request_id,
+                    server=entry.question.server,
+                )
+                self._close(entry, Gone.TIMEOUT, "nobody answered in time")
+        return min((entry.question.expires_at for entry in self._open.values()), default=None)
+
+    # The caller's side.
+
+    def answer_elicitation(self, request_id: str, action: str, content: JsonObject | None) -> None:
+        """Pass an answer on. Raises: EmceepeeError, and then the question stays open."""
+        entry = self._entry(request_id, QuestionKind.ELICITATION)
+        answer: JsonObject = {"action": action}
+        schema = entry.question.params.get("requestedSchema")
+        if action != "accept" and content:
+            raise InvalidArguments(f"content goes only with the action accept, not with {action}.")
+        if action == "accept" and isinstance(schema, dict):
+            answer["content"], problems = fill_in(content or {}, schema)
+            if problems:
+                raise InvalidArguments(
+                    f"The content does not fit the form: {'; '.join(problems)}. The question stays open: "
+                    "correct it and answer again, or decline.",
+                    details={"requestId": request_id, "problems": problems},
+                )
+        elif action == "accept" and content:
+            raise InvalidArguments("This question asks to open a link and has no form: accept it without content.")
+        self._answer(entry, action, answer)
+
+    def answer_sampling(self, request_id: str, answer: JsonObject) -> None:
+        """Pass a completion on. Raises: EmceepeeError."""
+        self._answer(self._entry(request_id, QuestionKind.SAMPLING), "accept", answer)
+
+    def cancel(self, request_id: str, kind: QuestionKind, reason: str | None) -> None:
+        """Tell the backend that there will be no answer. Raises: EmceepeeError."""
+        self._close(self._entry(request_id, kind), Gone.CANCELLED, reason or "cancelled by the caller")
+
+    def _entry(self, request_id: str, kind: QuestionKind) -> _Open:
+        entry = self._open.get(request_id)
+        if entry is None or entry.question.kind is not kind:
+            lister = "get_elicitations" if kind is QuestionKind.ELICITATION else "get_sampling_requests"
+            raise EmceepeeError(
+                f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
+                f"never there. {lister} shows those that wait.",
+                code=ErrorCode.REQUEST_NOT_FOUND,
+            )
+        return entry
+
+    def _answer(self, entry: _Open, action: str, answer: JsonObject) -> None:
+        question = entry.question.answered(action)
+        del self._open[question.request_id]
+        waited = (self._clock.now() - question.created_at).total_seconds()
+        log.info(question.kind.value + "_responded", requestId=question.request_id, durationMs=round(waited * 1000))
+        if not entry.answer.done():
+            entry.answer.set_result(answer)
+
+    def _close(self, entry: _Open, why: Gone, message: str) -> None:
+        question = entry.question.gone(why)
+        del self._open[question.request_id]
+        self._activity.emit(
+            question.kind.gone_event, question.server, requestId=question.request_id, reason=str(why), message=message
+        )
+        if not entry.answer.done():
+            entry.answer.set_exception(Unanswered(why, message))
+            entry.answer.exception()  # the one who asked may be gone

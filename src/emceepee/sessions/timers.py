@@ -1,0 +1,81 @@
+"""The timers of one session."""
+
+from datetime import datetime, timedelta
+
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.sessions.desk import DeskParts
+from emceepee.state.events import EventType
+from emceepee.state.timer import Timer
+
+OWN_EVENTS = "emceepee"  # stands for the server in events that come from no backend
+
+
+class TimerDesk:
+    """Set, list, delete; a timer that fires is an event."""
+
+    def __init__(self, parts: DeskParts) -> None:
+        self._activity, self._wake_by = parts.activity, parts.wake_by
+        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+        self._timers: dict[str, Timer] = {}
+
+    def set(self, duration: timedelta, message: str, *, repeats: bool) -> Timer:
+        """Raises: EmceepeeError if there are too many."""
+        if sum(timer.is_active for timer in self._timers.values()) >= self._limits.timers_per_session:
+            raise EmceepeeError(
+                f"{self._limits.timers_per_session} timers are active already, which is the limit. "
+                "Delete one with delete_timer.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        now = self._clock.now()
+        timer = Timer(
+            timer_id=self._ids.new(),
+            message=message,
+            duration=duration,
+            repeats=repeats,
+            created_at=now,
+            expires_at=now + duration,
+            retention=timedelta(seconds=self._limits.timer_retention_seconds),
+        )
+        self._timers[timer.timer_id] = timer
+        self._wake_by(timer.next_deadline)
+        return timer
+
+    def all(self, *, include_inactive: bool) -> list[Timer]:
+        return [timer for timer in self._timers.values() if include_inactive or timer.is_active]
+
+    def get(self, timer_id: str) -> Timer:
+        """Raises: EmceepeeError."""
+        timer = self._timers.get(timer_id)
+        if timer is None:
+            raise EmceepeeError(
+                f'There is no timer "{timer_id[:60]}" (any more). list_timers shows those there are.',
+                code=ErrorCode.TIMER_NOT_FOUND,
+            )
+        return timer
+
+    def delete(self, timer_id: str) -> Timer:
+        """Raises: EmceepeeError if there is none, or it is done already."""
+        timer = self.get(timer_id)
+        if not timer.is_active:
+            raise EmceepeeError(
+                f'Timer "{timer_id}" is {timer.status} already; there is nothing to delete.',
+                code=ErrorCode.TIMER_NOT_FOUND,
+            )
+        deleted = timer.deleted(self._clock.now())
+        self._timers[timer_id] = deleted
+        self._wake_by(deleted.next_deadline)
+        return deleted
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Fire what is due; the next deadline, if there is one."""
+        for timer in list(self._timers.values()):
+            later = timer.tick(now)
+            if later is None:
+                del self._timers[timer.timer_id]
+            elif later is not timer:
+                self._timers[timer.timer_id] = later
+                repeated = {"fireCount": later.fire_count, "interval": True} if later.repeats else {}
+                self._activity.emit(
+                    EventType.TIMER_EXPIRED, OWN_EVENTS, timerId=later.timer_id, message=later.message, **repeated
+                )
+        return min((timer.next_deadline for timer in self._timers.values()), default=None)

@@ -1,0 +1,171 @@
+"""Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+
+from emceepee.json_types import JsonObject
+
+EVICTED_SHARE = 0.1
+WARNING_SHARE = 0.8
+
+
+class EventType(StrEnum):
+    """What can happen; each value's docstring is its entry in the reference."""
+
+    NOTIFICATION = "notification"
+    """A server sent a notification."""
+    ELICITATION_REQUEST = "elicitation_request"
+    """A server asks the user something; answer with respond_to_elicitation."""
+    ELICITATION_EXPIRED = "elicitation_expired"
+    """A question no longer waits for an answer; `reason` says why."""
+    SAMPLING_REQUEST = "sampling_request"
+    """A server asks for a completion; answer with respond_to_sampling."""
+    SAMPLING_EXPIRED = "sampling_expired"
+    """A sampling request no longer waits for an answer; `reason` says why."""
+    TASK_CREATED = "task_created"
+    """A slow call became a task."""
+    TASK_COMPLETED = "task_completed"
+    """A task has its result; get_task_result returns it."""
+    TASK_FAILED = "task_failed"
+    """A task's call failed."""
+    TASK_CANCELLED = "task_cancelled"
+    """A task was cancelled."""
+    TASK_EXPIRED = "task_expired"
+    """A task outlived its time to live; its call was cancelled."""
+    TIMER_EXPIRED = "timer_expired"
+    """A timer fired."""
+    SERVER_ADDED = "server_added"
+    """Another session of yours added a server."""
+    SERVER_REMOVED = "server_removed"
+    """Another session of yours removed a server."""
+    SERVER_CONNECTED = "server_connected"
+    """A server is ready for calls."""
+    SERVER_DISCONNECTED = "server_disconnected"
+    """A server was lost; its calls failed and its questions are gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened."""
+
+    event_id: str
+    type: EventType
+    server: str
+    created_at: datetime
+    data: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one reply carries: the events, and how many were lost before them."""
+
+    events: list[Event]
+    dropped: int = 0
+    cursor_lost: bool = False
+
+
+class Outbox:
+    """The events of one session in order, and one cursor between the delivered and the rest.
+
+    Every event has a number that eviction does not change, and the cursor is such a number: so it stays right whatever
+    is evicted around it.
+    """
+
+    def __init__(self, *, most: int, keep: timedelta) -> None:
+        self._most, self._keep = most, keep
+        self._events: deque[Event] = deque()
+        self._first = 0  # the number of the oldest event kept
+        self._cursor = 0  # the number of the oldest event not delivered yet
+        self._dropped = 0
+        self._warned = False
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def has_news(self) -> bool:
+        return self._cursor < self._first + len(self._events) or self._dropped > 0
+
+    @property
+    def last_id(self) -> str | None:
+        return self._events[-1].event_id if self._events else None
+
+    @property
+    def crowded(self) -> bool:
+        """True once each time the box passes four fifths of its room."""
+        full = len(self._events) >= self._most * WARNING_SHARE
+        news, self._warned = full and not self._warned, full
+        return news
+
+    def append(self, event: Event) -> int:
+        """Keep it; returns how many old events had to go."""
+        self._events.append(event)
+        return self.evict() if len(self._events) > self._most else 0
+
+    def evict(self) -> int:
+        """Let the oldest tenth go. Those of them that nobody has seen are counted, and the count is delivered."""
+        count = min(max(int(self._most * EVICTED_SHARE), 1), len(self._events))
+        self._forget(count)
+        return count
+
+    def expire(self, now: datetime) -> int:
+        """Let delivered events go that are older than the retention; undelivered ones stay."""
+        count = 0
+        for event in islice(self._events, max(self._cursor - self._first, 0)):
+            if event.created_at + self._keep > now:
+                break
+            count += 1
+        self._forget(count)
+        return count
+
+    def take(self) -> Delivery:
+        """Everything not delivered yet; from now on it is."""
+        return self._deliver(self._cursor)
+
+    def take_after(self, event_id: str) -> Delivery:
+        """Everything after that event, delivered or not; everything kept, if it is not known (any more)."""
+        for index, event in enumerate(self._events):
+            if event.event_id == event_id:
+                return self._deliver(self._first + index + 1)
+        return self._deliver(self._first, cursor_lost=True)
+
+    def _deliver(self, start: int, *, cursor_lost: bool = False) -> Delivery:
+        events = list(islice(self._events, max(start - self._first, 0), None))
+        self._cursor = self._first + len(self._events)
+        dropped, self._dropped = self._dropped, 0
+        return Delivery(events, dropped, cursor_lost)
+
+    def _forget(self, count: int) -> None:
+        unseen = self._first + count - max(self._cursor, self._first)
+        for _ in range(count):
+            self._events.popleft()
+        self._first += count
+        if unseen > 0:
+            self._dropped += unseen
+            self._cursor = self._first
+        self._cursor = max(self._cursor, self._first)
+
+
+class EventBudget:
+    """The room that all sessions share. When it is used up, the fullest box gives way."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._boxes: list[Outbox] = []
+
+    def join(self, box: Outbox) -> None:
+        self._boxes.append(box)
+
+    def leave(self, box: Outbox) -> None:
+        if box in self._boxes:
+            self._boxes.remove(box)
+
+    def enforce(self) -> int:
+        """Returns how many events had to go."""
+        evicted = 0
+        while (total := sum(map(len, self._boxes))) > self._most and total:
+            evicted += max(self._boxes, key=len).evict()
+        return evicted

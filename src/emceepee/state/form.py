@@ -1,0 +1,133 @@
+"""An answer to a form, checked against the schema that the backend asked with, and its defaults filled in."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any
+
+import re2
+
+from emceepee.json_types import JsonObject
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+
+
+def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[str]]:
+    """The content with defaults for what is missing, and what is wrong with it, a sentence a field."""
+    fields = schema.get("properties")
+    fields = {name: rule for name, rule in fields.items() if isinstance(rule, dict)} if isinstance(fields, dict) else {}
+    filled = {name: rule["default"] for name, rule in fields.items() if "default" in rule} | content
+    required = schema.get("required")
+    problems = [
+        f"{name}: is required" for name in (required if isinstance(required, list) else ()) if name not in filled
+    ]
+    for name, value in filled.items():
+        if name in fields:
+            problems += [f"{name}: {problem}" for problem in _problems(value, fields[name])]
+        elif not schema.get("additionalProperties"):
+            problems.append(f"{name}: the form has no such field; it has {', '.join(fields) or 'none'}")
+    return filled, problems
+
+
+def _problems(value: Any, rule: JsonObject) -> Iterator[str]:
+    choices = _choices(rule)
+    if choices is not None and rule.get("type") != "array":
+        if value not in choices:
+            yield f"must be one of {', '.join(map(str, choices))}"
+        return
+    match rule.get("type"):
+        case "string":
+            yield from _string_problems(value, rule)
+        case "number" | "integer" as kind:
+            yield from _number_problems(value, rule, whole=kind == "integer")
+        case "boolean":
+            if not isinstance(value, bool):
+                yield "must be true or false"
+        case "array":
+            yield from _array_problems(value, rule)
+
+
+def _string_problems(value: Any, rule: JsonObject) -> Iterator[str]:
+    if not isinstance(value, str):
+        yield "must be text"
+        return
+    if len(value) < _number(rule, "minLength", 0):
+        yield f"must have at least {rule['minLength']} characters"
+    if len(value) > _number(rule, "maxLength", float("inf")):
+        yield f"must have at most {rule['maxLength']} characters"
+    if isinstance(pattern := rule.get("pattern"), str) and not _matches(pattern, value):
+        yield f"must match {pattern}"
+    if (kind := rule.get("format")) and not _has_format(value, kind):
+        yield f"must be of the format {kind}"
+
+
+def _number_problems(value: Any, rule: JsonObject, *, whole: bool) -> Iterator[str]:
+    if isinstance(value, bool) or not isinstance(value, int | float) or (whole and value != int(value)):
+        yield "must be a whole number" if whole else "must be a number"
+        return
+    if value < _number(rule, "minimum", float("-inf")):
+        yield f"must be at least {rule['minimum']}"
+    if value > _number(rule, "maximum", float("inf")):
+        yield f"must be at most {rule['maximum']}"
+
+
+def _array_problems(value: Any, rule: JsonObject) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield "must be a list"
+        return
+    if len(value) < _number(rule, "minItems", 0):
+        yield f"must have at least {rule['minItems']} entries"
+    if len(value) > _number(rule, "maxItems", float("inf")):
+        yield f"must have at most {rule['maxItems']} entries"
+    items = rule.get("items")
+    for index, item in enumerate(value):
+        for problem in _problems(item, items) if isinstance(items, dict) else ():
+            yield f"entry {index} {problem}"
+
+
+def _choices(rule: JsonObject) -> list[Any] | None:
+    """The allowed values, in any of the ways in which a form can list them."""
+    if isinstance(listed := rule.get("enum"), list):
+        return listed
+    for key in ("oneOf", "anyOf"):
+        options = rule.get(key)
+        if isinstance(options, list) and all(isinstance(option, dict) and "const" in option for option in options):
+            return [option["const"] for option in options]
+    return None
+
+
+def _number(rule: JsonObject, key: str, default: float) -> float:
+    value = rule.get(key)
+    return value if isinstance(value, int | float) else default
+
+
+def _matches(pattern: str, value: str) -> bool:
+    """A backend's pattern is untrusted: RE2 cannot be made to hang, and what it does not know is not checked."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options=options).search(value) is not None
+    except re2.error:
+        return True
+
+
+def _has_format(value: str, kind: Any) -> bool:
+    match kind:
+        case "email":
+            return _EMAIL.fullmatch(value) is not None
+        case "uri":
+            return _URI.fullmatch(value) is not None
+        case "date":
+            return _parses(date, value)
+        case "date-time":
+            return "T" in value.upper() and _parses(datetime, value)
+    return True
+
+
+def _parses(kind: type[date], value: str) -> bool:
+    try:
+        kind.fromisoformat(value)
+    except ValueError:
+        return False
+    return True

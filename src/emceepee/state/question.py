@@ -1,0 +1,159 @@
+"""Something a backend asks of its client and waits for: an elicitation or a sampling request."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from emceepee.json_types import JsonObject
+from emceepee.state.events import EventType
+from emceepee.state.machine import Machine, Move
+
+
+class ElicitationStatus(StrEnum):
+    """Where a question to the user stands."""
+
+    PENDING = "pending"
+    """It waits for an answer."""
+    ACCEPTED = "accepted"
+    """Answered with content."""
+    DECLINED = "declined"
+    """Answered with a no."""
+    CANCELLED = "cancelled"
+    """Dismissed without an answer."""
+    EXPIRED = "expired"
+    """Nobody answered in time."""
+    REJECTED = "rejected"
+    """The server was lost."""
+    WITHDRAWN = "withdrawn"
+    """The server, or the call that asked, no longer wants it."""
+
+
+class SamplingStatus(StrEnum):
+    """Where a sampling request stands."""
+
+    PENDING = "pending"
+    """It waits for an answer."""
+    COMPLETED = "completed"
+    """Answered."""
+    CANCELLED = "cancelled"
+    """Refused by the caller."""
+    EXPIRED = "expired"
+    """Nobody answered in time."""
+    REJECTED = "rejected"
+    """The server was lost."""
+    WITHDRAWN = "withdrawn"
+    """The server, or the call that asked, no longer wants it."""
+
+
+_E, _P = ElicitationStatus, SamplingStatus
+ELICITATION = Machine(
+    "pending_elicitation_states",
+    "A question of a server to the user",
+    begins=(_E.PENDING, "A server asks"),
+    moves=[
+        Move(_E.PENDING, _E.ACCEPTED, "respond_to_elicitation accept"),
+        Move(_E.PENDING, _E.DECLINED, "respond_to_elicitation decline"),
+        Move(_E.PENDING, _E.CANCELLED, "respond_to_elicitation cancel, or cancel_elicitation_request"),
+        Move(_E.PENDING, _E.EXPIRED, "Nobody answers in time"),
+        Move(_E.PENDING, _E.REJECTED, "The server is lost"),
+        Move(_E.PENDING, _E.WITHDRAWN, "The server or its call gives up"),
+    ],
+    ends="The server has its answer, or an error",
+)
+SAMPLING = Machine(
+    "pending_sampling_states",
+    "A server's request for a completion",
+    begins=(_P.PENDING, "A server asks"),
+    moves=[
+        Move(_P.PENDING, _P.COMPLETED, "respond_to_sampling"),
+        Move(_P.PENDING, _P.CANCELLED, "cancel_sampling_request"),
+        Move(_P.PENDING, _P.EXPIRED, "Nobody answers in time"),
+        Move(_P.PENDING, _P.REJECTED, "The server is lost"),
+        Move(_P.PENDING, _P.WITHDRAWN, "The server or its call gives up"),
+    ],
+    ends="The server has its answer, or an error",
+)
+
+
+class QuestionKind(StrEnum):
+    """The two things a backend can ask that wait for someone."""
+
+    ELICITATION = "elicitation"
+    """Asks the user."""
+    SAMPLING = "sampling"
+    """Asks the model."""
+
+    @property
+    def first_status(self) -> ElicitationStatus | SamplingStatus:
+        return _E.PENDING if self is QuestionKind.ELICITATION else _P.PENDING
+
+    @property
+    def asked_event(self) -> EventType:
+        return EventType.ELICITATION_REQUEST if self is QuestionKind.ELICITATION else EventType.SAMPLING_REQUEST
+
+    @property
+    def gone_event(self) -> EventType:
+        return EventType.ELICITATION_EXPIRED if self is QuestionKind.ELICITATION else EventType.SAMPLING_EXPIRED
+
+
+class Gone(StrEnum):
+    """Why a question no longer waits, other than by the answer of the one who is told."""
+
+    TIMEOUT = "timeout"
+    """Nobody answered in time."""
+    DISCONNECTED = "disconnected"
+    """The server was lost."""
+    WITHDRAWN = "withdrawn"
+    """The server or its call gave up."""
+    CANCELLED = "cancelled"
+    """It was cancelled here."""
+    ANSWERED = "answered"
+    """Someone else answered."""
+
+
+_ELICITATION_GONE = {
+    Gone.TIMEOUT: _E.EXPIRED,
+    Gone.DISCONNECTED: _E.REJECTED,
+    Gone.WITHDRAWN: _E.WITHDRAWN,
+    Gone.CANCELLED: _E.CANCELLED,
+}
+_SAMPLING_GONE = {
+    Gone.TIMEOUT: _P.EXPIRED,
+    Gone.DISCONNECTED: _P.REJECTED,
+    Gone.WITHDRAWN: _P.WITHDRAWN,
+    Gone.CANCELLED: _P.CANCELLED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question. Its answer is never part of the record: it goes to the backend and nowhere else."""
+
+    request_id: str
+    server: str
+    kind: QuestionKind
+    params: JsonObject
+    created_at: datetime
+    expires_at: datetime
+    call_id: str | None = None
+    status: ElicitationStatus | SamplingStatus
+
+    @property
+    def is_pending(self) -> bool:
+        return self.status in (_E.PENDING, _P.PENDING)
+
+    def answered(self, action: str = "accept") -> "Question":
+        """By `accept`, `decline` or `cancel`; a sampling request is just answered."""
+        if self.kind is QuestionKind.SAMPLING:
+            return self._moved(_P.COMPLETED)
+        return self._moved({"accept": _E.ACCEPTED, "decline": _E.DECLINED, "cancel": _E.CANCELLED}[action])
+
+    def gone(self, why: Gone) -> "Question":
+        return self._moved((_SAMPLING_GONE if self.kind is QuestionKind.SAMPLING else _ELICITATION_GONE)[why])
+
+    def _moved(self, target: ElicitationStatus | SamplingStatus) -> "Question":
+        if isinstance(target, SamplingStatus):
+            SAMPLING.check(SamplingStatus(self.status), target)
+        else:
+            ELICITATION.check(ElicitationStatus(self.status), target)
+        return replace(self, status=target)

@@ -1,0 +1,99 @@
+"""A call that outlived its caller's patience, as a table and a record."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from emceepee.json_types import JsonObject
+from emceepee.state.machine import Machine, Move
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands."""
+
+    WORKING = "working"
+    """The call goes on."""
+    COMPLETED = "completed"
+    """The result is there."""
+    FAILED = "failed"
+    """The call failed; `error` says how."""
+    CANCELLED = "cancelled"
+    """The caller gave it up."""
+    EXPIRED = "expired"
+    """It outlived its time to live."""
+
+
+_S = TaskStatus
+TASK = Machine(
+    "proxy_task_states",
+    "A task, made of a call that was not done in time or asked a question",
+    begins=(_S.WORKING, "A call is not done in time, or its server asks something"),
+    moves=[
+        Move(_S.WORKING, _S.COMPLETED, "The server returns a result"),
+        Move(_S.WORKING, _S.FAILED, "The server returns an error, or is lost"),
+        Move(_S.WORKING, _S.CANCELLED, "cancel_task"),
+        Move(_S.WORKING, _S.EXPIRED, "The time to live has passed"),
+    ],
+    ends="Forgotten after the retention",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Frozen: every move returns the next record, or raises ForbiddenMove and changes nothing."""
+
+    task_id: str
+    server: str
+    tool: str
+    method: str
+    arguments: JsonObject
+    created_at: datetime
+    updated_at: datetime
+    ttl: timedelta
+    retention: timedelta
+    status: TaskStatus = TaskStatus.WORKING
+    message: str | None = None
+    progress: JsonObject | None = None
+    result: JsonObject | None = None
+    error: JsonObject | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        return TASK.is_final(self.status)
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.created_at + self.ttl
+
+    @property
+    def next_deadline(self) -> datetime:
+        """When time will change something: the task expires, or a settled one is forgotten."""
+        return self.updated_at + self.retention if self.is_settled else self.expires_at
+
+    def completed(self, result: JsonObject, at: datetime) -> "Task":
+        return replace(self._settled(TaskStatus.COMPLETED, at), result=result)
+
+    def failed(self, error: JsonObject, at: datetime) -> "Task":
+        return replace(self._settled(TaskStatus.FAILED, at, str(error.get("message"))), error=error)
+
+    def cancelled(self, at: datetime) -> "Task":
+        return self._settled(TaskStatus.CANCELLED, at, "cancelled by the caller")
+
+    def progressed(self, progress: JsonObject, at: datetime) -> "Task":
+        """What the server last told of its progress; a settled task stays as it is."""
+        if self.is_settled:
+            return self
+        words = progress.get("message")
+        return replace(
+            self, progress=progress, updated_at=at, message=words if isinstance(words, str) else self.message
+        )
+
+    def tick(self, now: datetime) -> "Task | None":
+        """Apply whatever deadline has passed: the same task if none has, None if it is to be forgotten."""
+        if now < self.next_deadline:
+            return self
+        return None if self.is_settled else self._settled(TaskStatus.EXPIRED, now, "outlived its time to live")
+
+    def _settled(self, status: TaskStatus, at: datetime, message: str | None = None) -> "Task":
+        TASK.check(self.status, status)
+        return replace(self, status=status, updated_at=at, message=message)

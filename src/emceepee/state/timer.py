@@ -1,0 +1,76 @@
+"""A timer that delivers a message later, once or again and again, as a table and a record."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from emceepee.state.machine import Machine, Move
+
+
+class TimerStatus(StrEnum):
+    """Where a timer stands."""
+
+    ACTIVE = "active"
+    """It will fire."""
+    EXPIRED = "expired"
+    """It has fired, and will not again."""
+    DELETED = "deleted"
+    """It was deleted."""
+
+
+_S = TimerStatus
+TIMER = Machine(
+    "timer_states",
+    "A timer of a session",
+    begins=(_S.ACTIVE, "set_timer"),
+    moves=[
+        Move(_S.ACTIVE, _S.EXPIRED, "It fires and does not repeat"),
+        Move(_S.ACTIVE, _S.DELETED, "delete_timer"),
+    ],
+    ends="Forgotten after the retention",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """Frozen: every move returns the next record."""
+
+    timer_id: str
+    message: str
+    duration: timedelta
+    repeats: bool
+    created_at: datetime
+    expires_at: datetime
+    retention: timedelta
+    status: TimerStatus = TimerStatus.ACTIVE
+    fire_count: int = 0
+    ended_at: datetime | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.status is TimerStatus.ACTIVE
+
+    @property
+    def next_deadline(self) -> datetime:
+        """When it fires, or, if it is done, is forgotten."""
+        return self.expires_at if self.ended_at is None else self.ended_at + self.retention
+
+    def deleted(self, at: datetime) -> "Timer":
+        TIMER.check(self.status, TimerStatus.DELETED)
+        return replace(self, status=TimerStatus.DELETED, ended_at=at)
+
+    def tick(self, now: datetime) -> "Timer | None":
+        """Fire once if it is time, however late: a laptop that slept gets one message, not a hundred.
+
+        The same timer if nothing happens, None if it is to be forgotten.
+        """
+        if now < self.next_deadline:
+            return self
+        if not self.is_active:
+            return None
+        fired = replace(self, fire_count=self.fire_count + 1)
+        if self.repeats:
+            missed = (now - self.expires_at) // self.duration
+            return replace(fired, expires_at=self.expires_at + self.duration * (missed + 1))
+        TIMER.check(self.status, TimerStatus.EXPIRED)
+        return replace(fired, status=TimerStatus.EXPIRED, ended_at=now)

@@ -1,0 +1,74 @@
+"""The tool that waits for whatever happens next."""
+
+from itertools import groupby
+
+from pydantic import Field
+
+from emceepee.clock import within
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.state.events import Delivery, Event, EventType
+from emceepee.tools.declaration import Caller, Params, tool
+from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.views import event_view, pending_client, task_summary
+
+
+class AwaitActivity(Params):
+    """How long to wait."""
+
+    timeout_ms: int = Field(30_000, ge=100, le=900_000)
+    last_event_id: str | None = Field(None, description="Ask again for what came after this event")
+
+
+@tool
+async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
+    """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
+    activity = session.activity
+    if params.last_event_id is not None:
+        news = activity.take_after(params.last_event_id)
+        if news.events or news.cursor_lost or news.dropped:
+            return _report([{"type": "immediate"}], news, session)
+    elif activity.has_news:
+        return _report([{"type": "immediate"}], activity.take(), session)
+    wake, timeout = activity.next_wake(), params.timeout_ms / 1000
+    try:
+        with heartbeat(caller, session.clock, timeout):
+            await within(session.clock, timeout, wake.happened)
+    except TimeoutError:
+        return _report([{"type": "timeout"}], activity.take(), session)
+    return _report([_trigger(event) for event in wake.events], activity.take(), session)
+
+
+def _trigger(event: Event) -> JsonObject:
+    if event.type is EventType.SERVER_DISCONNECTED:
+        return {"type": "server_disconnected", "server": event.server}
+    return {"type": "event", "server": event.server, "eventType": str(event.type)}
+
+
+def _report(triggers: list[JsonObject], news: Delivery, session: Session) -> JsonObject:
+    report: JsonObject = {
+        "triggers": triggers,
+        "events": [
+            {"server": server, "events": events}
+            for server, events in _grouped([event_view(event) for event in news.events])
+        ],
+        "pending_server": [
+            {"server": connection.spec.name, "working_tasks": [task_summary(task) for task in tasks]}
+            for connection in session.connections
+            if (tasks := session.calls.working(connection.spec.name))
+        ],
+        "pending_client": pending_client(session.questions.open()),
+        "lastEventId": session.activity.last_event_id,
+    }
+    if news.cursor_lost:
+        report["cursorLost"] = True
+    if news.dropped:
+        report["events_dropped"] = news.dropped
+    return report
+
+
+def _grouped(events: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
+    """By server, servers in the order in which they first speak; within one, the order of events is kept."""
+    order = list(dict.fromkeys(event["server"] for event in events))
+    ordered = sorted(events, key=lambda event: order.index(event["server"]))
+    return [(server, list(group)) for server, group in groupby(ordered, key=lambda event: str(event["server"]))]

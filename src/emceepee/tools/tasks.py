@@ -1,0 +1,87 @@
+"""Tools for calls that became tasks."""
+
+from pydantic import Field
+
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.state.question import QuestionKind
+from emceepee.state.task import Task, TaskStatus
+from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.execution import seconds
+from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.views import question_view, task_view
+
+
+class ListTasks(Params):
+    """Which tasks."""
+
+    server: str | None = None
+    status: TaskStatus | None = None
+    include_completed: bool = Field(False, description="Also those no longer working")
+
+
+class OneTask(Params):
+    """A task."""
+
+    task_id: str
+
+
+class GetTaskResult(OneTask):
+    """A task's result, and how long to wait for it."""
+
+    timeout_ms: int | None = Field(None, ge=0, le=1_800_000, description="Longest wait; default: the task's time left")
+
+
+@tool
+async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
+    """List the calls that became tasks."""
+
+    def wanted(task: Task) -> bool:
+        shown = params.include_completed or params.status is not None or not task.is_settled
+        return shown and params.server in (None, task.server) and params.status in (None, task.status)
+
+    return {"tasks": [task_view(task) for task in session.calls.tasks() if wanted(task)]}
+
+
+@tool
+async def get_task(params: OneTask, session: Session) -> JsonObject:
+    """One task, and the questions its server asks."""
+    task = session.calls.task(params.task_id)
+    questions = session.questions.open(QuestionKind.ELICITATION, task.server)
+    return {
+        "task": task_view(task) | {"toolArgs": task.arguments},
+        "pending_elicitations": [question_view(item, task_id=session.calls.task_of(item)) for item in questions],
+    }
+
+
+@tool
+async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
+    """Wait for a task's result and return it; it can be read again for five minutes."""
+    timeout = seconds(params.timeout_ms)
+    with heartbeat(caller, session.clock, timeout):
+        task = await session.calls.settled(params.task_id, timeout)
+    if task.result is not None:
+        return BackendResult(task.result) if task.method == "tools/call" else task.result
+    if task.error is not None:
+        raise EmceepeeError(
+            f"Task {task.task_id} failed: {task.error['message']}",
+            code=ErrorCode(task.error["code"]),
+            details=task.error["details"] | {"taskId": task.task_id},
+        )
+    words = {TaskStatus.CANCELLED: "was cancelled", TaskStatus.EXPIRED: "expired: it outlived its time to live"}
+    raise EmceepeeError(
+        f"Task {task.task_id} {words[task.status]}; it has no result. Call execute_tool again if you still need it.",
+        code=ErrorCode.TIMEOUT if task.status is TaskStatus.EXPIRED else ErrorCode.EXECUTION_FAILED,
+        details={"taskId": task.task_id, "status": str(task.status)},
+    )
+
+
+@tool
+async def cancel_task(params: OneTask, session: Session) -> JsonObject:
+    """Cancel a working task; its server is told."""
+    before = session.calls.task(params.task_id)
+    if before.is_settled:
+        return {"success": False, "message": f"Task {params.task_id} is {before.status} already."}
+    session.calls.cancel_task(params.task_id)
+    return {"success": True, "message": f"Task {params.task_id} was cancelled."}

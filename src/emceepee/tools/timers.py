@@ -1,0 +1,64 @@
+"""Tools for timers: messages that come back later as events."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from emceepee.errors import InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.tools.declaration import Params, tool
+from emceepee.tools.views import timer_view
+
+SHORTEST_INTERVAL_MS = 1000
+
+
+class SetTimer(Params):
+    """A timer."""
+
+    duration_ms: int = Field(ge=1, le=86_400_000)
+    message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
+    interval: bool = Field(False, description="Fire again and again")
+
+
+class ListTimers(Params):
+    """Which timers."""
+
+    include_inactive: bool = False
+
+
+class OneTimer(Params):
+    """A timer."""
+
+    timer_id: str
+
+
+@tool
+async def set_timer(params: SetTimer, session: Session) -> JsonObject:
+    """Start a timer; when it fires, its message arrives as an event."""
+    if params.interval and params.duration_ms < SHORTEST_INTERVAL_MS:
+        raise InvalidArguments(f"duration_ms: an interval must be at least {SHORTEST_INTERVAL_MS}.")
+    most = round(session.limits.longest_timer_seconds * 1000)
+    if params.duration_ms > most:
+        raise InvalidArguments(f"duration_ms: may be at most {most}.")
+    duration = timedelta(milliseconds=params.duration_ms)
+    view = timer_view(session.timers.set(duration, params.message, repeats=params.interval))
+    return {key: view[key] for key in ("timerId", "message", "durationMs", "interval", "createdAt", "expiresAt")}
+
+
+@tool
+async def list_timers(params: ListTimers, session: Session) -> JsonObject:
+    """List the timers."""
+    return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
+
+
+@tool
+async def get_timer(params: OneTimer, session: Session) -> JsonObject:
+    """One timer."""
+    return timer_view(session.timers.get(params.timer_id))
+
+
+@tool
+async def delete_timer(params: OneTimer, session: Session) -> JsonObject:
+    """Delete a timer."""
+    return {"deleted": True, "timer": timer_view(session.timers.delete(params.timer_id))}

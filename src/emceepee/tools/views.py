@@ -1,0 +1,98 @@
+"""How records look to a caller."""
+
+from datetime import timedelta
+
+from emceepee.clock import iso
+from emceepee.json_types import JsonObject
+from emceepee.state.events import Event
+from emceepee.state.question import Question, QuestionKind
+from emceepee.state.task import Task, TaskStatus
+from emceepee.state.timer import Timer
+
+LONGEST_MESSAGE = 500  # of a question, where it is only announced
+
+
+def event_view(event: Event) -> JsonObject:
+    return {
+        "id": event.event_id,
+        "type": str(event.type),
+        "server": event.server,
+        "createdAt": iso(event.created_at),
+        "data": event.data,
+    }
+
+
+def task_summary(task: Task) -> JsonObject:
+    """A line among what is at work."""
+    return {"taskId": task.task_id, "toolName": task.tool, "status": str(task.status)}
+
+
+def task_view(task: Task) -> JsonObject:
+    optional = {
+        "statusMessage": task.message,
+        "progress": task.progress,
+        "error": task.error["message"] if task.error else None,
+    }
+    return {
+        "taskId": task.task_id,
+        "server": task.server,
+        "toolName": task.tool,
+        "status": str(task.status),
+        "createdAt": iso(task.created_at),
+        "lastUpdatedAt": iso(task.updated_at),
+        "ttl": _ms(task.ttl),
+        "hasResult": task.status is TaskStatus.COMPLETED,
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+def question_view(question: Question, *, task_id: str | None = None) -> JsonObject:
+    """A question in full: the backend's own words, and what is needed to answer."""
+    view: JsonObject = {
+        "requestId": question.request_id,
+        "server": question.server,
+        "timestamp": iso(question.created_at),
+        "expiresAt": iso(question.expires_at),
+    }
+    if question.kind is QuestionKind.ELICITATION:
+        view["mode"] = "form"
+    view |= question.params | {key: view[key] for key in ("requestId", "server", "timestamp", "expiresAt")}
+    view.pop("_meta", None)
+    if question.call_id is not None:
+        view["callId"] = question.call_id
+    if task_id is not None:
+        view["taskId"] = task_id
+    return view
+
+
+def question_summary(question: Question) -> JsonObject:
+    """A line that says that someone waits."""
+    line: JsonObject = {"requestId": question.request_id, "server": question.server}
+    if question.kind is QuestionKind.ELICITATION:
+        message = str(question.params.get("message", ""))
+        line["message"] = message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+    return line
+
+
+def pending_client(questions: list[Question]) -> JsonObject:
+    """What waits on the caller."""
+    return {
+        "elicitations": [question_summary(item) for item in questions if item.kind is QuestionKind.ELICITATION],
+        "sampling_requests": [question_summary(item) for item in questions if item.kind is QuestionKind.SAMPLING],
+    }
+
+
+def timer_view(timer: Timer) -> JsonObject:
+    return {
+        "timerId": timer.timer_id,
+        "message": timer.message,
+        "durationMs": _ms(timer.duration),
+        "interval": timer.repeats,
+        "status": str(timer.status),
+        "fireCount": timer.fire_count,
+        "createdAt": iso(timer.created_at),
+        "expiresAt": iso(timer.expires_at),
+    }
+
+
+def _ms(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)
