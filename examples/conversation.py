@@ -1,0 +1,175 @@
+"""A conversation with emceepee over stdio, as a client has it: `make serve` runs this.
+
+The bundled demo server is added, used and removed again. Each step is one function; to show something new, write
+another and put it into STEPS.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+
+PATIENCE = 60.0  # seconds for the whole conversation; it takes a few
+WIDTH = min(shutil.get_terminal_size((100, 24)).columns, 120)
+LINES_SHOWN = 3  # of one message; the rest is cut with a mark
+HAS_COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+BOLD, DIM, CYAN, GREEN = "1", "2", "36", "32"
+
+# emceepee gives its servers a small part of its own environment. This lets the demo run from a source tree.
+SOURCE_TREE = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+
+
+class Talk:
+    """The client's side of the conversation, printed as it goes."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """Call one of emceepee's tools, show both sides, and return the structured part of the result."""
+        show("→", f"{tool} {spaced(arguments)}" if arguments else tool, CYAN)
+        result = await self.client.call_tool(tool, arguments, progress_callback=show_progress)
+        show("←", text_of(result), GREEN)
+        if result.is_error:
+            raise SystemExit(f"{tool} failed")
+        structured = result.structured_content
+        return structured if isinstance(structured, dict) else {}
+
+
+async def meet(talk: Talk) -> None:
+    """Meet emceepee. To its client it is one server with a fixed set of tools, however many servers are behind it."""
+    tools = (await talk.client.list_tools()).tools
+    show("→", "tools/list", CYAN)
+    show("←", f"{len(tools)} tools: {', '.join(tool.name for tool in tools)}", GREEN)
+
+
+async def add_a_server(talk: Talk) -> None:
+    """Add a server while the conversation runs. No restart, no configuration file. This one is a child process."""
+    environment = {"env": SOURCE_TREE} if SOURCE_TREE else {}
+    await talk.call("add_server", name="demo", command=sys.executable, args=["-m", "emceepee.demo"], **environment)
+
+
+async def look_around(talk: Talk) -> None:
+    """Look around. The short list of tools first, so that a model spends no context on schemas it does not need."""
+    await talk.call("list_servers")
+    await talk.call("list_tools", server="demo", detail="names")
+    await talk.call("list_tools", server="demo", tool="^add$")
+
+
+async def call_a_tool(talk: Talk) -> None:
+    """Call a tool. The result is the server's own, every field as it was sent."""
+    await talk.call("execute_tool", server="demo", tool="add", args={"a": 2, "b": 40})
+
+
+async def call_a_slow_tool(talk: Talk) -> None:
+    """Call a slow tool. The progress it reports reaches the client while it waits."""
+    await talk.call("execute_tool", server="demo", tool="dig", args={"seconds": 1.5, "steps": 5})
+
+
+async def make_a_mistake(talk: Talk) -> None:
+    """Make a mistake. An error has a code for programs and a sentence that says what to do next."""
+    arguments = {"server": "demo", "tool": "ad"}
+    show("→", f"execute_tool {spaced(arguments)}", CYAN)
+    result = await talk.client.call_tool("execute_tool", arguments)
+    error = (result.structured_content or {})["error"]
+    show("←", f"{error['code']}: {error['message']}", GREEN)
+
+
+async def read_a_resource(talk: Talk) -> None:
+    """Read a resource. A client that knows only tools can use the rest of the protocol too."""
+    await talk.call("list_resources", server="demo")
+    await talk.call("read_resource", server="demo", uri="note://today")
+
+
+async def get_a_prompt(talk: Talk) -> None:
+    """Get a prompt, with a little help for one of its arguments."""
+    completed = await talk.call("complete", server="demo", ref="plan_dinner", argument="cuisine", value="ge")
+    arguments = {"cuisine": completed["values"][0]}
+    await talk.call("get_prompt", server="demo", name="plan_dinner", arguments=arguments)
+
+
+async def read_the_log(talk: Talk) -> None:
+    """Read a server's log. What it writes to stderr is kept, also when nobody watches."""
+    await talk.call("execute_tool", server="demo", tool="mumble", args={"about": "the weather"})
+    await talk.call("get_logs", server="demo", sources=["stderr"])
+
+
+async def remove_the_server(talk: Talk) -> None:
+    """Remove the server. When the reply is there, its process is gone, and everything it started."""
+    await talk.call("remove_server", name="demo")
+    await talk.call("list_servers")
+
+
+Step = Callable[[Talk], Awaitable[None]]
+STEPS: tuple[Step, ...] = (
+    meet,
+    add_a_server,
+    look_around,
+    call_a_tool,
+    call_a_slow_tool,
+    make_a_mistake,
+    read_a_resource,
+    get_a_prompt,
+    read_the_log,
+    remove_the_server,
+)
+
+
+async def main() -> None:
+    emceepee = StdioServerParameters(
+        command=sys.executable, args=["-m", "emceepee", "--log-level", "warn"], env=SOURCE_TREE
+    )
+    async with asyncio.timeout(PATIENCE), Client(emceepee) as client:
+        print(color(f"\nA conversation with emceepee (MCP {client.protocol_version})", BOLD))
+        for number, step in enumerate(STEPS, start=1):
+            title, _, explanation = " ".join((step.__doc__ or "").split()).partition(". ")
+            print("\n" + color(f"{number}. {title.rstrip('.')}", BOLD))
+            if explanation:
+                print(textwrap.fill(explanation, WIDTH, initial_indent="   ", subsequent_indent="   "))
+            await step(Talk(client))
+    print(f"\n{color('Now in your own client', BOLD)}\n   Put this into its MCP configuration and restart it:\n")
+    program = str(Path(sys.executable).with_name("emceepee"))
+    configuration = json.dumps({"mcpServers": {"emceepee": {"command": program}}}, indent=2)
+    print(textwrap.indent(configuration, "   "))
+    print(f'\n   Then ask: "Use emceepee to add the server `{sys.executable} -m emceepee.demo` and dig for treasure."')
+
+
+def text_of(result: CallToolResult) -> str:
+    """A result for reading: emceepee's own replies are JSON, and get room to be wrapped; a server's are as they are."""
+    words = " ".join(block.text for block in result.content if isinstance(block, TextContent))
+    try:
+        return spaced(json.loads(words))
+    except ValueError:
+        return words
+
+
+async def show_progress(progress: float, total: float | None, message: str | None) -> None:
+    share = f"{progress / total:4.0%}" if total else f"{progress:g}"
+    show("·", f"{share} {message or ''}", DIM)
+
+
+def show(mark: str, text: str, shade: str) -> None:
+    """One message behind its mark, over a few lines if it is long."""
+    room = WIDTH - 6
+    lines = textwrap.wrap(text, room, max_lines=LINES_SHOWN, placeholder=" …", break_on_hyphens=False)
+    print(f"   {color(mark, shade)} " + "\n     ".join(lines), flush=True)
+
+
+def color(text: str, shade: str) -> str:
+    return f"\x1b[{shade}m{text}\x1b[0m" if HAS_COLOR else text
+
+
+def spaced(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,125 @@
+"""What the pages say can be followed: links lead somewhere, configurations load, calls fit the tools."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee import config
+from emceepee.backends.spec import RESERVED_NAME
+from emceepee.cli.main import main
+from emceepee.tools.catalogue import CATALOGUE
+from support.pages import ROOT, Block, Page, blocks, pages
+
+ENVIRONMENT = {"TRACKER_TOKEN": "a token"}
+LONGEST_README = 150
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+JSON_BLOCKS = blocks("json")
+CONFIGURATIONS = [block for block in JSON_BLOCKS if not block.label]
+CALLS = [block for block in JSON_BLOCKS if block.label and block.label != "reply"]
+
+
+def name_of(item: Page | Block) -> str:
+    return item.name if isinstance(item, Page) else f"{item.page}:{item.label or item.language}"
+
+
+def servers_of(block: Block) -> dict[str, Any]:
+    return dict(json.loads(block.body).get("mcpServers", {}))
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_relative_links_lead_to_a_file_and_a_heading(page: Page) -> None:
+    broken = []
+    for link in page.links():
+        if re.match(r"https?://", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.path.parent / file).resolve() if file else page.path
+        if not target.is_file() or (anchor and anchor not in Page(target).anchors()):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached and path.suffix == ".md":
+            reached.add(path)
+            waiting += [
+                (path.parent / link.partition("#")[0]).resolve() for link in Page(path).links() if "://" not in link
+            ]
+    assert {page.name for page in pages()} - {path.relative_to(ROOT).as_posix() for path in reached} == set()
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= LONGEST_README
+
+
+@pytest.mark.parametrize("block", JSON_BLOCKS, ids=name_of)
+def test_json_blocks_are_json(block: Block) -> None:
+    json.loads(block.body)
+
+
+@pytest.mark.parametrize(
+    "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
+)
+def test_server_lists_load_without_a_warning(block: Block) -> None:
+    loaded = config.parse(block.body, source=block.page, environment=ENVIRONMENT)
+    assert loaded.servers
+    assert loaded.ignored == ()
+
+
+@pytest.mark.parametrize("block", [item for item in CONFIGURATIONS if RESERVED_NAME in servers_of(item)], ids=name_of)
+def test_client_configurations_start_emceepee_with_flags_that_it_knows(block: Block) -> None:
+    ((name, server),) = servers_of(block).items()
+    assert name == RESERVED_NAME
+    assert Path(server["command"]).name in PROJECT["scripts"]
+    with pytest.raises(SystemExit) as ended:  # --version ends it, after the flags before it were understood
+        main([*server.get("args", []), "--version"])
+    assert ended.value.code == 0
+    inline = server.get("env", {}).get(config.CONFIG_VARIABLE)
+    assert inline is None or config.load(None, {config.CONFIG_VARIABLE: inline}).servers
+
+
+@pytest.mark.parametrize("block", CALLS, ids=name_of)
+def test_calls_fit_their_tool(block: Block) -> None:
+    CATALOGUE[block.label].check(json.loads(block.body))
+
+
+@pytest.mark.parametrize("block", blocks("sh"), ids=name_of)
+def test_commands_exist(block: Block) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for line in block.body.splitlines():
+        program, *arguments = line.partition("#")[0].split()
+        if program == "make":
+            assert set(arguments) <= set(targets)
+        else:
+            assert program in PROJECT["scripts"]
+            with pytest.raises(SystemExit) as ended:
+                main([*arguments, "--version"])
+            assert ended.value.code == 0
+
+
+def test_every_dependency_has_a_reason() -> None:
+    node = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))
+    wanted = [
+        re.match(r"[\w-]+", item) for item in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    ]
+    names = {found[0] for found in wanted if found} | set(node["dependencies"])
+    listed = set(
+        re.findall(r"^\| ([@\w/-]+) \| ", (ROOT / "docs/decisions/dependencies.md").read_text("utf-8"), re.MULTILINE)
+    )
+    assert listed - {"package", "---"} == names
+
+
+def test_every_decision_is_listed_and_at_most_a_page() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = Page(folder / "README.md").links()
+    for note in folder.glob("[0-9]*.md"):
+        assert note.name in listed
+        assert len(note.read_text("utf-8").splitlines()) <= 60
