@@ -74,6 +74,7 @@ TOP_KEYS = {
     "mcpServers": "An object of names and servers, as other MCP programs write it.",
     "mcpClients": "The same, under the name that some programs use.",
     "limits": "An object of [limits](limits.md).",
+    "roots": "Directories or `file://` URIs offered as roots to every server that has none of its own.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, ServerEntry, root_uri
+from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root_uri
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import FORMATS, LEVELS
@@ -120,6 +120,9 @@ def _named(name: str, entry: Any) -> Any:
 def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> BackendSpec | None:
     entry = dict(entry)
     if entry.pop("disabled", False) is True:
+        return None
+    if entry.get("name") == RESERVED_NAME:  # a client's own file, in which emceepee itself stands
+        ignored.append(key)
         return None
     if entry.get("type") in _TYPE_ALIASES:
         entry["type"] = _TYPE_ALIASES[entry["type"]]

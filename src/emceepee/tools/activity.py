@@ -8,7 +8,7 @@ from emceepee.clock import within
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Caller, Params, tool
+from emceepee.tools.declaration import Caller, Params, tool_made_of_news
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.views import event_view, pending_client, task_summary
 
@@ -20,7 +20,7 @@ class AwaitActivity(Params):
     last_event_id: str | None = Field(None, description="Ask again for what came after this event")
 
 
-@tool
+@tool_made_of_news
 async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
     """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
     activity = session.activity

@@ -1,7 +1,5 @@
 """The whole set of tools, the same on every transport and in every era, in the order they are listed."""
 
-from dataclasses import replace
-
 from emceepee.tools import activity, execution, observation, prompts, questions, resources, servers, tasks, timers
 from emceepee.tools.declaration import Tool
 
@@ -22,7 +20,7 @@ TOOLS: tuple[Tool, ...] = (
     observation.get_notifications,
     observation.get_logs,
     observation.set_log_level,
-    replace(activity.await_activity, carries_news=False),
+    activity.await_activity,
     questions.get_elicitations,
     questions.respond_to_elicitation,
     questions.cancel_elicitation_request,

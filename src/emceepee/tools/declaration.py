@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -85,6 +85,11 @@ def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
         input_schema=compact_schema(params),
         verb=verb if len(parameters) == 3 else _without_caller(verb),
     )
+
+
+def tool_made_of_news(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
+    """Declare a tool whose own result is the news, so that its reply gets no notices."""
+    return replace(tool(verb), carries_news=False)
 
 
 def _without_caller(verb: Callable[..., Awaitable[Outcome]]) -> Verb:
