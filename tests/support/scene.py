@@ -66,7 +66,9 @@ async def a_scene(
     dialer = cast(Dialer, ScriptedDialer(**backends))
     limits = limits or Limits()
     budget = EventBudget(limits.events_in_all)
-    parts = SessionParts(registry=registry, dialer=dialer, clock=clock, limits=limits, budget=budget)
+    parts = SessionParts(
+        registry=registry, dialer=dialer, clock=clock, limits=limits, budget=budget, spread=lambda: 0.0
+    )
     session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
     session.wake()

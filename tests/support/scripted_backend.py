@@ -58,6 +58,7 @@ class ScriptedBackend:
         self.cancelled: list[Asked] = []
         self.links: list[ScriptedLink] = []
         self.refuses: LinkError | None = None
+        self.identity: str | None = None
         self.opens: asyncio.Future[None] | None = None  # when set, a connect waits for it
         self._arrived = asyncio.Event()
 
@@ -86,6 +87,8 @@ class ScriptedLink:
     """One connection to a scripted backend."""
 
     mirrors_arguments = False
+    is_busy = False
+    resumption: object | None = None
 
     def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
         self.backend, self.listener = backend, listener
@@ -121,6 +124,10 @@ class ScriptedLink:
             return asked.answer.result()
         raise LinkError(Failure.CLOSED, self.closed.result())
 
+    @property
+    def identity(self) -> str | None:
+        return self.backend.identity
+
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         self.backend.seen.append((method, params or {}))
 
@@ -147,7 +154,14 @@ class ScriptedDialer:
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         return spec.roots
 
-    async def dial(self, spec: BackendSpec, listener: Listener) -> Link:
+    async def dial(
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        *,
+        caller_id: str | None = None,
+        resumption: object | None = None,
+    ) -> Link:
         backend = self.backends[spec.name]
         if backend.opens is not None:
             await backend.opens

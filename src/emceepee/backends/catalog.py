@@ -1,6 +1,7 @@
 """What a backend offers (tools, resources, templates, prompts), to the last page, kept until it says they changed."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -36,8 +37,18 @@ class _Listing:
 class Catalog:
     """The lists of one link. Many askers at once cause one request."""
 
-    def __init__(self, link: Link, clock: Clock, *, tasks: TaskOwner, most_pages: int) -> None:
+    def __init__(
+        self,
+        link: Link,
+        clock: Clock,
+        *,
+        tasks: TaskOwner,
+        most_pages: int,
+        hears_changes: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`hears_changes` says whether a 2026-07-28 backend tells us of changes just now."""
         self._link, self._clock, self._tasks, self._most_pages = link, clock, tasks, most_pages
+        self._hears_changes = hears_changes
         self._kept: dict[Kind, _Listing] = {}
         self._coming: dict[Kind, asyncio.Future[_Listing]] = {}
         self._header_maps: dict[str, dict[tuple[str, ...], str]] | None = None
@@ -94,7 +105,7 @@ class Catalog:
 
     def _keeps(self, listing: _Listing) -> bool:
         """A handshake-era backend announces changes unasked; a modern one says how long its answer is good for."""
-        return listing.good_until is not None or not self._link.facts.is_modern
+        return listing.good_until is not None or not self._link.facts.is_modern or self._hears_changes()
 
     async def _all_pages(self, kind: Kind) -> _Listing:
         items: list[JsonObject] = []

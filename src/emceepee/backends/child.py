@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
+from emceepee.backends.family import Family
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
 from emceepee.framing import LineSplitter
+from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
 from emceepee.state.ring import Ring
 
@@ -31,6 +33,7 @@ STRAY_GRACE = 0.5  # what a gone leader left in its group gets to end by itself
 STRAY_POLL = 0.02  # the kernel tells nobody when a process group becomes empty
 DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
 STDERR_LINES_KEPT = 50
+TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
 
 OnLine = Callable[[bytes | None], None]
@@ -40,9 +43,16 @@ class Child(asyncio.SubprocessProtocol):
     """A started process. `ended` resolves with a sentence when it can say nothing more."""
 
     def __init__(
-        self, command: str, clock: Clock, *, on_line: OnLine, on_stderr: Callable[[str], None], longest: int
+        self,
+        command: str,
+        clock: Clock,
+        family: Family,
+        *,
+        on_line: OnLine,
+        on_stderr: Callable[[str], None],
+        longest: int,
     ) -> None:
-        self._command, self._clock = command, clock
+        self._command, self._clock, self._family = command, clock, family
         self._on_line, self._on_stderr = on_line, on_stderr
         self._lines = LineSplitter(longest)
         self._stderr_lines = LineSplitter(STDERR_LINE_BYTES)
@@ -129,7 +139,7 @@ class Child(asyncio.SubprocessProtocol):
     async def write(self, data: bytes) -> None:
         """Raises: LinkError if the child no longer reads."""
         if self._stdin is None or self.ended.done():
-            raise LinkError(Failure.CLOSED, self.farewell())
+            raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
         self._stdin.write(data)
         if self._writable is not None:
             await asyncio.shield(self._writable)
@@ -143,10 +153,19 @@ class Child(asyncio.SubprocessProtocol):
             how = f"was ended by signal {-code} ({_signal_name(-code)})"
         else:
             how = f"exited with code {code}"
-        tail = self.stderr_tail.last(10)
+        tail = self.stderr_tail.last(TAIL_LINES)
         return f"{self._command} {how}" + (
             f"; its stderr ends: {' | '.join(tail)[-2000:]}" if tail else "; its stderr was empty"
         )
+
+    def facts(self) -> JsonObject:
+        """The process as events and status replies show it."""
+        facts: JsonObject = {"pid": self.pid}
+        code = self.exit_code
+        if code is None:
+            return facts
+        facts |= {"exitCode": code} if code >= 0 else {"signal": _signal_name(-code)}
+        return facts | {"stderrTail": self.stderr_tail.last(TAIL_LINES)}
 
     async def stop(self) -> None:
         """End the process and everything left in its group; returns when they are gone."""
@@ -165,6 +184,7 @@ class Child(asyncio.SubprocessProtocol):
         self._end()
         if self._transport is not None:
             self._transport.close()
+        self._family.left(self.pid)
 
     async def _gone_within(self, seconds: float) -> bool:
         try:
@@ -177,6 +197,7 @@ class Child(asyncio.SubprocessProtocol):
         if self.exited.done() and self._signal_group(signal.SIGTERM):
             for _ in range(int(STRAY_GRACE / STRAY_POLL)):
                 await self._clock.sleep(STRAY_POLL)
+                self._family.reap()
                 if not self._signal_group(0):
                     return
         self._signal_group(signal.SIGKILL)
@@ -191,7 +212,13 @@ class Child(asyncio.SubprocessProtocol):
 
 
 async def start_child(
-    target: StdioTarget, clock: Clock, *, on_line: OnLine, on_stderr: Callable[[str], None], longest: int
+    target: StdioTarget,
+    clock: Clock,
+    family: Family,
+    *,
+    on_line: OnLine,
+    on_stderr: Callable[[str], None],
+    longest: int,
 ) -> Child:
     """Start the process in a group of its own.
 
@@ -200,18 +227,21 @@ async def start_child(
     """
     environment = child_environment(target.env, os.environ)
     program = _program(target, environment)
+    await family.prepare()
+    member = family.new_member()
     loop = asyncio.get_running_loop()
     try:
         _, child = await loop.subprocess_exec(
-            lambda: Child(target.command, clock, on_line=on_line, on_stderr=on_stderr, longest=longest),
+            lambda: Child(target.command, clock, family, on_line=on_line, on_stderr=on_stderr, longest=longest),
             program,
             *target.args,
-            env=environment,
+            env=environment | family.environment(member),
             cwd=target.cwd,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         raise LinkError(Failure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
+    family.joined(child.pid, member)
     return child
 
 

@@ -1,43 +1,66 @@
-"""A session's connection to one backend: opened when needed, owned by one task, closed without leftovers."""
+"""A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
 import asyncio
 from collections.abc import Callable
 
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
+from emceepee.backends.health import HealthCheck
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
+from emceepee.backends.subscriptions import Subscriptions
+from emceepee.backends.supervisor import Observer, Supervisor
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
-Observer = Callable[[ConnectionState], None]
 
 
 class Connection:
     """`state` says where it stands; `ready()` waits for the link; `close()` leaves nothing behind."""
 
     def __init__(
-        self, spec: BackendSpec, listener: Listener, observer: Observer, *, dialer: Dialer, clock: Clock, limits: Limits
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        observer: Observer,
+        *,
+        dialer: Dialer,
+        clock: Clock,
+        limits: Limits,
+        caller_id: str | None = None,
+        spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
-        self.state = ConnectionState()
         self.log_level: str | None = None
-        self._listener, self._observer = listener, observer
-        self._dialer, self._clock, self._limits = dialer, clock, limits
+        self._limits, self._clock = limits, clock
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._owner: asyncio.Task[None] | None = None
-        self._opening: asyncio.Future[Link] | None = None
-        self._link: Link | None = None
+        self._subscriptions = Subscriptions(listener, self._tasks, clock)
+        self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
+        self._supervisor = Supervisor(
+            spec,
+            lambda resumption: dialer.dial(spec, self._subscriptions, caller_id=caller_id, resumption=resumption),
+            observer,
+            self,
+            tasks=self._tasks,
+            clock=clock,
+            limits=limits,
+            spread=spread,
+        )
 
     def __repr__(self) -> str:
         return f"<Connection {self.spec.name} {self.state.status}>"
+
+    @property
+    def state(self) -> ConnectionState:
+        return self._supervisor.state
 
     @property
     def is_connected(self) -> bool:
@@ -45,126 +68,131 @@ class Connection:
 
     @property
     def facts(self) -> ServerFacts | None:
-        return self._link.facts if self._link else None
+        link = self._supervisor.link
+        return link.facts if link else None
 
     @property
     def process(self) -> JsonObject | None:
-        return self._link.process() if self._link else None
+        return self._supervisor.process
+
+    @property
+    def health(self) -> Health:
+        return self._health.state
+
+    @property
+    def subscriptions(self) -> list[str]:
+        return sorted(self._subscriptions.uris)
 
     def known_tools(self) -> list[JsonObject] | None:
         """The permitted tools, if the list is at hand."""
         tools = self._catalog.known(Kind.TOOLS) if self._catalog else None
         return None if tools is None else self._permitted(tools)
 
+    def next_retry_ms(self) -> int | None:
+        return self._supervisor.next_retry_ms()
+
     # Opening and closing.
 
     def start(self) -> None:
         """Begin to connect, unless that was done before."""
-        if self.state.status is ConnectionStatus.NOT_CONNECTED:
-            self._open()
+        self._supervisor.start()
 
     async def ready(self) -> Link:
-        """The link, as soon as it is there.
+        """The link, as soon as it is there; a lost one is tried at once.
 
         Raises:
-            BackendDisconnected: it could not be opened, or is lost.
+            BackendDisconnected: it could not be opened, or is lost for good.
         """
-        if self._link is not None:
-            return self._link
-        self.start()
-        if self._opening is None:
-            raise self.unavailable()
-        return await asyncio.shield(self._opening)
+        return await self._supervisor.ready()
+
+    async def first_link(self) -> Link:
+        """One try, and no other after it. Raises: BackendDisconnected."""
+        return await self._supervisor.ready(retrying=False)
 
     async def reconnect(self) -> Link:
         """A fresh link from any state."""
-        await self._end_owner()
-        self._open()
-        return await self.ready()
+        return await self._supervisor.reconnect()
 
     async def close(self) -> None:
-        await self._end_owner()
+        await self._supervisor.close()
         await self._tasks.close(within=CLOSE_SECONDS)
 
-    def unavailable(self) -> EmceepeeError:
-        """Why there is no link, and what to do."""
-        name, reason = self.spec.name, self.state.reason or "it was not connected yet"
-        what = "could not be connected" if self.state.status is ConnectionStatus.ERROR else "is disconnected"
-        return BackendDisconnected(
-            f'Server "{name}" {what}: {reason}. Try reconnect_server, or remove it and add it with other settings.',
-            details={"server": name, "status": str(self.state.status)},
+    # What the supervisor calls when a link comes and goes.
+
+    async def opened(self, link: Link) -> None:
+        """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
+        before = self._catalog
+        self._catalog = Catalog(
+            link,
+            self._clock,
+            tasks=self._tasks,
+            most_pages=self._limits.list_pages,
+            hears_changes=lambda: self._subscriptions.is_listening,
         )
-
-    def _open(self) -> None:
-        self._opening = asyncio.get_running_loop().create_future()
-        self._move(self.state.connecting())
-        self._owner = self._tasks.spawn(self._own(self._opening), name="owner")
-
-    async def _end_owner(self) -> None:
-        owner, self._owner = self._owner, None
-        if owner is not None and not owner.done():
-            owner.cancel()
-            await asyncio.wait({owner}, timeout=CLOSE_SECONDS)
-
-    async def _own(self, opening: "asyncio.Future[Link]") -> None:
-        """The one task that opens the link, watches it and closes it."""
+        self._subscriptions.link_opened(link)
+        self._health.link_opened(link)
         try:
-            async with asyncio.timeout(self._limits.connect_seconds):
-                link = await self._dialer.dial(self.spec, self._listener)
-        except (RpcError, LinkError, TimeoutError) as error:
-            self._failed(opening, self._reason(error))
-            return
-        except asyncio.CancelledError:
-            self._failed(opening, "the connection was closed")
-            raise
-        reason = "the connection was closed"
-        try:
-            await self._restore_or_log(link)
-            self._link = link
-            self._catalog = Catalog(link, self._clock, tasks=self._tasks, most_pages=self._limits.list_pages)
-            self._opening = None
-            self._move(self.state.connected(self._clock.now()))
-            opening.set_result(link)
-            reason = await asyncio.shield(link.closed)
-        finally:
-            self._link = self._catalog = self._opening = None
-            if not opening.done():
-                opening.cancel()
-            if self.is_connected:
-                self._move(self.state.lost(reason))
-            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self.spec.name}")
+            await self._restore_log_level(link)
+            await self._subscriptions.restore()
+        except (RpcError, LinkError) as error:
+            log.warning("state_not_restored", server=self.spec.name, error=str(error))
+        if before is not None:
+            self._tasks.spawn(self._compare(before, self._catalog), name="compare")
 
-    def _failed(self, opening: "asyncio.Future[Link]", reason: str) -> None:
-        self._opening = None
-        self._move(self.state.failed(reason))
-        opening.set_exception(self.unavailable())
-        opening.exception()  # there may be nobody waiting
+    def lost(self) -> None:
+        self._subscriptions.link_lost()
+        self._health.link_lost()
 
-    def _reason(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
-            return f"it did not answer within {self._limits.connect_seconds:g} s"
-        return str(error)
-
-    def _move(self, state: ConnectionState) -> None:
-        self.state = state
-        self._observer(state)
+    async def _compare(self, before: Catalog, now: Catalog) -> None:
+        """Lists that the backend changed while it was away raise the notification that it could not send."""
+        changed: set[str] = set()
+        for kind in Kind:
+            known = before.known(kind)
+            if known is None:
+                continue
+            try:
+                if await now.entries(kind) != known:
+                    changed.add(kind.changed)
+            except (RpcError, LinkError):
+                return  # gone again; the next comparison will tell
+        for method in sorted(changed):
+            self._subscriptions.notified(method, {}, None)
 
     # Asking.
 
     async def request(self, method: str, params: JsonObject, *, origin: object | None = None) -> JsonObject:
-        """Ask the backend and return its raw result.
+        """Ask the backend and return its raw result. What it certainly did not take is sent once more.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        link = self._link or await self.ready()
         try:
-            headers = None
-            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
-                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
-            return await link.request(method, params, origin=origin, headers=headers)
+            return await self._request(await self.ready(), method, params, origin)
+        except LinkError as error:
+            if error.may_have_run:
+                raise self._translated(error, method) from error
+        except RpcError as error:
+            raise self._translated(error, method) from error
+        try:
+            return await self._request(await self.ready(), method, params, origin)
         except (RpcError, LinkError) as error:
             raise self._translated(error, method) from error
+
+    async def _request(self, link: Link, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        headers = None
+        self._supervisor.used(+1)
+        try:
+            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
+                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
+            result = await link.request(method, params, origin=origin, headers=headers)
+        except LinkError as error:
+            if not error.may_have_run:
+                self._supervisor.report_lost(link, str(error))
+            raise
+        finally:
+            self._supervisor.used(-1)
+        self._health.succeeded()
+        return result
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """A small question that has no business taking long.
@@ -178,10 +206,6 @@ class Connection:
         except TimeoutError:
             raise self._too_slow(method) from None
 
-    def _too_slow(self, method: str) -> EmceepeeError:
-        words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
-        return TimedOut(words, details={"server": self.spec.name})
-
     async def entries(self, kind: Kind) -> list[JsonObject]:
         """All entries of one kind; of tools, the permitted ones.
 
@@ -191,7 +215,8 @@ class Connection:
         await self.ready()
         catalog = self._catalog
         if catalog is None:
-            raise self.unavailable()
+            raise self._supervisor.unavailable()
+        self._subscriptions.listen_for_changes()
         try:
             async with asyncio.timeout(self._limits.request_seconds):
                 items = await catalog.entries(kind)
@@ -208,22 +233,32 @@ class Connection:
             raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
         self.log_level = level
         try:
-            await self._restore(link)
+            await self._restore_log_level(link)
         except (RpcError, LinkError) as error:
             raise self._translated(error, "logging/setLevel") from error
+
+    async def subscribe(self, uri: str) -> None:
+        """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
+        await self.ready()
+        try:
+            await self._subscriptions.add(uri)
+        except (RpcError, LinkError) as error:
+            raise self._translated(error, "resources/subscribe") from error
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Raises: EmceepeeError."""
+        await self.ready()
+        try:
+            await self._subscriptions.remove(uri)
+        except (RpcError, LinkError) as error:
+            raise self._translated(error, "resources/unsubscribe") from error
 
     def changed(self, method: str) -> None:
         """A change notification came."""
         if self._catalog is not None:
             self._catalog.changed(method)
 
-    async def _restore_or_log(self, link: Link) -> None:
-        try:
-            await self._restore(link)
-        except (RpcError, LinkError) as error:
-            log.warning("log_level_not_restored", server=self.spec.name, error=str(error))
-
-    async def _restore(self, link: Link) -> None:
+    async def _restore_log_level(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:
             return
         if link.facts.is_modern:
@@ -234,6 +269,10 @@ class Connection:
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
 
+    def _too_slow(self, method: str) -> EmceepeeError:
+        words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
+        return TimedOut(words, details={"server": self.spec.name})
+
     def _translated(self, error: RpcError | LinkError, method: str) -> EmceepeeError:
         name = self.spec.name
         if isinstance(error, RpcError):
@@ -242,9 +281,10 @@ class Connection:
                 details={"server": name, "error": error.error},
             )
         if error.failure in (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST):
+            ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
             return BackendDisconnected(
-                f'Server "{name}" was lost during {method}: {error}. It is not known whether the request ran. '
-                "Try reconnect_server.",
-                details={"server": name, "failure": str(error.failure)},
+                f'Server "{name}" was lost during {method}: {error}. {ran}'
+                "emceepee reconnects by itself; call again, or look at list_servers.",
+                details={"server": name, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
             )
         return ExecutionFailed(f'Server "{name}" gave no usable answer to {method}: {error}', details={"server": name})

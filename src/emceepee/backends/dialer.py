@@ -4,10 +4,12 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 
 from emceepee import __version__
+from emceepee.backends.family import Family
 from emceepee.backends.http_link import HttpLink
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.negotiation import Terms, client_capabilities
@@ -20,6 +22,7 @@ from emceepee.lifecycle import close_bounded
 CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
 CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
 KEEPALIVE_SECONDS = 60.0
+CALLER_HEADER = "emceepee-session-id"
 # The answers that an older SSE server gives to a POST at its stream's address.
 SSE_HINTS = (400, 404, 405)
 
@@ -28,41 +31,64 @@ class Dialer:
     """Opens links. HTTP links share one pool of connections and one TLS context, but no cookies."""
 
     def __init__(
-        self, connector: aiohttp.BaseConnector, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()
+        self,
+        connector: aiohttp.BaseConnector,
+        family: Family,
+        clock: Clock,
+        *,
+        longest_line: int,
+        roots: tuple[str, ...] = (),
     ) -> None:
         self._connector, self._clock, self._longest_line, self._roots = connector, clock, longest_line, roots
+        self._family = family
 
     @classmethod
     @asynccontextmanager
     async def running(cls, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=ssl.create_default_context())
+        family = Family()
         async with connector:
-            yield cls(connector, clock, longest_line=longest_line, roots=roots)
+            try:
+                yield cls(connector, family, clock, longest_line=longest_line, roots=roots)
+            finally:
+                await family.close()
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         """The roots offered to a backend: its own, else those that everyone gets."""
         return spec.roots or self._roots
 
-    async def dial(self, spec: BackendSpec, listener: Listener) -> Link:
+    async def dial(
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        *,
+        caller_id: str | None = None,
+        resumption: object | None = None,
+    ) -> Link:
         """An open link, or an error and nothing left running.
+
+        `caller_id` is told to HTTP backends that keep state per caller; `resumption` is the last link's.
 
         Raises:
             RpcError, LinkError
         """
         terms = Terms(spec.mode, client_capabilities(has_roots=bool(self.roots_of(spec))))
-        match spec.target:
-            case StdioTarget() as target:
-                return await self._stdio(target, listener, terms)
-            case HttpTarget(kind="http") as target:
-                return await self._http(target, listener, terms)
-            case HttpTarget(kind="sse") as target:
+        if isinstance(spec.target, StdioTarget):
+            return await self._stdio(spec.target, listener, terms)
+        target = _with_caller(spec.target, caller_id)
+        match target.kind:
+            case "http":
+                return await self._http(target, listener, terms, resumption)
+            case "sse":
                 return await self._sse(target, listener, terms)
-            case HttpTarget() as target:
-                return await self._http_or_sse(target, listener, terms)
+            case "any":
+                return await self._http_or_sse(target, listener, terms, resumption)
 
-    async def _http_or_sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
+    async def _http_or_sse(
+        self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None
+    ) -> Link:
         try:
-            return await self._http(target, listener, terms)
+            return await self._http(target, listener, terms, resumption)
         except LinkError as refusal:
             if refusal.status not in SSE_HINTS:
                 raise
@@ -75,15 +101,15 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        link = StdioLink(listener)
+        link = StdioLink(listener, self._family)
         async with _abandoned_if_it_fails(link):
             await link.start(target, self._clock, terms, longest=self._longest_line)
         return link
 
-    async def _http(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
+    async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
         link = HttpLink(self._client(), target, listener, clock=self._clock)
         async with _abandoned_if_it_fails(link):
-            await link.start(terms)
+            await link.start(terms, resumption)
         return link
 
     async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
@@ -97,6 +123,12 @@ class Dialer:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=None)
         agent = {"user-agent": f"emceepee/{__version__}"}
         return aiohttp.ClientSession(connector=self._connector, connector_owner=False, timeout=timeout, headers=agent)
+
+
+def _with_caller(target: HttpTarget, caller_id: str | None) -> HttpTarget:
+    if caller_id is None or not target.tells_session:
+        return target
+    return replace(target, headers=target.headers | {CALLER_HEADER: caller_id})
 
 
 @asynccontextmanager

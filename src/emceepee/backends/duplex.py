@@ -40,7 +40,7 @@ class Duplex:
         self, method: str, params: JsonObject | None, *, origin: object | None, meta: JsonObject | None = None
     ) -> JsonObject:
         if self._ended is not None:
-            raise LinkError(self._ended.failure, str(self._ended))
+            raise LinkError(self._ended.failure, str(self._ended), may_have_run=False)
         number = next(self._numbers)
         waiting = _Waiting(asyncio.get_running_loop().create_future(), origin)
         self._waiting[number] = waiting

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -15,9 +16,17 @@ from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import outcome, stamp
-from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, HttpWire, courtesy, unreachable
+from emceepee.backends.http_wire import (
+    BROKEN,
+    COURTESY_SECONDS,
+    HttpWire,
+    courtesy,
+    says_session_lost,
+    session_lost,
+    unreachable,
+)
 from emceepee.backends.inbound import Inbound
-from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
+from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.backends.spec import HttpTarget
 from emceepee.clock import Clock
@@ -26,6 +35,14 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 VERSION_HEADER = "mcp-protocol-version"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session that a handshake-era backend may still know."""
+
+    session_id: str
+    facts: ServerFacts
 
 
 class HttpLink:
@@ -38,27 +55,64 @@ class HttpLink:
         self._inbound = Inbound(listener, self._tasks, self._reply)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = itertools.count(1)
+        self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def start(self, terms: Terms) -> None:
+    async def start(self, terms: Terms, resumption: object | None = None) -> None:
         self._terms = terms
-        self.facts = await negotiate(self._discover, self._initialize, terms)
-        self._wire.headers[VERSION_HEADER] = self.facts.protocol_version
-        if self.facts.is_modern:
-            self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
-        else:
-            await self.notify("notifications/initialized")
+        if not (isinstance(resumption, Resumption) and await self._resumed(resumption)):
+            self.facts = await negotiate(self._discover, self._initialize, terms)
+            self._wire.headers[VERSION_HEADER] = self.facts.protocol_version
+            if self.facts.is_modern:
+                self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
+            else:
+                await self.notify("notifications/initialized")
+        if not self.facts.is_modern:
             self._tasks.spawn(self._hear_pushes(), name="pushes")
 
     async def close(self) -> None:
-        """End what the link started and tell a handshake-era backend. Calls in the air are their owner's to cancel."""
-        if not self.closed.done():
+        """End what the link started; what is in the air fails. A handshake-era backend is told, unless it was lost."""
+        was_lost = self.closed.done()
+        if not was_lost:
             self.closed.set_result("the connection was closed")
+        for task in list(self._in_the_air):
+            self._in_the_air[task] = True
+            task.cancel()
         await self._tasks.close(within=COURTESY_SECONDS)
-        await self._wire.end_session()
+        if not was_lost:
+            await self._wire.end_session()
         self._http.detach()
+
+    @property
+    def is_busy(self) -> bool:
+        return False  # each request has a line of its own
+
+    @property
+    def identity(self) -> str | None:
+        return self._wire.session_id or encode(self.facts.server_info).decode()
+
+    @property
+    def resumption(self) -> "Resumption | None":
+        return Resumption(self._wire.session_id, self.facts) if self._wire.session_id else None
+
+    async def _resumed(self, resumption: "Resumption") -> bool:
+        """Whether the backend still knows the session we had."""
+        self._wire.keep_session(resumption.session_id)
+        self._wire.headers[VERSION_HEADER] = resumption.facts.protocol_version
+        self.facts = resumption.facts
+        try:
+            await self._exchange("ping", None, self._wire.headers, None, None)
+        except RpcError:
+            return True  # it answered, and not that the session is gone
+        except LinkError as error:
+            self._wire.forget_session()
+            del self._wire.headers[VERSION_HEADER]
+            if error.failure is Failure.UNREACHABLE:
+                raise
+            return False
+        return True
 
     async def request(
         self,
@@ -112,22 +166,31 @@ class HttpLink:
         stamped = stamp(params, meta, None if origin is None else number)
         if stamped is not None:
             message["params"] = stamped
+        task = asyncio.current_task()
+        if task is not None:
+            self._in_the_air[task] = False
         try:
             response = await self._wire.post(encode(message), headers)
             if method == "initialize":
-                self._wire.keep_session(response)
+                self._wire.keep_session(response.headers.get("mcp-session-id"))
             return outcome(await self._answer(response, number, origin, resumable=meta is None))
         except asyncio.CancelledError:
+            if task is not None and self._in_the_air.get(task):
+                task.uncancel()
+                raise LinkError(Failure.CLOSED, self.closed.result()) from None
             if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
                 notice = {"requestId": number, "reason": "cancelled by the caller"}
                 self._tell_aside(self.notify("notifications/cancelled", notice))
             raise
         except BROKEN as error:
             raise unreachable(self._url, error) from error
-        except LinkError as error:
-            if error.failure is Failure.SESSION_LOST and not self.closed.done():
-                self.closed.set_result(str(error))
+        except RpcError as error:
+            if self._wire.session_id and says_session_lost(error.error):
+                raise session_lost() from error
             raise
+        finally:
+            if task is not None:
+                self._in_the_air.pop(task, None)
 
     async def _answer(
         self, response: aiohttp.ClientResponse, number: int, origin: object | None, *, resumable: bool
@@ -152,10 +215,14 @@ class HttpLink:
     # What the backend says of its own accord.
 
     async def _hear_pushes(self) -> None:
-        async with aclosing(self._wire.pushed()) as stream:
-            async for message in stream:
-                if "method" in message:
-                    self._inbound.receive(message, None)
+        try:
+            async with aclosing(self._wire.pushed()) as stream:
+                async for message in stream:
+                    if "method" in message:
+                        self._inbound.receive(message, None)
+        except (LinkError, RpcError) as error:
+            if not self.closed.done():
+                self.closed.set_result(str(error))
 
     async def _reply(self, message: JsonObject) -> None:
         await courtesy(self._wire.tell(message), what="answering the backend")

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 COURTESY_SECONDS = 5.0  # for what nobody waits for: cancel notices, DELETE, the tail of a finished stream
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
+PUSH_PAUSE = 0.1  # before a push stream that broke is opened again: if the backend is gone, this shows it
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
 REDIRECTS = 3
 BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
@@ -46,6 +47,8 @@ class HttpWire:
         for _ in range(REDIRECTS):
             try:
                 response = await self._http.post(self._url, data=body, headers=headers, allow_redirects=False)
+            except aiohttp.ClientConnectorError as error:
+                raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 raise unreachable(self._url, error) from error
             except ValueError as error:  # aiohttp: an address or header it cannot send
@@ -62,9 +65,13 @@ class HttpWire:
         response = await self.post(encode(message), self.headers)
         await _drained(response)
 
-    def keep_session(self, response: aiohttp.ClientResponse) -> None:
-        if session_id := response.headers.get("mcp-session-id"):
+    def keep_session(self, session_id: str | None) -> None:
+        if session_id:
             self.session_id = self.headers["mcp-session-id"] = session_id
+
+    def forget_session(self) -> None:
+        self.session_id = None
+        self.headers.pop("mcp-session-id", None)
 
     async def end_session(self) -> None:
         if self.session_id:
@@ -92,21 +99,29 @@ class HttpWire:
             response = await self._reopened(cursor)
 
     async def pushed(self) -> AsyncGenerator[JsonObject, None]:
-        """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none."""
+        """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
+
+        Raises:
+            LinkError: the backend is gone, or has forgotten our session.
+        """
         cursor, pause = Cursor(), 0.0
         while True:
             try:
                 async with self._get(cursor) as response:
+                    if response.status in (400, 404) and self.session_id:
+                        raise await self._refusal(response)
                     if response.status != 200:
                         logger.debug("no push stream: HTTP %s", response.status)
                         return
-                    pause = 0.0
                     async for event in events(response, cursor):
                         if isinstance(message := _decoded(event.data), dict):
                             yield message
+                pause = cursor.retry
+            except aiohttp.ClientConnectorError as error:
+                raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 logger.debug("push stream broke: %s", error)
-            pause = min(max(cursor.retry, pause * 2), LONGEST_PAUSE)
+                pause = min(pause * 2 + PUSH_PAUSE if pause else PUSH_PAUSE, LONGEST_PAUSE)
             await self._clock.sleep(pause)
 
     async def _reopened(self, cursor: Cursor) -> aiohttp.ClientResponse:
@@ -149,16 +164,23 @@ class HttpWire:
             return unreachable(self._url, error)
         answered = _rpc_error(body)
         if self.session_id and (status == 404 or (status == 400 and _speaks_of_session(answered, body))):
-            return LinkError(Failure.SESSION_LOST, "the server no longer knows our session", status=status)
+            return session_lost(status)
         if answered is not None:
             return RpcError(answered)
         said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else _excerpt(body)
         return LinkError(Failure.REFUSED, f"HTTP {status} {said}".rstrip(), status=status)
 
 
-def unreachable(url: str, error: BaseException) -> LinkError:
+def unreachable(url: str, error: BaseException, *, may_have_run: bool = True) -> LinkError:
     host = urlsplit(url).netloc.rpartition("@")[2]
-    return LinkError(Failure.UNREACHABLE, f"{host} cannot be reached: {str(error) or type(error).__name__}")
+    words = f"{host} cannot be reached: {str(error) or type(error).__name__}"
+    return LinkError(Failure.UNREACHABLE, words, may_have_run=may_have_run)
+
+
+def session_lost(status: int = 200) -> LinkError:
+    """The backend answered before it looked at the request, so the request may be sent again."""
+    words = "the server no longer knows our session"
+    return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
 async def courtesy(work: Awaitable[Any], *, what: str) -> None:
@@ -192,6 +214,13 @@ def _rpc_error(body: bytes) -> JsonObject | None:
 def _speaks_of_session(error: JsonObject | None, body: bytes) -> bool:
     said = str(error.get("message")) if error else body[:500].decode("utf-8", "replace")
     return "session" in said.lower()
+
+
+def says_session_lost(error: JsonObject) -> bool:
+    """Some backends say it in a JSON-RPC error, with any status."""
+    words = str(error.get("message")).lower()
+    lost = any(word in words for word in ("not found", "terminated", "expired", "unknown", "no valid", "invalid"))
+    return error.get("code") in (-32600, -32000, -32001) and "session" in words and lost
 
 
 def _excerpt(body: bytes) -> str:

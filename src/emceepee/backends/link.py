@@ -38,11 +38,14 @@ class Failure(StrEnum):
 
 
 class LinkError(Exception):
-    """No answer could be had. `status` is the HTTP status, where there was one."""
+    """No answer could be had. `status` is the HTTP status, where there was one.
 
-    def __init__(self, failure: Failure, message: str, *, status: int = 0) -> None:
+    `may_have_run` is False only where the backend certainly did not take the request: then it may be sent again.
+    """
+
+    def __init__(self, failure: Failure, message: str, *, status: int = 0, may_have_run: bool = True) -> None:
         super().__init__(message)
-        self.failure, self.status = failure, status
+        self.failure, self.status, self.may_have_run = failure, status, may_have_run
 
 
 class Listener(Protocol):
@@ -105,8 +108,25 @@ class Link(Protocol):
         """In the 2026-07-28 era a log level rides in every request; in the handshake era it is asked for once."""
         ...
 
-    async def close(self) -> None: ...
+    @property
+    def is_busy(self) -> bool:
+        """Whether a check would have to queue behind a request: true of one pipe, never of HTTP."""
+        ...
+
+    @property
+    def identity(self) -> str | None:
+        """What is the same as long as the backend has kept its state for us; None if it keeps none."""
+        ...
+
+    @property
+    def resumption(self) -> object | None:
+        """What the next link to the same backend can be opened with to find its state again, if there is any."""
+        ...
+
+    async def close(self) -> None:
+        """Let everything go; requests in the air fail."""
+        ...
 
     def process(self) -> JsonObject | None:
-        """The child process behind the link, if there is one: pid, exit code."""
+        """The child process behind the link, if there is one: pid, and if it has ended exit code or signal."""
         ...

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from emceepee.json_types import JsonObject
+from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.telemetry.redaction import public_url
 
@@ -26,6 +27,15 @@ class RestartPolicy:
     max_delay: float = 60.0
     multiplier: float = 2.0
 
+    def retries(self, *, stable_after: float) -> RetryPolicy:
+        return RetryPolicy(
+            base=self.base_delay,
+            multiplier=self.multiplier,
+            longest=self.max_delay,
+            most=self.max_attempts if self.enabled else 0,
+            stable_after=stable_after,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
@@ -34,6 +44,7 @@ class HttpTarget:
     url: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
+    tells_session: bool = True  # whether it gets the Emceepee-Session-Id header
 
     @property
     def label(self) -> str:
@@ -123,6 +134,7 @@ class ServerEntry(BaseModel):
     timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
     mode: Mode = "auto"
     roots: list[str] | None = Field(None, description="Directories or file:// URIs offered to it")
+    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id header")  # noqa: N815  # wire name
 
     @model_validator(mode="after")
     def _one_target(self) -> "ServerEntry":
@@ -134,7 +146,7 @@ class ServerEntry(BaseModel):
             raise ValueError(f"url must begin with http:// or https://, not {public_url(self.url)[:60]!r}")
         if (self.command is not None) != (self.type == "stdio") and self.type is not None:
             raise ValueError(f'type "{self.type}" does not go with {"command" if self.command else "url"}')
-        stray = ("args", "env", "cwd", "restartConfig") if self.url is not None else ("headers",)
+        stray = ("args", "env", "cwd", "restartConfig") if self.url is not None else ("headers", "sessionHeader")
         for key in stray:
             if getattr(self, key) is not None:
                 raise ValueError(f"{key} does not go with {'url' if self.url else 'command'}")
@@ -162,8 +174,13 @@ class ServerEntry(BaseModel):
             "roots": list(spec.roots) or None,
         }
         match spec.target:
-            case HttpTarget(url=url, headers=headers, kind=kind):
-                own: JsonObject = {"url": url, "headers": headers or None, "type": None if kind == "any" else kind}
+            case HttpTarget(url=url, headers=headers, kind=kind, tells_session=tells_session):
+                own: JsonObject = {
+                    "url": url,
+                    "headers": headers or None,
+                    "type": None if kind == "any" else kind,
+                    "sessionHeader": None if tells_session else False,
+                }
             case StdioTarget() as target:
                 own = {
                     "command": target.command,
@@ -177,7 +194,8 @@ class ServerEntry(BaseModel):
     def _target(self) -> HttpTarget | StdioTarget:
         if self.url is not None:
             kind: HttpKind = self.type if self.type in ("http", "sse") else "any"
-            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind)
+            tells = self.sessionHeader is not False
+            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind, tells_session=tells)
         assert self.command is not None  # _one_target saw to it
         return StdioTarget(
             command=self.command,

@@ -60,6 +60,18 @@ class SseLink:
         if self._duplex.envelope is not None:
             self._duplex.envelope[LOG_LEVEL_KEY] = level
 
+    @property
+    def is_busy(self) -> bool:
+        return self._duplex.in_flight > 0
+
+    @property
+    def identity(self) -> None:
+        return None  # a new line is a new conversation
+
+    @property
+    def resumption(self) -> None:
+        return None
+
     async def close(self) -> None:
         self._end("the connection was closed")
         await self._tasks.close(within=COURTESY_SECONDS)

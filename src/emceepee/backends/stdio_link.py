@@ -7,6 +7,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.child import Child, start_child
 from emceepee.backends.duplex import Duplex
+from emceepee.backends.family import Family
 from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.backends.spec import StdioTarget
@@ -23,8 +24,8 @@ class StdioLink:
 
     mirrors_arguments = False
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, family: Family) -> None:
+        self._listener, self._family = listener, family
         self._tasks = TaskOwner("stdio-link")
         self._duplex = Duplex(self._send, listener, self._tasks)
         self._child: Child | None = None
@@ -36,6 +37,7 @@ class StdioLink:
         self._child = await start_child(
             target,
             clock,
+            self._family,
             on_line=self._line,
             on_stderr=lambda line: self._listener.said(line, "stderr"),
             longest=longest,
@@ -65,6 +67,18 @@ class StdioLink:
         if self._duplex.envelope is not None:
             self._duplex.envelope[LOG_LEVEL_KEY] = level
 
+    @property
+    def is_busy(self) -> bool:
+        return self._duplex.in_flight > 0
+
+    @property
+    def identity(self) -> None:
+        return None  # a new line is a new conversation
+
+    @property
+    def resumption(self) -> None:
+        return None
+
     async def close(self) -> None:
         self._duplex.end(LinkError(Failure.CLOSED, "the connection was closed"))
         if self._child is not None:
@@ -74,10 +88,7 @@ class StdioLink:
     def process(self) -> JsonObject | None:
         if self._child is None:
             return None
-        facts: JsonObject = {"pid": self._child.pid}
-        if self._child.exit_code is not None:
-            facts["exitCode"] = self._child.exit_code
-        return facts
+        return self._child.facts()
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         return await self._duplex.request(

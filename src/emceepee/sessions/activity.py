@@ -45,7 +45,7 @@ class Activity:
     def last_event_id(self) -> str | None:
         return self._outbox.last_id
 
-    def emit(self, kind: EventType, server: str, **data: object) -> Event:
+    def emit(self, kind: EventType, server: str, /, **data: object) -> Event:
         kept: JsonObject = {key: cut(value, self._limits.buffered_item_bytes) for key, value in data.items()}
         now = self._clock.now()
         event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept)

@@ -1,7 +1,10 @@
 """One caller's session: its connections, calls, questions and timers, and what its backends said."""
 
 import asyncio
-from dataclasses import dataclass
+import random
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from emceepee.backends.connection import Connection
@@ -16,12 +19,12 @@ from emceepee.sessions.alarm import Alarm
 from emceepee.sessions.buffers import ServerBuffers
 from emceepee.sessions.calls import Call, CallDesk, OnProgress
 from emceepee.sessions.desk import DeskParts
-from emceepee.sessions.listener import BackendListener
+from emceepee.sessions.listener import BackendListener, BackendObserver
 from emceepee.sessions.questions import QuestionDesk
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.rounds import Interviewer
 from emceepee.sessions.timers import TimerDesk
-from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from emceepee.state.task import Task
@@ -39,6 +42,7 @@ class SessionParts:
     clock: Clock
     limits: Limits
     budget: EventBudget
+    spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
 
 class Session:
@@ -50,6 +54,8 @@ class Session:
         self._registry, self._dialer = parts.registry, parts.dialer
         self._connections: dict[str, Connection] = {}
         self._buffers: dict[str, ServerBuffers] = {}
+        self._caller_ids: dict[str, str] = {}
+        self._spread = parts.spread
         self._is_awake = False
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
@@ -117,13 +123,13 @@ class Session:
         known = self._connections.get(spec.name)
         if known is not None and known.spec == spec:
             if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
-                await known.reconnect()
+                await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
         with self._registry.reserving(self.principal, spec.name):
             connection = self._connection(spec)
             try:
-                await connection.ready()
+                await connection.first_link()
             except EmceepeeError as error:
                 await self._discard(connection)
                 raise ExecutionFailed(
@@ -158,29 +164,38 @@ class Session:
                 self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     def _connection(self, spec: BackendSpec) -> Connection:
-        def observe(state: ConnectionState) -> None:
-            self._connection_moved(spec, state)
+        return Connection(
+            spec,
+            BackendListener(self, spec.name),
+            BackendObserver(self, spec),
+            dialer=self._dialer,
+            clock=self.clock,
+            limits=self.limits,
+            caller_id=self._caller_id(spec.name),
+            spread=self._spread,
+        )
 
-        listener = BackendListener(self, spec.name)
-        return Connection(spec, listener, observe, dialer=self._dialer, clock=self.clock, limits=self.limits)
+    def _caller_id(self, server: str) -> str:
+        """An id of its own for each backend, so that they can keep state per caller and cannot compare notes."""
+        return self._caller_ids.setdefault(server, secrets.token_hex(16))
 
     async def _discard(self, connection: Connection) -> None:
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 
-    def _connection_moved(self, spec: BackendSpec, state: ConnectionState) -> None:
-        name = spec.name
-        match state.status:
-            case ConnectionStatus.CONNECTED:
-                log.info("server_connected", server=name, url=spec.target.label)
-                self.activity.emit(EventType.SERVER_CONNECTED, name, name=name)
-            case ConnectionStatus.DISCONNECTED:
-                log.info("server_disconnected", server=name, reason=state.reason)
-                if name in self._connections and not self._is_closing:
-                    self.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=state.reason)
-                self._let_go(name, f'Server "{name}" was lost: {state.reason}. Try reconnect_server.')
-            case ConnectionStatus.ERROR:
-                log.warning("server_connect_failed", server=name, error=state.reason)
+    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None:
+        """What befell a connection; not told of one that is being given up anyway."""
+        if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
+            self.activity.emit(event, server, **data)
+
+    def backend_lost(self, server: str, reason: str) -> JsonObject:
+        """Its questions are rejected; its calls fail with their link. Returns what that is."""
+        invalidated = {
+            "tasks": len(self.calls.working(server)),
+            "pendingRequests": len(self.questions.open(server=server)),
+        }
+        self.questions.server_lost(server, reason)
+        return invalidated
 
     def _let_go(self, server: str, reason: str) -> None:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""

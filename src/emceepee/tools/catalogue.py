@@ -14,6 +14,8 @@ TOOLS: tuple[Tool, ...] = (
     resources.list_resources,
     resources.list_resource_templates,
     resources.read_resource,
+    resources.subscribe_resource,
+    resources.unsubscribe_resource,
     prompts.list_prompts,
     prompts.get_prompt,
     prompts.complete,

@@ -3,12 +3,14 @@
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
+from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
-from emceepee.tools.declaration import Caller, Outcome, tool
+from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.own_resources import LISTED, read_own_resource
 from emceepee.tools.paging import Paged, page
@@ -59,9 +61,38 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
     return promoted(result, session) if isinstance(result, Task) else result
 
 
+class OneResource(Params):
+    """A resource to follow."""
+
+    server: str
+    uri: str = Field(min_length=1)
+
+
+@tool
+async def subscribe_resource(params: OneResource, session: Session) -> JsonObject:
+    """Hear of changes to a resource, as notifications; survives a reconnect."""
+    await (await _subscribable(params.server, session)).subscribe(params.uri)
+    return {"subscribed": params.uri}
+
+
+@tool
+async def unsubscribe_resource(params: OneResource, session: Session) -> JsonObject:
+    """No longer hear of changes to a resource."""
+    await session.connection(params.server).unsubscribe(params.uri)
+    return {"unsubscribed": params.uri}
+
+
 async def list_kind(kind: Kind, params: ListOf, session: Session) -> JsonObject:
     """One kind of entry over the servers asked for."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
     return page(
         kind.key, await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds), params
     )
+
+
+async def _subscribable(server: str, session: Session) -> Connection:
+    connection = session.connection(server)
+    resources = (await connection.ready()).facts.capabilities.get("resources")
+    if not (isinstance(resources, dict) and resources.get("subscribe")):
+        raise Unsupported(f'Server "{server}" offers no subscriptions to resources.', details={"server": server})
+    return connection

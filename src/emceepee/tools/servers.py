@@ -80,9 +80,13 @@ async def get_server_status(params: OneServer, session: Session) -> JsonObject:
 def server_summary(connection: Connection) -> JsonObject:
     """A line of `list_servers`."""
     state, facts, tools = connection.state, connection.facts, connection.known_tools()
+    failures = connection.health.failures if connection.is_connected else 0
     optional = {
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
-        "lastError": state.reason,
+        "lastError": state.reason or (connection.health.last_error if failures else None),
+        "reconnectAttempt": state.attempt or None,
+        "nextRetryMs": connection.next_retry_ms(),
+        "consecutiveHealthFailures": failures or None,
         "protocolVersion": facts.protocol_version if facts else None,
         "tools": None if tools is None else len(tools),
     }
@@ -91,7 +95,7 @@ def server_summary(connection: Connection) -> JsonObject:
         "url": connection.spec.target.label,
         "status": str(state.status),
         "connected": connection.is_connected,
-        "healthStatus": "healthy" if connection.is_connected else "unknown",
+        "healthStatus": str(connection.health.status) if connection.is_connected else "unknown",
     } | {key: value for key, value in optional.items() if value is not None}
 
 
@@ -99,8 +103,13 @@ def server_view(connection: Connection) -> JsonObject:
     """One server with everything it told of itself."""
     facts = connection.facts
     if facts is None:
-        return server_summary(connection)
-    optional = {"instructions": facts.instructions, "process": connection.process}
+        process = connection.process
+        return server_summary(connection) | ({} if process is None else {"process": process})
+    optional = {
+        "instructions": facts.instructions,
+        "process": connection.process,
+        "subscriptions": connection.subscriptions or None,
+    }
     return (
         server_summary(connection)
         | {

@@ -1,0 +1,222 @@
+"""Which changes of a backend someone wants to hear of, in the way of its era, and again on every new link."""
+
+import asyncio
+
+from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.clock import Clock
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("backends")
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+ACKNOWLEDGE_SECONDS = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # before a listen that ended is opened again
+_LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+
+
+class _Listen:
+    """One `subscriptions/listen` request, which stays open as long as it is wanted."""
+
+    def __init__(self) -> None:
+        self.acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[None] | None = None
+
+    def settle(self, error: Exception | None = None) -> None:
+        if not self.acknowledged.done():
+            if error is None:
+                self.acknowledged.set_result(None)
+            else:
+                self.acknowledged.set_exception(error)
+                self.acknowledged.exception()  # nobody may be waiting
+
+    def end(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Subscriptions:
+    """Stands between a connection's links and its listener: passes everything on but the acknowledgements.
+
+    In the handshake era each resource is subscribed to by itself. In that of 2026-07-28 one open request names all
+    that is wanted; to change it, the new one is opened before the old one is let go.
+    """
+
+    def __init__(self, listener: Listener, tasks: TaskOwner, clock: Clock) -> None:
+        self._listener, self._tasks, self._clock = listener, tasks, clock
+        self._link: Link | None = None
+        self._listen: _Listen | None = None
+        self._opening: _Listen | None = None
+        self._changing = asyncio.Lock()
+        self._wants_lists = False
+        self.uris: set[str] = set()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether a 2026-07-28 backend tells us of changed lists."""
+        return self._listen is not None and self._wants_lists
+
+    # The life of links.
+
+    def link_opened(self, link: Link) -> None:
+        self._link = link
+
+    def link_lost(self) -> None:
+        self._link = None
+        for listen in (self._listen, self._opening):
+            if listen is not None:
+                listen.settle(LinkError(Failure.CLOSED, "the connection was lost"))
+                listen.end()
+        self._listen = self._opening = None
+
+    async def restore(self) -> None:
+        """Subscribe a new link to all that is wanted. Raises: RpcError, LinkError."""
+        link = self._link
+        if link is None or not (self.uris or self._wants_lists):
+            return
+        if link.facts.is_modern:
+            await self._renew(link)
+        else:
+            for uri in sorted(self.uris):
+                await link.request("resources/subscribe", {"uri": uri})
+
+    # What is wanted.
+
+    async def add(self, uri: str) -> None:
+        """Raises: RpcError, LinkError; then nothing has changed."""
+        link = self._link
+        if uri in self.uris or link is None:
+            return
+        self.uris.add(uri)
+        try:
+            if link.facts.is_modern:
+                await self._renew(link)
+            else:
+                await link.request("resources/subscribe", {"uri": uri})
+        except BaseException:
+            self.uris.discard(uri)
+            raise
+
+    async def remove(self, uri: str) -> None:
+        """Raises: RpcError, LinkError."""
+        link = self._link
+        if uri not in self.uris:
+            return
+        self.uris.discard(uri)
+        if link is None:
+            return
+        if link.facts.is_modern:
+            await self._renew(link)
+        else:
+            await link.request("resources/unsubscribe", {"uri": uri})
+
+    def listen_for_changes(self) -> None:
+        """Someone reads lists: a 2026-07-28 backend is asked, aside, to tell when they change."""
+        link = self._link
+        if self._wants_lists or link is None or not link.facts.is_modern or not _list_flags(link):
+            return
+        self._wants_lists = True
+        self._tasks.spawn(self._renew_or_log(link), name="listen")
+
+    async def _renew_or_log(self, link: Link) -> None:
+        try:
+            await self._renew(link)
+        except (RpcError, LinkError) as error:
+            self._wants_lists = False
+            log.debug("listen_refused", error=str(error))
+
+    async def _renew(self, link: Link) -> None:
+        """Open a listen for all that is wanted now, then let the old one go."""
+        async with self._changing:
+            wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
+            if self.uris:
+                wanted["resourceSubscriptions"] = sorted(self.uris)
+            old, fresh = self._listen, None
+            if wanted:
+                fresh = self._opening = _Listen()
+                fresh.task = self._tasks.spawn(self._hold(link, fresh, wanted), name="listen")
+                try:
+                    async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+                        await asyncio.shield(fresh.acknowledged)
+                except TimeoutError:
+                    fresh.end()
+                    words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
+                    raise LinkError(Failure.PROTOCOL, words) from None
+                finally:
+                    self._opening = None
+            self._listen = fresh
+            if old is not None:
+                old.end()
+
+    async def _hold(self, link: Link, listen: _Listen, wanted: JsonObject) -> None:
+        try:
+            await link.request("subscriptions/listen", {"notifications": wanted}, origin=listen)
+            error: Exception | None = None  # ended in order, perhaps without a word before
+        except (RpcError, LinkError) as failure:
+            error = failure
+        listen.settle(error)
+        if self._listen is listen and link is self._link:
+            self._listen = None
+            await self._take_up_again(link, wanted)
+
+    async def _take_up_again(self, link: Link, wanted: JsonObject) -> None:
+        """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
+        pause = FIRST_PAUSE
+        while link is self._link and not link.closed.done() and self._listen is None:
+            try:
+                await self._renew(link)
+            except LinkError as error:
+                if not error.may_have_run and not link.closed.done():
+                    link.closed.set_result(str(error))
+            except RpcError as error:
+                log.debug("listen_refused", error=str(error))
+                self._wants_lists = False
+                return
+            else:
+                self._may_have_changed(wanted)
+                return
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _may_have_changed(self, wanted: JsonObject) -> None:
+        for key, flag in _LIST_FLAGS.items():
+            if wanted.get(flag):
+                self._listener.notified(f"notifications/{key}/list_changed", {}, None)
+        for uri in wanted.get("resourceSubscriptions", []):
+            self._listener.notified("notifications/resources/updated", {"uri": uri}, None)
+
+    # The listener's side: everything is passed on.
+
+    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        return await self._listener.asked(method, params, origin)
+
+    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method == ACKNOWLEDGED:
+            if self._opening is not None:
+                self._opening.settle()
+            return
+        self._listener.notified(method, _without_subscription(params), None if isinstance(origin, _Listen) else origin)
+
+    def said(self, line: str, source: str) -> None:
+        self._listener.said(line, source)
+
+
+def _list_flags(link: Link) -> dict[str, bool]:
+    """The lists whose changes the backend says it can tell."""
+    capabilities = link.facts.capabilities
+    return {
+        flag: True
+        for key, flag in _LIST_FLAGS.items()
+        if isinstance(capabilities.get(key), dict) and capabilities[key].get("listChanged")
+    }
+
+
+def _without_subscription(params: JsonObject) -> JsonObject:
+    """The notification without the mark of the stream it came on, which means nothing beyond the link."""
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:
+        return params
+    rest = {key: value for key, value in meta.items() if key != SUBSCRIPTION_KEY}
+    return {key: value for key, value in params.items() if key != "_meta"} | ({"_meta": rest} if rest else {})

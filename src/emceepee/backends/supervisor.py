@@ -1,0 +1,353 @@
+"""Keeps one connection open: one task that opens the link, watches it, tries again, and closes it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Protocol
+
+from emceepee.backends.dialer import CLOSE_SECONDS
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.clock import Clock, Handle, within
+from emceepee.errors import BackendDisconnected, EmceepeeError
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.events import EventType
+from emceepee.state.limits import Limits
+from emceepee.state.retry import GiveUp, Retry, RetryCount, RetryPolicy
+
+CLOSED = "the connection was closed"
+RESTING = "nobody used it for a while; the next call starts it again"
+
+
+class Observer(Protocol):
+    """The session, which wants to know how its backend fares."""
+
+    def happened(self, event: EventType, /, **data: object) -> None: ...
+
+    def failed(self, reason: str, attempt: int) -> None:
+        """A try failed; there may be more."""
+        ...
+
+    def lost(self, reason: str) -> JsonObject:
+        """The link is gone: reject what waits on it. Returns what that invalidated."""
+        ...
+
+
+class Owner(Protocol):
+    """The connection, which makes a fresh link ready for use."""
+
+    async def opened(self, link: Link) -> None: ...
+    def lost(self) -> None: ...
+
+
+class Supervisor:
+    """`ready()` is a link or an error; `state` says how it stands meanwhile."""
+
+    def __init__(
+        self,
+        spec: BackendSpec,
+        dial: Callable[[object | None], Awaitable[Link]],
+        observer: Observer,
+        owner: Owner,
+        *,
+        tasks: TaskOwner,
+        clock: Clock,
+        limits: Limits,
+        spread: Callable[[], float],
+    ) -> None:
+        self.state = ConnectionState()
+        self.link: Link | None = None
+        self._spec, self._dial, self._observer, self._owner = spec, dial, observer, owner
+        self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
+        self._is_process = isinstance(spec.target, StdioTarget)
+        self._policy = _policy(spec, limits)
+        self._runner: asyncio.Task[None] | None = None
+        self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
+        self._nudge: asyncio.Future[None] | None = None  # there while a pause before the next try may be cut short
+        self._is_wanted = False  # whether someone waits for the next try
+        self._identity: str | None = None
+        self._resumption: object | None = None
+        self._last_process: JsonObject | None = None
+        self._restarts = 0
+        self._in_use = 0
+        self._idle_since: Handle | None = None
+
+    @property
+    def process(self) -> JsonObject | None:
+        """The process behind the link, or the last one there was."""
+        process = self.link.process() if self.link else self._last_process
+        return None if process is None else process | {"restarts": self._restarts}
+
+    # What the connection asks.
+
+    def start(self, *, retrying: bool = True) -> None:
+        if self.state.status is ConnectionStatus.NOT_CONNECTED:
+            self._begin(retrying=retrying)
+
+    async def ready(self, *, retrying: bool = True) -> Link:
+        """Raises: BackendDisconnected."""
+        if self.link is not None and not self.link.closed.done():
+            return self.link
+        self.start(retrying=retrying)
+        if self._opening is None:
+            raise self.unavailable()
+        self._is_wanted = True
+        if self._nudge is not None and not self._nudge.done():
+            self._nudge.set_result(None)
+        return await asyncio.shield(self._opening)
+
+    async def reconnect(self) -> Link:
+        """Raises: BackendDisconnected."""
+        await self._end()
+        self._begin()
+        return await self.ready()
+
+    async def close(self) -> None:
+        await self._end()
+
+    def report_lost(self, link: Link, reason: str) -> None:
+        """A request found out before the link did."""
+        if not link.closed.done():
+            link.closed.set_result(reason)
+
+    def used(self, change: int) -> None:
+        """A request begins (+1) or ends (-1); after long disuse the link is closed until it is needed again."""
+        self._in_use += change
+        if self._idle_since is not None:
+            self._idle_since.cancel()
+            self._idle_since = None
+        if self._in_use == 0 and self._limits.idle_stop_seconds and self.link is not None:
+            self._idle_since = self._clock.call_later(self._limits.idle_stop_seconds, self._rest)
+
+    def unavailable(self) -> EmceepeeError:
+        """Why there is no link, and what to do."""
+        name, state = self._spec.name, self.state
+        reason = state.reason or "it was not connected yet"
+        details: JsonObject = {"server": name, "status": str(state.status)}
+        if state.status is ConnectionStatus.RECONNECTING:
+            next_ms = self.next_retry_ms() or 0
+            details |= {"reconnectAttempt": state.attempt, "nextRetryMs": next_ms}
+            words = (
+                f"is lost and being reconnected (attempt {state.attempt}, next in {next_ms} ms): {reason}. Call again,"
+            )
+        else:
+            what = "could not be connected" if state.status is ConnectionStatus.ERROR else "is disconnected"
+            words = f"{what}: {reason}. Try reconnect_server,"
+        return BackendDisconnected(
+            f'Server "{name}" {words} or remove it and add it with other settings.', details=details
+        )
+
+    def next_retry_ms(self) -> int | None:
+        if self.state.retry_at is None:
+            return None
+        return max(round((self.state.retry_at - self._clock.now()).total_seconds() * 1000), 0)
+
+    # The one task.
+
+    def _begin(self, *, retrying: bool = True) -> None:
+        self.state = self.state.connecting()
+        self._opening = asyncio.get_running_loop().create_future()
+        self._runner = self._tasks.spawn(self._run(retrying=retrying), name="supervisor")
+
+    async def _end(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None and not runner.done():
+            runner.cancel()
+            await asyncio.wait({runner}, timeout=CLOSE_SECONDS * 2)
+
+    async def _run(self, *, retrying: bool) -> None:
+        count, failed_tries = RetryCount(self._policy), 0
+        invalidated: JsonObject | None = None
+        try:
+            while True:
+                self._is_wanted = False
+                try:
+                    link = await self._open()
+                except (RpcError, LinkError, TimeoutError) as error:
+                    reason = self._words(error)
+                    self._observer.failed(reason, failed_tries)
+                    is_hopeless = self._is_process and _cannot_start(error)
+                    if is_hopeless or not retrying or not await self._pause(count, reason):
+                        self._give_up(reason, count.attempts)
+                        return
+                    count, failed_tries = count.tried(), failed_tries + 1
+                    continue
+                began, retrying = self._clock.monotonic(), True
+                reason, invalidated = await self._serve(link, invalidated, failed_tries)
+                failed_tries = 0
+                if reason == RESTING:
+                    if not self._rested():
+                        return
+                    continue
+                count = count.after_loss(self._clock.monotonic() - began)
+                if not await self._pause(count, reason):
+                    self._give_up(reason, count.attempts)
+                    return
+                count, failed_tries = count.tried(), 1
+        except asyncio.CancelledError:
+            self._closed()
+            raise
+
+    async def _open(self) -> Link:
+        async with asyncio.timeout(self._limits.connect_seconds):
+            return await self._dial(self._resumption)
+
+    async def _serve(
+        self, link: Link, invalidated: JsonObject | None, failed_tries: int
+    ) -> tuple[str, JsonObject | None]:
+        """From a fresh link to its end: the reason, and what its loss invalidated."""
+        lost: JsonObject | None = None
+        try:
+            await self._owner.opened(link)
+            self._announce(link, invalidated, failed_tries)
+            reason = await asyncio.shield(link.closed)
+            self.link, self._last_process = None, link.process()
+            self._opening = asyncio.get_running_loop().create_future()  # who comes from now on waits for the next link
+            if reason != RESTING:
+                lost = self._lose(reason)
+        finally:
+            self.link = None
+            if self._idle_since is not None:
+                self._idle_since.cancel()
+            self._owner.lost()
+            self._resumption = link.resumption
+            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
+            self._last_process = link.process()
+        return reason, lost
+
+    def _announce(self, link: Link, invalidated: JsonObject | None, failed_tries: int) -> None:
+        process, name = link.process(), self._spec.name
+        was_lost = invalidated is not None
+        kept = link.identity is not None and link.identity == self._identity
+        self._identity, self.link = link.identity, link
+        self.state = self.state.connected(self._clock.now())
+        if process is not None:
+            self._restarts += was_lost
+            self._observer.happened(
+                EventType.RESTARTED if was_lost else EventType.PROCESS_STARTED, name=name, pid=process["pid"]
+            )
+        if invalidated is not None:
+            kind = "blip" if kept else "restart"
+            self._observer.happened(
+                EventType.SERVER_RECONNECTED,
+                name=name,
+                attemptsTaken=max(failed_tries, 1),
+                kind=kind,
+                invalidated=invalidated,
+            )
+        else:
+            self._observer.happened(EventType.SERVER_CONNECTED, name=name)
+        opening, self._opening = self._opening, None
+        if opening is not None and not opening.done():
+            opening.set_result(link)
+        self.used(0)
+
+    def _lose(self, reason: str) -> JsonObject:
+        if self._last_process is not None:
+            self._observer.happened(EventType.PROCESS_CRASHED, name=self._spec.name, **_crash(self._last_process))
+        self._observer.happened(EventType.SERVER_DISCONNECTED, name=self._spec.name, reason=reason)
+        return self._observer.lost(reason)
+
+    async def _pause(self, count: RetryCount, reason: str) -> bool:
+        """Wait until the next try is due, or someone needs the server now. False if there is to be none."""
+        decision = count.next(self._spread())
+        if isinstance(decision, GiveUp):
+            return False
+        was_connected = self.state.status is ConnectionStatus.CONNECTED
+        retry_at = self._clock.now() + timedelta(seconds=decision.delay)
+        self.state = self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at)
+        self._tell_of_retry(decision)
+        if not was_connected and self._opening is not None:
+            self._refuse(self._opening)
+            self._opening = asyncio.get_running_loop().create_future()
+        elif self._is_wanted:
+            return True
+        self._nudge = asyncio.get_running_loop().create_future()
+        with suppress(TimeoutError):
+            await within(self._clock, decision.delay, self._nudge)
+        self._nudge = None
+        return True
+
+    def _tell_of_retry(self, retry: Retry) -> None:
+        delay = round(retry.delay * 1000)
+        if self._is_process:
+            self._observer.happened(EventType.RESTARTING, name=self._spec.name, attempt=retry.attempt, delayMs=delay)
+        else:
+            self._observer.happened(
+                EventType.SERVER_RECONNECTING, name=self._spec.name, attempt=retry.attempt, nextRetryMs=delay
+            )
+
+    def _give_up(self, reason: str, attempts: int) -> None:
+        if self._is_process and attempts:
+            self._observer.happened(EventType.RESTART_FAILED, name=self._spec.name, attempts=attempts, error=reason)
+        was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
+        self.state = self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason)
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            self._refuse(opening)
+
+    def _refuse(self, opening: "asyncio.Future[Link]") -> None:
+        if not opening.done():
+            opening.set_exception(self.unavailable())
+            opening.exception()  # there may be nobody waiting
+
+    def _rest(self) -> None:
+        if self.link is not None and self._in_use == 0:
+            self.report_lost(self.link, RESTING)
+
+    def _rested(self) -> bool:
+        """True if someone came for it while it was being closed."""
+        self.state = self.state.resting()
+        self._stopped()
+        if self._is_wanted:
+            self.state = self.state.connecting()
+            return True
+        self._opening = None
+        return False
+
+    def _closed(self) -> None:
+        """On purpose: whoever waits is told, and the process is gone."""
+        was_connected = self.state.status is ConnectionStatus.CONNECTED
+        if self.state.status in (
+            ConnectionStatus.CONNECTED,
+            ConnectionStatus.CONNECTING,
+            ConnectionStatus.RECONNECTING,
+        ):
+            self.state = self.state.disconnected(CLOSED)
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            self._refuse(opening)
+        if was_connected:
+            self._observer.lost(CLOSED)
+            self._stopped()
+
+    def _stopped(self) -> None:
+        if self._last_process is not None:
+            self._observer.happened(EventType.PROCESS_STOPPED, name=self._spec.name, **_crash(self._last_process))
+
+    def _words(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"it did not answer within {self._limits.connect_seconds:g} s"
+        return str(error)
+
+
+def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
+    if isinstance(spec.target, StdioTarget):
+        return spec.target.restart.retries(stable_after=limits.stable_seconds)
+    return RetryPolicy(
+        base=limits.http_retry_seconds,
+        longest=limits.longest_http_retry_seconds,
+        stable_after=limits.stable_seconds,
+    )
+
+
+def _cannot_start(error: Exception) -> bool:
+    """A program that is not there will not be there in a second either."""
+    return isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE
+
+
+def _crash(process: JsonObject) -> JsonObject:
+    return {key: process[key] for key in ("pid", "exitCode", "signal", "stderrTail") if key in process}

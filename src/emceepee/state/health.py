@@ -1,0 +1,33 @@
+"""Whether a connected backend still answers, from the outcomes of its checks."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+DEGRADED_AFTER = 3
+
+
+class HealthStatus(StrEnum):
+    """What `list_servers` says of a connected server."""
+
+    HEALTHY = "healthy"
+    """It answers."""
+    DEGRADED = "degraded"
+    """Several checks in a row got no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Consecutive failures, and what the last one said. A degraded backend is told of, never reconnected for it."""
+
+    failures: int = 0
+    last_error: str | None = None
+
+    @property
+    def status(self) -> HealthStatus:
+        return HealthStatus.DEGRADED if self.failures >= DEGRADED_AFTER else HealthStatus.HEALTHY
+
+    def answered(self) -> "Health":
+        return self if self.failures == 0 else Health()
+
+    def failed(self, error: str) -> "Health":
+        return replace(self, failures=self.failures + 1, last_error=error)
