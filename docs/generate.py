@@ -286,7 +286,7 @@ def _limit_default(name: str, default: Any) -> str:
 
 
 def commands() -> str:
-    parser = cli._parser()
+    parser = cli.build_parser()
     return f"""
 # Command line
 

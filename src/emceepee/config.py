@@ -11,11 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root_uri
+from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import FORMATS, LEVELS
 
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
+TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "logLevel", "logFormat")
@@ -24,6 +26,38 @@ _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[
 
 class ConfigError(Exception):
     """The configuration cannot be used; the text says where and what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """The HTTP door."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # principal by token
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
+    allow_commands: bool = False
+    allow_urls: tuple[str, ...] = ()
+    shared_default: bool = False
+    insecure: bool = False
+    oauth_issuer: str | None = None
+    oauth_resource: str | None = None
+    oauth_scopes: tuple[str, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK_NAMES
+
+    def check(self) -> None:
+        """Raises: ConfigError if it would be open to strangers."""
+        if not (self.is_loopback or self.tokens or self.oauth_issuer or self.insecure):
+            raise ConfigError(
+                f"listening on {self.host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}) or "
+                "--oauth-issuer, or say --insecure"
+            )
+        if self.oauth_issuer and not self.oauth_resource:
+            raise ConfigError("--oauth-issuer needs --oauth-resource, the public URL of this server's /mcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +70,7 @@ class Config:
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
+    http: HttpConfig = field(default_factory=lambda: HttpConfig())
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
 
 

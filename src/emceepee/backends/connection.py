@@ -113,6 +113,10 @@ class Connection:
         """A fresh link from any state."""
         return await self._supervisor.reconnect()
 
+    async def rest(self) -> None:
+        """Let the link go until it is needed again."""
+        await self._supervisor.rest()
+
     async def close(self) -> None:
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_SECONDS)

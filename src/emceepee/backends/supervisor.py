@@ -105,6 +105,16 @@ class Supervisor:
         self._begin()
         return await self.ready()
 
+    async def rest(self) -> None:
+        """Close the link, if there is one, until someone needs it again."""
+        if self.link is not None:
+            self.report_lost(self.link, RESTING)
+            if self._runner is not None:
+                await asyncio.wait({self._runner}, timeout=CLOSE_SECONDS * 2)
+        elif self.state.status in (ConnectionStatus.CONNECTING, ConnectionStatus.RECONNECTING):
+            await self._end()
+            self.state = self.state.resting()
+
     async def close(self) -> None:
         await self._end()
 

@@ -1,18 +1,20 @@
-"""`emceepee`: serve one caller on standard input and output."""
+"""`emceepee`: serve one caller on standard input and output, or with `serve` many over HTTP."""
 
 import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 from emceepee import __version__
-from emceepee.app import run_stdio
+from emceepee.app import run_http, run_stdio
 from emceepee.backends.spec import root_uri
-from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, load
+from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
@@ -21,34 +23,90 @@ log = logs.EventLog("cli")
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     try:
         config = _config(options)
+        if options.command == "serve":
+            config = replace(config, http=_http_config(options))
+            config.http.check()
     except ConfigError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
-    stdout = _private_stdout()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run_stdio(config, stdin=0, stdout=stdout))
+    if options.command == "serve":
+        return _serve(config)
+    _run(run_stdio(config, stdin=0, stdout=_private_stdout()))
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def main_http() -> int:
+    """`emceepee-http` is `emceepee serve`."""
+    return main(["serve", *sys.argv[1:]])
+
+
+def _serve(config: Config) -> int:
+    try:
+        _run(run_http(config, announce=_announce))
+    except OSError as error:
+        sys.stderr.write(f"emceepee: cannot listen on {config.http.host}:{config.http.port}: {error}\n")
+        return USAGE_ERROR
+    return 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
+
+
+def _announce(address: str) -> None:
+    sys.stderr.write(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)\n")
+    sys.stderr.flush()
+
+
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="emceepee",
         description="An MCP proxy: gives any tool-capable client the whole protocol through a fixed set of tools. "
         "Without a command it serves one caller on standard input and output.",
     )
+    _common(parser)
+    parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    _serve_options(commands.add_parser("serve", help="serve many callers over Streamable HTTP at /mcp"))
+    return parser
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"server configurations; or set {CONFIG_VARIABLE}")
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
-    parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
-    return parser
+
+
+def _serve_options(parser: argparse.ArgumentParser) -> None:
+    _common(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
+    parser.add_argument("--port", type=int, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument(
+        "--token",
+        action="append",
+        metavar="[NAME=]TOKEN",
+        help=f"ask callers for this bearer token; several make several principals; or set {TOKEN_VARIABLE}",
+    )
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host too")
+    parser.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="let pages of it call")
+    parser.add_argument("--allow-commands", action="store_true", help="let remote callers add stdio servers")
+    parser.add_argument("--allow-url", action="append", default=[], metavar="GLOB", help="only these can be added")
+    parser.add_argument(
+        "--shared-default", action="store_true", help="one session for 2026-07-28 callers that name none"
+    )
+    parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
+    parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")
+    parser.add_argument("--oauth-resource", metavar="URL", help="the public URL of /mcp, which tokens must be for")
+    parser.add_argument("--oauth-scope", action="append", default=[], metavar="SCOPE", help="a scope tokens must have")
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -60,6 +118,36 @@ def _config(options: argparse.Namespace) -> Config:
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,
     )
+
+
+def _http_config(options: argparse.Namespace) -> HttpConfig:
+    given = options.token or ([os.environ[TOKEN_VARIABLE]] if os.environ.get(TOKEN_VARIABLE) else [])
+    return HttpConfig(
+        host=options.host,
+        port=options.port if options.port is not None else _port(os.environ.get("PORT", "8080")),
+        tokens=dict(_named_token(token) for token in given),
+        allow_hosts=tuple(options.allow_host),
+        allow_origins=tuple(options.allow_origin),
+        allow_commands=options.allow_commands,
+        allow_urls=tuple(options.allow_url),
+        shared_default=options.shared_default,
+        insecure=options.insecure,
+        oauth_issuer=options.oauth_issuer,
+        oauth_resource=options.oauth_resource,
+        oauth_scopes=tuple(options.oauth_scope),
+    )
+
+
+def _named_token(given: str) -> tuple[str, str]:
+    """A token and its principal."""
+    name, separator, token = given.partition("=")
+    return (token, name) if separator and name and token else (given, "token")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise ConfigError(f"PORT: expected a port number, found {text!r}")
+    return int(text)
 
 
 def _private_stdout() -> int:

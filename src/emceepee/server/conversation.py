@@ -104,7 +104,7 @@ class Conversation:
             if request.method == "tools/call":
                 result = peer.finished(await call_tool(request.params, self._session, self._caller(request)))
             else:
-                result = await peer.serve(request)
+                result = await peer.serve(request, self._send)
         except Exception as error:
             return error_for(request, error)
         return result_message(request.request_id, result)

@@ -1,6 +1,8 @@
 """The way of every tool call: find the tool, check the arguments, do it, render the reply."""
 
-from emceepee.errors import EmceepeeError, near_names
+from typing import cast
+
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.sessions.session import Session
@@ -10,6 +12,7 @@ from emceepee.tools.declaration import Caller, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
 
 log = EventLog("dispatch")
+SESSION_ARGUMENT = "session"
 
 
 class BadCall(Exception):
@@ -18,16 +21,20 @@ class BadCall(Exception):
     code = INVALID_PARAMS
 
 
-async def call_tool(params: JsonObject | None, session: Session, caller: Caller) -> JsonObject:
+async def call_tool(params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
     """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
+
+    `session` is the caller's own; a `session` argument names another, and comes first.
 
     Raises:
         BadCall: there is no such tool, or the request does not name one.
     """
     tool, arguments = _wanted(params)
-    session.wake()
     log.debug("tool_called", tool=tool.name)
     try:
+        session, arguments = _meant(tool, arguments, session, caller)
+        if tool.needs_session:
+            session.wake()
         result = reply(await tool.verb(tool.check(arguments), session, caller))
     except EmceepeeError as error:
         log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
@@ -35,7 +42,31 @@ async def call_tool(params: JsonObject | None, session: Session, caller: Caller)
     except Exception as error:
         log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
         result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
-    return with_notices(result, session) if tool.carries_news else result
+    if session is None or not tool.carries_news or caller.is_gone():
+        return result
+    return with_notices(result, session)
+
+
+def tool_schema(name: object) -> JsonObject | None:
+    tool = CATALOGUE.get(name) if isinstance(name, str) else None
+    return tool.input_schema if tool else None
+
+
+def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller) -> tuple[Session, JsonObject]:
+    """The session that a call means, and its arguments without the one that says so. Raises: EmceepeeError."""
+    if SESSION_ARGUMENT in arguments and SESSION_ARGUMENT not in tool.params.model_fields:
+        arguments = dict(arguments)
+        handle = arguments.pop(SESSION_ARGUMENT)
+        if not isinstance(handle, str) or caller.office is None:
+            raise InvalidArguments("session: give a handle from open_session, or leave it out.")
+        session = caller.office.find(handle)
+    if session is None and tool.needs_session:
+        raise EmceepeeError(
+            "This call says no session. Call open_session once and pass its handle as the argument `session`, or pin "
+            "a name in the client's configuration with the header Emceepee-Session or ?session= in the URL.",
+            code=ErrorCode.SESSION_NOT_FOUND,
+        )
+    return cast(Session, session), arguments
 
 
 def _wanted(params: JsonObject | None) -> tuple[Tool, JsonObject]:

@@ -7,15 +7,17 @@ from typing import Any
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import ListenHandler, ServerEvent
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
+from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.messages import INVALID_PARAMS
-from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.catalogue import CATALOGUE, TOOLS
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
 
 INSTRUCTIONS = (
@@ -31,7 +33,7 @@ INSTRUCTIONS = (
 class CallerState:
     """What the kernel's handlers may touch of the caller they serve."""
 
-    feed: EventsFeed
+    feed: EventsFeed | None  # None: a caller without a session, to whom nothing can happen
     send: Callable[[JsonObject], None]
     unsubscribe: Callable[[], None] | None = field(default=None)
 
@@ -46,10 +48,11 @@ def build_kernel() -> Server[CallerState]:
             types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema) for tool in TOOLS
         ]
     )
+    listed_modern = types.ListToolsResult(tools=[_with_session(tool) for tool in listed.tools])
     resources = types.ListResourcesResult.model_validate({"resources": LISTED})
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listed
+        return listed_modern if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else listed
 
     async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         return resources
@@ -76,6 +79,15 @@ def build_kernel() -> Server[CallerState]:
     return kernel
 
 
+def _with_session(tool: types.Tool) -> types.Tool:
+    """A tool as callers of 2026-07-28 see it: their protocol has no session, so they name one."""
+    properties = tool.input_schema.get("properties", {})
+    if SESSION_ARGUMENT in properties or not CATALOGUE[tool.name].needs_session:
+        return tool
+    schema = tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: {"type": "string"}}}
+    return tool.model_copy(update={"input_schema": schema})
+
+
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     try:
         return types.ReadResourceResult.model_validate(read_own_resource(str(params.uri)))
@@ -94,7 +106,7 @@ async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> type
         note = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}}
         caller.send(note)
 
-    if caller.unsubscribe is None:
+    if caller.unsubscribe is None and caller.feed is not None:
         caller.unsubscribe = caller.feed.subscribe(tell)
     return types.EmptyResult()
 
@@ -108,4 +120,4 @@ async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> 
 
 
 async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
-    return await ListenHandler(ctx.lifespan_context.feed)(ctx, params)
+    return await ListenHandler(ctx.lifespan_context.feed or InMemorySubscriptionBus())(ctx, params)

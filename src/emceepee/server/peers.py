@@ -72,8 +72,8 @@ class Peer(Protocol):
         """The error for a request that this era does not allow now."""
         ...
 
-    async def serve(self, request: Request) -> JsonObject:
-        """The result of anything but `tools/call`. Raises what the kernel raises."""
+    async def serve(self, request: Request, send: Send) -> JsonObject:
+        """The result of anything but `tools/call`; `send` speaks to the caller meanwhile. Raises as the kernel does."""
         ...
 
     async def hear(self, notice: Notice) -> None: ...
@@ -101,6 +101,14 @@ class HandshakePeer:
         self._connection = Connection.for_loop(Channel(state.send))
 
     @property
+    def is_open(self) -> bool:
+        return self._connection.initialize_accepted
+
+    @property
+    def version(self) -> str:
+        return self._connection.protocol_version
+
+    @property
     def has_batches(self) -> bool:
         return self._connection.initialize_accepted and self._connection.protocol_version == BATCH_VERSION
 
@@ -112,10 +120,10 @@ class HandshakePeer:
             return error_message(request.request_id, INVALID_REQUEST, "send initialize before tools/call")
         return None
 
-    async def serve(self, request: Request) -> JsonObject:
+    async def serve(self, request: Request, send: Send) -> JsonObject:
         return await serve_one(
             self._kernel,
-            Channel(self._send, request),
+            Channel(send, request),
             request.method,
             request.params,
             connection=self._connection,
@@ -153,14 +161,14 @@ class ModernPeer:
             return error_message(request.request_id, verdict.code, verdict.message, verdict.data)
         return None
 
-    async def serve(self, request: Request) -> JsonObject:
+    async def serve(self, request: Request, send: Send) -> JsonObject:
         route = classify_inbound_request({"method": request.method, "params": request.params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
         return await serve_one(
             self._kernel,
-            Channel(self._send, request),
+            Channel(send, request),
             request.method,
             request.params,
             connection=connection,

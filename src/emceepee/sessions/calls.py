@@ -244,6 +244,23 @@ class CallDesk:
                 self._end(later)
         return min((task.next_deadline for task in self._tasks.values()), default=None)
 
+    def promote_all(self) -> None:
+        """Whoever waits gets its task now: the line is about to be closed."""
+        for call in list(self._in_flight):
+            self._promote(call)
+
+    def promote(self, call: Call) -> None:
+        self._promote(call)
+
+    def keep(self, call: Call) -> None:
+        """The answer could not be delivered: keep it as a finished task."""
+        if call.is_task or call.outcome is None:
+            return
+        outcome, call.outcome, call.is_done = call.outcome, None, False
+        self._promote(call)
+        call.is_done = False
+        self._settle(call, outcome)
+
     def _promote(self, call: Call) -> None:
         if call.is_task or call.is_done:
             return

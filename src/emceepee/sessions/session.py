@@ -56,7 +56,9 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
-        self._is_awake = False
+        self.is_awake = False
+        self.open_streams = 0  # how many a caller is reading just now
+        self._touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
         alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
@@ -81,10 +83,25 @@ class Session:
 
     def wake(self) -> None:
         """Connect every configured server in the background, each by itself."""
-        if not self._is_awake:
-            self._is_awake = True
+        if not self.is_awake:
+            self.is_awake = True
             for connection in self._connections.values():
                 connection.start()
+
+    async def sleep(self) -> None:
+        """Let every server go until the session is used again. Timers still fire, finished tasks stay."""
+        self.is_awake = False
+        await asyncio.gather(*(connection.rest() for connection in self._connections.values()))
+
+    def touch(self) -> None:
+        """Someone uses it."""
+        self._touched = self.clock.monotonic()
+
+    def idle_seconds(self) -> float:
+        """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
+        if len(self.calls) or self.questions.open() or self.open_streams:
+            self.touch()
+        return self.clock.monotonic() - self._touched
 
     async def close(self) -> None:
         self._registry.leave(self.principal, self)
@@ -248,6 +265,7 @@ class Session:
         ttl: float | None = None,
         wait_for_answers: bool = False,
         on_progress: OnProgress | None = None,
+        on_call: Callable[["Session", Call], None] | None = None,
     ) -> JsonObject | Task:
         """The backend's raw result, or the task that the call has become. If the wait is cancelled, so is the call.
 
@@ -267,6 +285,8 @@ class Session:
         )
         patience = self._patience(connection, timeout)
         self.calls.start(call)
+        if on_call is not None:
+            on_call(self, call)
         return await self.calls.wait(call, patience) or call.result()
 
     async def _put_to_backend(self, call: Call) -> JsonObject:

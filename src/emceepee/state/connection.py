@@ -44,6 +44,7 @@ CONNECTION = Machine(
         Move(_S.RECONNECTING, _S.ERROR, "The restarts are used up"),
         Move(_S.RECONNECTING, _S.DISCONNECTED, "It is closed"),
         Move(_S.DISCONNECTED, _S.CONNECTING, "reconnect_server"),
+        Move(_S.DISCONNECTED, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.ERROR, _S.CONNECTING, "reconnect_server"),
     ],
     ends="The server is removed",

@@ -24,6 +24,8 @@ class AwaitActivity(Params):
 async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
     """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
     activity = session.activity
+    if caller.is_gone():
+        return _report([{"type": "timeout"}], Delivery([]), session)
     if params.last_event_id is not None:
         news = activity.take_after(params.last_event_id)
         if news.events or news.cursor_lost or news.dropped:
@@ -34,9 +36,11 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     try:
         with heartbeat(caller, session.clock, timeout):
             await within(session.clock, timeout, wake.happened)
+        triggers = [_trigger(event) for event in wake.events]
     except TimeoutError:
-        return _report([{"type": "timeout"}], activity.take(), session)
-    return _report([_trigger(event) for event in wake.events], activity.take(), session)
+        triggers = [{"type": "timeout"}]
+    # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
+    return _report(triggers, Delivery([]) if caller.is_gone() else activity.take(), session)
 
 
 def _trigger(event: Event) -> JsonObject:

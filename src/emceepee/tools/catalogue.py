@@ -1,6 +1,17 @@
 """The whole set of tools, the same on every transport and in every era, in the order they are listed."""
 
-from emceepee.tools import activity, execution, observation, prompts, questions, resources, servers, tasks, timers
+from emceepee.tools import (
+    activity,
+    execution,
+    observation,
+    prompts,
+    questions,
+    resources,
+    servers,
+    sessions,
+    tasks,
+    timers,
+)
 from emceepee.tools.declaration import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -37,6 +48,8 @@ TOOLS: tuple[Tool, ...] = (
     timers.list_timers,
     timers.get_timer,
     timers.delete_timer,
+    sessions.open_session,
+    sessions.close_session,
 )
 
 CATALOGUE: dict[str, Tool] = {tool.name: tool for tool in TOOLS}

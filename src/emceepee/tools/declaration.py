@@ -3,12 +3,14 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from emceepee.backends.spec import BackendSpec
 from emceepee.errors import InvalidArguments, near_names
 from emceepee.json_types import JsonObject
+from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
 from emceepee.tools.schema import compact_schema
 
@@ -38,11 +40,29 @@ class Spoken:
     value: JsonObject
 
 
+class Office(Protocol):
+    """Where a caller's explicit sessions are opened, found and closed."""
+
+    idle_ms: int  # how long an unused one is kept
+
+    async def open(self) -> str: ...
+    async def close(self, handle: str) -> None: ...
+    def find(self, handle: str) -> Session: ...
+
+
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What a tool may know of who called it, and how to speak to it while it waits."""
 
     on_progress: Callable[[JsonObject], None] | None = None
+    on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
+    is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
+    office: Office | None = None
+    may_add: Callable[[BackendSpec], Awaitable[None]] | None = None  # raises NotAllowed
 
 
 Outcome = JsonObject | BackendResult | Spoken
@@ -58,6 +78,7 @@ class Tool:
     params: type[BaseModel]
     input_schema: JsonObject
     verb: Verb
+    needs_session: bool = True
     carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
 
     def check(self, arguments: JsonObject) -> BaseModel:
@@ -90,6 +111,15 @@ def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
 def tool_made_of_news(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
     """Declare a tool whose own result is the news, so that its reply gets no notices."""
     return replace(tool(verb), carries_news=False)
+
+
+def tool_without_session(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
+    """Declare a tool that works without a session: the function takes its Params and the Caller."""
+
+    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+        return verb(params, caller)
+
+    return replace(tool(verb), verb=call, needs_session=False, carries_news=False)
 
 
 def _without_caller(verb: Callable[..., Awaitable[Outcome]]) -> Verb:

@@ -77,6 +77,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
             ttl=seconds(params.task_ttl_ms),
             wait_for_answers=params.on_question == "wait",
             on_progress=caller.on_progress,
+            on_call=caller.on_call,
         )
     except ExecutionFailed as error:
         if unknown := await _unknown_tool(connection, params.tool, str(error)):

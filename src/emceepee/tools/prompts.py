@@ -51,6 +51,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
         arguments=request,
         timeout=seconds(params.timeout_ms),
         on_progress=caller.on_progress,
+        on_call=caller.on_call,
     )
     return promoted(result, session) if isinstance(result, Task) else result
 

@@ -57,6 +57,7 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
         arguments={"uri": params.uri},
         timeout=seconds(params.timeout_ms),
         on_progress=caller.on_progress,
+        on_call=caller.on_call,
     )
     return promoted(result, session) if isinstance(result, Task) else result
 

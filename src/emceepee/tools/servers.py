@@ -9,7 +9,7 @@ from emceepee.clock import iso
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import NoParams, Params, tool
+from emceepee.tools.declaration import Caller, NoParams, Params, tool
 from emceepee.tools.views import question_summary, task_summary
 
 STDERR_LINES_SHOWN = 20
@@ -32,9 +32,12 @@ class OneServer(Params):
 
 
 @tool
-async def add_server(params: AddServer, session: Session) -> JsonObject:
+async def add_server(params: AddServer, session: Session, caller: Caller) -> JsonObject:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command with args and env (stdio)."""
-    connection = await session.add_server(params.spec())
+    spec = params.spec()
+    if caller.may_add is not None:
+        await caller.may_add(spec)
+    connection = await session.add_server(spec)
     view = server_view(connection)
     try:
         tools = len(await connection.entries(Kind.TOOLS))

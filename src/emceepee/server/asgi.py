@@ -1,0 +1,91 @@
+"""The few words of ASGI that the HTTP door needs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from emceepee.codec import encode
+from emceepee.json_types import JsonObject
+from emceepee.server.messages import error_message
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[JsonObject]]
+Send = Callable[[JsonObject], Awaitable[None]]
+Headers = Mapping[bytes, bytes]
+Header = tuple[bytes, bytes]
+
+SAFE_HEADERS: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+)
+JSON_TYPE: Header = (b"content-type", b"application/json")
+STREAM_HEADERS: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+
+class BodyTooLarge(Exception):
+    """The request's body is over the limit."""
+
+
+class CallerLeft(Exception):
+    """The caller hung up before its request was complete."""
+
+
+async def read_body(receive: Receive, most: int) -> bytes:
+    """Raises: BodyTooLarge, CallerLeft."""
+    part = await receive()
+    body = part.get("body", b"")
+    if not part.get("more_body") and part["type"] == "http.request" and len(body) <= most:
+        return bytes(body)
+    parts, size = [body], len(body)
+    while part.get("more_body") and size <= most:
+        part = await receive()
+        parts.append(part.get("body", b""))
+        size += len(parts[-1])
+    if part["type"] == "http.disconnect":
+        raise CallerLeft
+    if size > most:
+        raise BodyTooLarge
+    return b"".join(parts)
+
+
+async def respond(send: Send, status: int, body: bytes, *headers: Header) -> None:
+    """One whole response."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [length, *SAFE_HEADERS, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond_json(send: Send, status: int, value: Any, *headers: Header) -> None:
+    await respond(send, status, encode(value), JSON_TYPE, *headers)
+
+
+async def refuse(send: Send, status: int, code: int, message: str, *headers: Header) -> None:
+    """An answer to no request in particular."""
+    await respond_json(send, status, error_message(None, code, message), *headers)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Returns when the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def is_gone_already(receive: Receive) -> bool:
+    """Whether the caller has hung up, without waiting for it: one step of `receive`, then it is let go."""
+    step = receive().__await__()
+    try:
+        waits_for = next(step)
+    except StopIteration as stop:
+        return bool(stop.value["type"] == "http.disconnect")
+    except RuntimeError:
+        return False
+    if isinstance(waits_for, asyncio.Future):
+        waits_for.cancel()
+    step.close()
+    return False

@@ -1,0 +1,226 @@
+"""The HTTP door: many callers, both eras, at one address."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from mcp.server.lowlevel import Server
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from emceepee.backends.spec import BackendSpec
+from emceepee.codec import decode
+from emceepee.guard.gate import Gate
+from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
+from emceepee.guard.policy import AddServerPolicy
+from emceepee.guard.visitor import TurnedAway, Visitor
+from emceepee.server.asgi import (
+    BodyTooLarge,
+    CallerLeft,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    refuse,
+    respond,
+    respond_json,
+)
+from emceepee.server.callers import Office
+from emceepee.server.handshake_http import HandshakeCaller
+from emceepee.server.kernel import CallerState
+from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
+from emceepee.server.modern_http import ModernDoor
+from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("http")
+MCP_PATH = "/mcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpParts:
+    """What the door is made of."""
+
+    kernel: Server[CallerState]
+    directory: SessionDirectory
+    gate: Gate
+    policy: AddServerPolicy
+    oauth: OAuthCheck | None = None
+    shared_default: bool = False
+    body_bytes: int = 4 << 20
+
+
+class HttpEndpoint:
+    """An ASGI application."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._callers: dict[str, HandshakeCaller] = {}
+        clock = parts.directory.clock
+        self._modern = ModernDoor(parts.kernel, parts.directory, clock, shared_default=parts.shared_default)
+        self.is_draining = False
+
+    @property
+    def directory(self) -> SessionDirectory:
+        return self._parts.directory
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path: str = scope["path"]
+        if path in ("/healthz", "/readyz"):
+            await self._health(path, send)
+            return
+        headers = dict(scope["headers"])
+        if (misplaced := self._parts.gate.knows_place(headers)) is not None:
+            await self._turn_away(send, misplaced)
+        elif path == MCP_PATH:
+            await self._mcp(scope, headers, receive, send)
+        elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
+            await respond_json(send, 200, self._parts.oauth.metadata())
+        else:
+            await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
+
+    # Shutting down.
+
+    def drain(self) -> None:
+        """No new sessions and no new calls; whoever waits on a backend gets its task, and streams end."""
+        self.is_draining = True
+        for caller in self._callers.values():
+            caller.session.calls.promote_all()
+            caller.close_streams()
+        self._parts.directory.promote_all()
+        self._modern.close_streams()
+
+    async def close(self) -> None:
+        for caller in list(self._callers.values()):
+            await caller.close()
+        await self._modern.close()
+
+    # One request.
+
+    async def _mcp(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        peer = scope.get("client")
+        visitor = await self._parts.gate.admit(headers, peer[0] if peer else None)
+        if isinstance(visitor, TurnedAway):
+            await self._turn_away(send, visitor)
+            return
+        if self.is_draining:
+            await refuse(send, 503, INVALID_REQUEST, "The server is shutting down.", (b"retry-after", b"1"))
+            return
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
+        method = scope["method"]
+        if method == "POST":
+            await self._post(scope, headers, receive, send, visitor, is_modern=is_modern)
+        elif is_modern or method not in ("GET", "DELETE"):
+            allowed = b"POST" if is_modern else b"GET, POST, DELETE"
+            await refuse(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
+        elif (caller := await self._known(headers, visitor, send)) is not None:
+            if method == "DELETE":
+                await self._end(caller, send)
+            elif b"text/event-stream" not in headers.get(b"accept", b"text/event-stream") and not _takes_all(headers):
+                await refuse(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
+            else:
+                last = headers.get(b"last-event-id")
+                await caller.get(None if last is None else last.decode("latin-1"), send, receive)
+
+    async def _post(
+        self,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        visitor: Visitor,
+        *,
+        is_modern: bool,
+    ) -> None:
+        if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+            await refuse(send, 415, INVALID_REQUEST, "Send application/json")
+            return
+        try:
+            value = decode(await read_body(receive, self._parts.body_bytes))
+        except ValueError:
+            await refuse(send, 400, PARSE_ERROR, "Parse error: the body is not JSON")
+            return
+        except BodyTooLarge:
+            words = f"The request body is larger than {self._parts.body_bytes} bytes."
+            await refuse(send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
+            return
+        except CallerLeft:
+            return
+        office, may_add = Office(self._parts.directory, visitor.principal), self._may_add(visitor)
+        if is_modern:
+            await self._modern.post(
+                value, scope, headers, send, receive, visitor=visitor, office=office, may_add=may_add
+            )
+            return
+        is_new = b"mcp-session-id" not in headers
+        caller = await (self._opened(value, visitor, send) if is_new else self._known(headers, visitor, send))
+        if caller is None:
+            return
+        streams = b"text/event-stream" in headers.get(b"accept", b"") or _takes_all(headers)
+        await caller.post(value, send, receive, office=office, may_add=may_add, streams=streams)
+        if is_new:
+            await self._settle(caller)
+
+    async def _opened(self, value: object, visitor: Visitor, send: Send) -> HandshakeCaller | None:
+        """A new session, if this is how one begins."""
+        message = classify(value)
+        if not (isinstance(message, Request) and message.method == "initialize"):
+            words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
+            await refuse(send, 400, INVALID_REQUEST, words)
+            return None
+        try:
+            key, session = await self._parts.directory.open(visitor.principal)
+        except TooManySessions as error:
+            await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
+            return None
+        caller = HandshakeCaller(self._parts.kernel, key, session, visitor)
+        self._callers[key.value] = caller
+        return caller
+
+    async def _settle(self, caller: HandshakeCaller) -> None:
+        """After initialize: backends connect in the background; a refused one leaves nothing behind."""
+        if caller.is_open:
+            caller.session.wake()
+        else:
+            self._callers.pop(caller.key.value, None)
+            await self._parts.directory.close(caller.key)
+
+    async def _known(self, headers: Mapping[bytes, bytes], visitor: Visitor, send: Send) -> HandshakeCaller | None:
+        given = headers.get(b"mcp-session-id", b"").decode("latin-1")
+        if not given:
+            await refuse(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
+            return None
+        caller = self._callers.get(given)
+        if caller is not None:
+            session = self._parts.directory.find(SessionKey(visitor.principal, KeyKind.ID, given))
+            if session is not None:
+                return caller
+            if caller.visitor.principal == visitor.principal:
+                del self._callers[given]  # the directory has forgotten it
+                await caller.close()
+        await refuse(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
+        return None
+
+    async def _end(self, caller: HandshakeCaller, send: Send) -> None:
+        self._callers.pop(caller.key.value, None)
+        await caller.close()
+        await self._parts.directory.close(caller.key)
+        await respond(send, 200, b"")
+
+    def _may_add(self, visitor: Visitor) -> Callable[[BackendSpec], Awaitable[None]]:
+        async def check(spec: BackendSpec) -> None:
+            await self._parts.policy.check(spec, is_remote=visitor.is_remote)
+
+        return check
+
+    async def _turn_away(self, send: Send, why: TurnedAway) -> None:
+        await refuse(send, why.status, INVALID_REQUEST, why.message, *why.headers)
+
+    async def _health(self, path: str, send: Send) -> None:
+        is_ready = path == "/healthz" or not self.is_draining
+        await respond_json(send, 200 if is_ready else 503, {"status": "ok" if is_ready else "shutting down"})
+
+
+def _takes_all(headers: Mapping[bytes, bytes]) -> bool:
+    return b"*/*" in headers.get(b"accept", b"*/*")

@@ -1,0 +1,62 @@
+"""Listening: uvicorn with an end that lets nobody hang."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from emceepee.server.http_endpoint import HttpEndpoint
+
+DRAIN_SECONDS = 5  # for calls that are nearly done; then whoever waits gets its task
+BACKLOG = 2048
+
+
+class _Server(uvicorn.Server):
+    """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, endpoint: HttpEndpoint) -> None:
+        super().__init__(config)
+        self._endpoint = endpoint
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
+
+
+async def serve_http(endpoint: HttpEndpoint, *, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM. Raises: OSError if the address cannot be had."""
+    listener = _listener(host, port)
+    config = uvicorn.Config(
+        endpoint,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        http="httptools",
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    announce(f"http://{shown}:{listener.getsockname()[1]}")
+    # What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
+    gc.freeze()
+    await _Server(config, endpoint).serve(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except BaseException:
+        listener.close()
+        raise
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener

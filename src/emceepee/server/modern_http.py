@@ -1,0 +1,186 @@
+"""One request of the 2026-07-28 era over HTTP: it brings everything that is to be known of its caller."""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import parse_qs
+
+from mcp.server.lowlevel import Server
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    InboundLadderRejection,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+    validate_mcp_param_headers,
+)
+from mcp_types import HEADER_MISMATCH
+
+from emceepee.clock import Clock
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.guard.visitor import Visitor
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.asgi import Receive, Scope, Send, respond, respond_json
+from emceepee.server.callers import MayAdd, Office, caller_for
+from emceepee.server.dispatch import call_tool, tool_schema
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.exchange import ModernExchange
+from emceepee.server.kernel import CallerState
+from emceepee.server.messages import INVALID_REQUEST, Invalid, Notice, Request, classify, error_message, result_message
+from emceepee.server.peers import ModernPeer, error_for
+from emceepee.sessions.calls import Call
+from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
+from emceepee.sessions.session import Session
+from emceepee.tools.replies import error_reply
+
+SESSION_HEADER = b"emceepee-session"
+SHARED_NAME = "shared"
+
+
+class ModernDoor:
+    """Serves requests that belong to no protocol session; which of ours they mean, they say themselves."""
+
+    def __init__(
+        self, kernel: Server[CallerState], directory: SessionDirectory, clock: Clock, *, shared_default: bool
+    ) -> None:
+        self._kernel, self._directory, self._clock = kernel, directory, clock
+        self._shared_default = shared_default
+        self._tasks = TaskOwner("modern-http")
+        self._streaming: set[asyncio.Task[object]] = set()
+
+    async def post(
+        self,
+        value: object,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        send: Send,
+        receive: Receive,
+        *,
+        visitor: Visitor,
+        office: Office,
+        may_add: MayAdd,
+    ) -> None:
+        match classify(value):
+            case Request() as request:
+                if (rejection := self._rejection(request, scope, headers)) is not None:
+                    await self._reject(send, request, rejection)
+                    return
+                await self._serve(request, scope, headers, send, receive, visitor, office, may_add)
+            case Notice():
+                version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+                if (unsupported := unsupported_protocol_version_rejection(version)) is not None:
+                    await self._reject(send, None, unsupported)
+                    return
+                await respond(send, 202, b"")
+            case Invalid(reply):
+                await respond_json(send, 400, reply)
+            case _:
+                await respond_json(
+                    send, 400, error_message(None, INVALID_REQUEST, "Invalid request: nothing was asked")
+                )
+
+    def close_streams(self) -> None:
+        for task in list(self._streaming):
+            task.cancel()
+
+    async def close(self) -> None:
+        self.close_streams()
+        await self._tasks.close(within=5)
+
+    def _rejection(
+        self, request: Request, scope: Scope, headers: Mapping[bytes, bytes]
+    ) -> InboundLadderRejection | None:
+        pairs = [(name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"]]
+        if (twice := find_duplicated_routing_header(pairs)) is not None:
+            return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{twice} header appears more than once")
+        body = {"method": request.method, "params": request.params}
+        verdict = classify_inbound_request(body, headers=dict(pairs))
+        if isinstance(verdict, InboundLadderRejection):
+            return verdict
+        params = request.params or {}
+        arguments = params.get("arguments")
+        if request.method == "tools/call" and isinstance(schema := tool_schema(params.get("name")), dict):
+            return validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, dict(pairs))
+        return None
+
+    async def _reject(self, send: Send, request: Request | None, why: InboundLadderRejection) -> None:
+        reply = error_message(request.request_id if request else None, why.code, why.message, why.data)
+        await respond_json(send, ERROR_CODE_HTTP_STATUS.get(why.code, 200), reply)
+
+    async def _serve(
+        self,
+        request: Request,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        send: Send,
+        receive: Receive,
+        visitor: Visitor,
+        office: Office,
+        may_add: MayAdd,
+    ) -> None:
+        task = asyncio.current_task()
+        calls: list[tuple[Session, Call]] = []
+
+        def on_gone() -> None:
+            """Hanging up cancels the request; its backend call is the session's, and goes on as a task."""
+            if calls:
+                session, call = calls[0]
+                session.calls.promote(call)
+            elif task is not None:
+                task.cancel()
+
+        exchange = ModernExchange(send, receive, clock=self._clock, tasks=self._tasks, on_gone=on_gone)
+        if task is not None:
+            self._streaming.add(task)
+        try:
+            session = await self._session(request, scope, headers, visitor)
+            feed = None if session is None else EventsFeed(session.activity)
+            peer = ModernPeer(self._kernel, CallerState(feed, exchange.say))
+            if request.method == "tools/call":
+                caller = caller_for(
+                    request,
+                    exchange.say,
+                    office=office,
+                    may_add=may_add,
+                    is_gone=lambda: exchange.is_gone,
+                    on_call=lambda owner, call: calls.append((owner, call)),
+                )
+                result = peer.finished(await call_tool(request.params, session, caller))
+                if calls and exchange.is_gone:
+                    owner, call = calls[0]
+                    owner.calls.keep(call)
+            else:
+                result = await peer.serve(request, exchange.say)
+            reply: JsonObject = result_message(request.request_id, result)
+        except asyncio.CancelledError:
+            if task is not None:
+                task.uncancel()  # the caller hung up, or the door closes: this response ends in order
+            reply = error_message(request.request_id, -32800, "Request cancelled")
+        except EmceepeeError as error:
+            reply = result_message(request.request_id, {"resultType": "complete", **error_reply(error)})
+        except Exception as error:
+            reply = error_for(request, error)
+        finally:
+            if task is not None:
+                self._streaming.discard(task)
+        status = ERROR_CODE_HTTP_STATUS.get(reply.get("error", {}).get("code"), 200)
+        await exchange.answer(reply, status)
+
+    async def _session(
+        self, request: Request, scope: Scope, headers: Mapping[bytes, bytes], visitor: Visitor
+    ) -> Session | None:
+        """By the name pinned in the client's configuration, or by who it is. A `session` argument comes before both."""
+        if request.method not in ("tools/call", "subscriptions/listen"):
+            return None
+        name = headers.get(SESSION_HEADER, b"").decode("latin-1")
+        if not name:
+            name = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session", [""])[0]
+        if name:
+            if len(name) > 200:
+                raise EmceepeeError("The session's name is too long.", code=ErrorCode.INVALID_ARGUMENTS)
+            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, name))
+        if visitor.is_proven:
+            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.DEFAULT))
+        if self._shared_default:
+            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, SHARED_NAME))
+        return None

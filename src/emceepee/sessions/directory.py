@@ -1,0 +1,147 @@
+"""All sessions of an installation: opened, found again, put to sleep when idle, ended when forgotten."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emceepee.clock import Clock, Handle, milliseconds
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.ids import Ulids
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+
+SWEEP_SECONDS = 60.0
+CLOSE_SECONDS = 30.0
+HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
+
+
+class KeyKind(StrEnum):
+    """How a session is named."""
+
+    ID = "id"
+    """By the protocol's own session id."""
+    HANDLE = "handle"
+    """By a handle from open_session."""
+    NAME = "name"
+    """By a name that the user chose in the client's configuration."""
+    DEFAULT = "default"
+    """By nothing but the principal."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """What a session is found by. The principal is part of it: nobody finds another's."""
+
+    principal: str
+    kind: KeyKind
+    value: str = ""
+
+
+class TooManySessions(EmceepeeError):
+    """The limit of this principal or of the whole installation is reached."""
+
+    code = ErrorCode.LIMIT_EXCEEDED
+
+
+class SessionDirectory:
+    """One an installation."""
+
+    def __init__(self, parts: SessionParts) -> None:
+        self._parts = parts
+        self._clock: Clock = parts.clock
+        self._limits: Limits = parts.limits
+        self._ids = Ulids(lambda: milliseconds(self._clock.now()))
+        self._sessions: dict[SessionKey, Session] = {}
+        self._opening = asyncio.Lock()
+        self._tasks = TaskOwner("directory")
+        self._next_sweep: Handle | None = None
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def kept_ms(self) -> int:
+        return round(self._limits.session_kept_seconds * 1000)
+
+    def promote_all(self) -> None:
+        for session in self._sessions.values():
+            session.calls.promote_all()
+
+    def find(self, key: SessionKey) -> Session | None:
+        """The session, touched: it is in use."""
+        session = self._sessions.get(key)
+        if session is not None:
+            session.touch()
+        return session
+
+    async def open(self, principal: str) -> tuple[SessionKey, Session]:
+        """A new session under a protocol session id."""
+        return await self._open(SessionKey(principal, KeyKind.ID, self._ids.new()))
+
+    async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
+        """A new session under a handle."""
+        return await self._open(SessionKey(principal, KeyKind.HANDLE, secrets.token_urlsafe(HANDLE_BYTES)))
+
+    async def find_or_open(self, key: SessionKey) -> Session:
+        """For names and principals, which exist as soon as they are used."""
+        async with self._opening:
+            return self.find(key) or (await self._open(key))[1]
+
+    async def close(self, key: SessionKey) -> bool:
+        """End it and everything it started. False if there is none."""
+        session = self._sessions.pop(key, None)
+        if session is None:
+            return False
+        await session.close()
+        return True
+
+    async def close_all(self) -> None:
+        if self._next_sweep is not None:
+            self._next_sweep.cancel()
+        await asyncio.gather(*(self.close(key) for key in list(self._sessions)))
+        await self._tasks.close(within=CLOSE_SECONDS)
+
+    async def _open(self, key: SessionKey) -> tuple[SessionKey, Session]:
+        self._make_room(key.principal)
+        session = Session(self._ids.new(), key.principal, self._parts)
+        self._sessions[key] = session
+        try:
+            await session.open()
+        except BaseException:
+            self._sessions.pop(key, None)
+            raise
+        if self._next_sweep is None:
+            self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
+        return key, session
+
+    def _make_room(self, principal: str) -> None:
+        if len(self._sessions) >= self._limits.sessions_in_all:
+            raise TooManySessions("This server has as many sessions as it may; try again later.")
+        if len(self._sessions) >= self._limits.sessions_per_principal:  # cheap first: most hosts are far below
+            own = sum(key.principal == principal for key in self._sessions)
+            if own >= self._limits.sessions_per_principal:
+                raise TooManySessions("You have as many sessions as you may; end one with DELETE or close_session.")
+
+    def _sweep(self) -> None:
+        """Sessions that nobody uses sleep, and are forgotten after a day."""
+        self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
+        for key, session in list(self._sessions.items()):
+            idle = session.idle_seconds()
+            if idle >= self._limits.session_kept_seconds:
+                self._tasks.spawn(self._forget(key), name="forget")
+            elif idle >= self._limits.session_idle_seconds and session.is_awake:
+                log.info("session_sleeps", idleMs=round(idle * 1000))
+                self._tasks.spawn(session.sleep(), name="sleep")
+
+    async def _forget(self, key: SessionKey) -> None:
+        log.info("session_forgotten")
+        await self.close(key)
