@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
 
-.PHONY: serve test lint types imports unit setup clean help
+.PHONY: serve demo test lint types imports unit setup clean help
 
 help:
-	@echo "make serve   a demonstration conversation over stdio"
+	@echo "make serve   the proxy over HTTP on this machine, with something to try"
+	@echo "make demo    a demonstration conversation over stdio"
 	@echo "make test    lint, types, import contracts and all tests"
 	@echo "make setup   only install what they need"
 
@@ -26,6 +27,10 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 setup: $(VENV)/.installed $(NODE_TOOLS)
 
 serve: $(VENV)/.installed
+	@echo "== emceepee over HTTP, with a demonstration server behind it"
+	@$(BIN)/python examples/serve.py
+
+demo: $(VENV)/.installed
 	@echo "== a demonstration conversation with emceepee over stdio"
 	@$(BIN)/python examples/conversation.py
 

@@ -184,7 +184,7 @@ class HandshakeCaller:
         self.session.open_streams += 1
         writing = write_stream(send, self._frames(stream, after), self._header)
         try:
-            await while_there(writing, receive, self._tasks)
+            await while_there(writing, send, receive, self._tasks)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None:
@@ -215,16 +215,16 @@ class HandshakeCaller:
 
     # The end.
 
-    def close_streams(self) -> None:
-        """Let every reader go; callers come back to whoever serves them next."""
-        for exchange in list(self._exchanges.values()):
-            exchange.close_stream()
+    def end_pushes(self) -> None:
+        """Let the reader of what belongs to no request go."""
         if self._reader is not None:
             self._reader.cancel()
 
-    async def close(self) -> None:
+    def cancel_requests(self) -> None:
         for task in list(self._running.values()):
             task.cancel()
-        if self._reader is not None:
-            self._reader.cancel()
+
+    async def close(self) -> None:
+        self.cancel_requests()
+        self.end_pushes()
         await self._tasks.close(within=CLOSING_SECONDS)

@@ -33,6 +33,8 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
+FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
+LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +84,24 @@ class HttpEndpoint:
     # Shutting down.
 
     def drain(self) -> None:
-        """No new sessions and no new calls; whoever waits on a backend gets its task, and streams end."""
+        """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
+        if self.is_draining:
+            return
         self.is_draining = True
         for caller in self._callers.values():
-            caller.session.calls.promote_all()
-            caller.close_streams()
+            caller.end_pushes()
+        self._modern.end_listens()
+        self._parts.directory.clock.call_later(FINISH_SECONDS, self._hurry)
+
+    def _hurry(self) -> None:
+        """Whoever still waits on a backend gets its task; whoever waits for anything else is let go."""
         self._parts.directory.promote_all()
-        self._modern.close_streams()
+        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
+
+    def _let_go(self) -> None:
+        for caller in self._callers.values():
+            caller.cancel_requests()
+        self._modern.cancel_requests()
 
     async def close(self) -> None:
         for caller in list(self._callers.values()):

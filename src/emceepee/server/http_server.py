@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -15,14 +16,18 @@ BACKLOG = 2048
 
 
 class _Server(uvicorn.Server):
-    """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them."""
+    """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them.
+
+    It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
+    """
 
     def __init__(self, config: uvicorn.Config, endpoint: HttpEndpoint) -> None:
         super().__init__(config)
         self._endpoint = endpoint
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
         asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
 
 

@@ -46,7 +46,7 @@ class ModernDoor:
         self._kernel, self._directory, self._clock = kernel, directory, clock
         self._shared_default = shared_default
         self._tasks = TaskOwner("modern-http")
-        self._streaming: set[asyncio.Task[object]] = set()
+        self._running: dict[asyncio.Task[object], str] = {}
 
     async def post(
         self,
@@ -79,18 +79,24 @@ class ModernDoor:
                     send, 400, error_message(None, INVALID_REQUEST, "Invalid request: nothing was asked")
                 )
 
-    def close_streams(self) -> None:
-        for task in list(self._streaming):
+    def end_listens(self) -> None:
+        for task, method in list(self._running.items()):
+            if method == "subscriptions/listen":
+                task.cancel()
+
+    def cancel_requests(self) -> None:
+        for task in list(self._running):
             task.cancel()
 
     async def close(self) -> None:
-        self.close_streams()
+        self.cancel_requests()
         await self._tasks.close(within=5)
 
     def _rejection(
         self, request: Request, scope: Scope, headers: Mapping[bytes, bytes]
     ) -> InboundLadderRejection | None:
-        pairs = [(name.decode("latin-1"), text.decode("latin-1")) for name, text in scope["headers"]]
+        # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
+        pairs = [(name.decode("latin-1"), text.decode("latin-1").strip(" \t")) for name, text in scope["headers"]]
         if (twice := find_duplicated_routing_header(pairs)) is not None:
             return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{twice} header appears more than once")
         body = {"method": request.method, "params": request.params}
@@ -131,7 +137,7 @@ class ModernDoor:
 
         exchange = ModernExchange(send, receive, clock=self._clock, tasks=self._tasks, on_gone=on_gone)
         if task is not None:
-            self._streaming.add(task)
+            self._running[task] = request.method
         try:
             session = await self._session(request, scope, headers, visitor)
             feed = None if session is None else EventsFeed(session.activity)
@@ -162,7 +168,7 @@ class ModernDoor:
             reply = error_for(request, error)
         finally:
             if task is not None:
-                self._streaming.discard(task)
+                self._running.pop(task, None)
         status = ERROR_CODE_HTTP_STATUS.get(reply.get("error", {}).get("code"), 200)
         await exchange.answer(reply, status)
 

@@ -46,13 +46,17 @@ async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> A
         yield b"event: message\ndata: %s\n\n" % data
 
 
-async def while_there(writing: Coroutine[Any, Any, None], receive: Receive, tasks: TaskOwner) -> None:
-    """Write until it is done, or the caller has hung up."""
+async def while_there(writing: Coroutine[Any, Any, None], send: Send, receive: Receive, tasks: TaskOwner) -> None:
+    """Write until it is done, or the caller has hung up, or we are cancelled: then the response ends in order."""
     writer = tasks.spawn(writing, name="stream")
     watcher = tasks.spawn(until_gone(receive), name="watch")
     try:
         await asyncio.wait({writer, watcher}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        was_there = not watcher.done()
         watcher.cancel()
-        writer.cancel()
-        await asyncio.wait({writer})
+        if not writer.done():
+            writer.cancel()
+            await asyncio.wait({writer})
+            if was_there:
+                await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,36 @@
+"""emceepee over HTTP with the demonstration server behind it: `make serve` runs this, and Ctrl-C ends it."""
+
+import json
+import os
+import sys
+
+PORT = os.environ.get("PORT", "8080")
+SOURCE_TREE = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+CONFIG = {"mcpServers": {"demo": {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": SOURCE_TREE}}}
+
+INVITATION = f"""
+emceepee will listen on http://127.0.0.1:{PORT}/mcp with one server behind it, "demo".
+
+Put it into a client:
+  Claude Code   claude mcp add --transport http emceepee http://127.0.0.1:{PORT}/mcp
+  others        {{"mcpServers": {{"emceepee": {{"url": "http://127.0.0.1:{PORT}/mcp"}}}}}}
+
+Then ask for:
+  "Which servers are there, and which tools do they have?"
+  "Use the demo server to add 2 and 40."                        a quick call
+  "Dig for ten seconds, but do not wait longer than three."     a call that becomes a task
+  "Book a table with the demo server."                          a call that asks you something
+  "Remind me in a minute."                                      a timer
+
+More servers: ask for add_server, or write a file and run  emceepee serve --config FILE
+"""
+
+
+def main() -> None:
+    print(INVITATION, flush=True)
+    environment = os.environ | {"EMCEEPEE_CONFIG": json.dumps(CONFIG)}
+    os.execve(sys.executable, [sys.executable, "-m", "emceepee", "serve", *sys.argv[1:]], environment)
+
+
+if __name__ == "__main__":
+    main()
