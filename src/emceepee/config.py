@@ -70,7 +70,7 @@ class Config:
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
-    http: HttpConfig = field(default_factory=lambda: HttpConfig())
+    http: HttpConfig = field(default_factory=HttpConfig)
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
 
 
