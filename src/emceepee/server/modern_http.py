@@ -22,7 +22,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.asgi import Receive, Scope, Send, respond, respond_json
 from emceepee.server.callers import MayAdd, Office, caller_for
-from emceepee.server.dispatch import call_tool, tool_schema
+from emceepee.server.dispatch import SESSION_ARGUMENT, call_tool, tool_schema
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import ModernExchange
 from emceepee.server.kernel import CallerState
@@ -176,7 +176,7 @@ class ModernDoor:
         self, request: Request, scope: Scope, headers: Mapping[bytes, bytes], visitor: Visitor
     ) -> Session | None:
         """By the name pinned in the client's configuration, or by who it is. A `session` argument comes before both."""
-        if request.method not in ("tools/call", "subscriptions/listen"):
+        if request.method not in ("tools/call", "subscriptions/listen") or _names_session(request):
             return None
         name = headers.get(SESSION_HEADER, b"").decode("latin-1")
         if not name:
@@ -190,3 +190,8 @@ class ModernDoor:
         if self._shared_default:
             return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, SHARED_NAME))
         return None
+
+
+def _names_session(request: Request) -> bool:
+    arguments = (request.params or {}).get("arguments")
+    return isinstance(arguments, dict) and SESSION_ARGUMENT in arguments

@@ -152,6 +152,8 @@ class CallDesk:
             self._settle(call, error)
 
     async def _run(self, call: Call) -> None:
+        began = self._clock.monotonic()
+        log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
         try:
             outcome: JsonObject | EmceepeeError = await self._ask(call)
         except EmceepeeError as error:
@@ -159,6 +161,8 @@ class CallDesk:
         except asyncio.CancelledError:
             self._leave(call)
             raise
+        took = round((self._clock.monotonic() - began) * 1000)
+        log.debug("tool_execution_complete", server=call.server, tool=call.tool, durationMs=took)
         self._settle(call, outcome)
 
     def _settle(self, call: Call, outcome: JsonObject | EmceepeeError) -> None:
