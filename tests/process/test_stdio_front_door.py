@@ -179,6 +179,21 @@ async def test_standard_input_may_be_a_regular_file(tmp_path: Path) -> None:
     assert answered[1]["result"]["structuredContent"] == {"servers": []}
 
 
+@pytest.mark.parametrize("end", ["stdin", "stdout"])
+async def test_either_end_may_be_the_null_device(end: str) -> None:
+    """A supervisor may well start it so; it ends by itself, and not with a crash."""
+    null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "emceepee"),
+        stdin=null if end == "stdin" else pipe,
+        stdout=null if end == "stdout" else pipe,
+    )
+    request = json.dumps(PING | {"id": 1}).encode() + b"\n"
+    answer, _ = await asyncio.wait_for(process.communicate(request if end == "stdout" else None), BOUND)
+    assert process.returncode == 0
+    assert not answer
+
+
 # Eras.
 
 
@@ -251,6 +266,26 @@ async def test_it_ends_with_code_0_and_leaves_no_process_behind(how: str, tmp_pa
                 caller.process.send_signal(signal.Signals[how])
                 assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
         await gone(*pids)
+
+
+@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
+async def test_it_leaves_no_process_behind_when_a_server_was_just_being_added(how: str, tmp_path: Path) -> None:
+    """The server belongs to nobody yet but to the call that adds it; its process is stopped all the same."""
+    marker = tmp_path / "half added"
+    async with emceepee() as caller:
+        await caller.initialize()
+        adding = {
+            "name": "add_server",
+            "arguments": {"name": "late", **stdio_server("silent", "deaf", f"marker={marker}")},
+        }
+        caller.send_line(json.dumps({"jsonrpc": "2.0", "id": "add", "method": "tools/call", "params": adding}).encode())
+        pid = await pid_in(marker)
+        if how == "SIGTERM":
+            caller.process.terminate()
+            assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
+        else:
+            assert await caller.end() == 0
+        await gone(pid)
 
 
 async def test_it_ends_when_nobody_reads_its_answers_any_more(tmp_path: Path) -> None:
