@@ -1,6 +1,7 @@
 """Backends that crash, hang, babble, refuse and forget, behind a real emceepee."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,19 @@ async def test_a_backend_that_never_answers_is_given_up_and_leaves_no_process(ma
         assert (await caller.value("list_servers"))["servers"] == []
 
 
+async def test_adding_a_server_can_be_called_off_and_leaves_nothing(caller: EmceepeeProcess, tmp_path: Path) -> None:
+    marker = tmp_path / "silent"
+    adding = {"name": "add_server", "arguments": {"name": "silent", **stdio_server("silent", f"marker={marker}")}}
+    caller.send_line(json.dumps({"jsonrpc": "2.0", "id": "add", "method": "tools/call", "params": adding}).encode())
+    pid = await pid_in(marker)
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "add"}}
+    caller.send_line(json.dumps(cancel).encode())
+    await gone(pid)
+    assert (await caller.value("list_servers"))["servers"] == []
+    await add(caller, "silent", stdio_server())  # its name is free again
+    await caller.value("remove_server", name="silent")
+
+
 async def test_a_configured_backend_that_exits_is_shown_with_its_last_words() -> None:
     """It was never added by the caller: list_servers is where its failure is found, and get_logs has its stderr."""
     async with emceepee(env=configured({"broken": stdio_server("exits=4")})) as caller:
@@ -132,6 +146,20 @@ async def test_a_backend_that_ignores_end_of_input_and_sigterm_is_killed_by_remo
     async with asyncio.timeout(AT_ONCE):
         assert await caller.value("remove_server", name="deaf") == {"removed": "deaf"}
     assert not is_running(pid)
+
+
+async def test_a_backend_that_stops_reading_can_be_removed_in_the_middle_of_a_call(
+    caller: EmceepeeProcess, tmp_path: Path
+) -> None:
+    """More is waiting to be written to it than its pipe holds; the call fails and the process goes."""
+    marker = tmp_path / "plugged"
+    await add(caller, "plugged", stdio_server("plugged", f"marker={marker}"))
+    call = asyncio.create_task(execution_error(caller, "plugged", "echo", text="x" * (4 << 20)))
+    await caller.value("list_servers")  # answered after the call was taken up
+    async with asyncio.timeout(AT_ONCE):
+        await caller.value("remove_server", name="plugged")
+        assert (await call)["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+    assert not is_running(await pid_in(marker))
 
 
 @pytest.mark.parametrize("manners", ["polite", "stubborn"])

@@ -162,6 +162,22 @@ async def test_every_tool_of_everything_gives_the_same_result(everywhere: Pair) 
     assert kinds == {"text", "image", "resource", "resource_link", "content", "structuredContent", "isError"}
 
 
+async def test_progress_reaches_the_caller_before_the_result(everywhere: Pair) -> None:
+    """Under the caller's own token, in order, every step."""
+    heard_before = len(everywhere.caller.heard)
+    arguments = {
+        "server": everywhere.server,
+        "tool": "trigger-long-running-operation",
+        "args": {"duration": 0.2, "steps": 4},
+    }
+    token = f"token for {everywhere.server}"
+    request = {"name": "execute_tool", "arguments": arguments, "_meta": {"progressToken": token}}
+    assert "result" in await everywhere.caller.request("tools/call", request)
+    heard = everywhere.caller.heard[heard_before:]
+    expected = [{"progressToken": token, "progress": step, "total": 4} for step in (1, 2, 3, 4)]
+    assert [one["params"] for one in heard if one["method"] == "notifications/progress"] == expected
+
+
 async def test_text_and_blobs_are_read_as_the_server_sends_them(everywhere: Pair) -> None:
     listed = await everywhere.direct.listed("resources/list", "resources")
     dynamic = [f"demo://resource/dynamic/{kind}/7" for kind in ("text", "blob")]

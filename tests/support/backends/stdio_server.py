@@ -18,6 +18,7 @@ from typing import Any
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 RUBBISH = b"starting up...\n{not json}\n\xff\xfe bytes that are no UTF-8\n42\n\n"
 FLOOD_BYTES = 2 << 20
+LONGEST_LIFE = 300  # seconds: where emceepee fails to end it, a server ends itself after the tests
 TOOLS = ("echo", "kinds", "surrogate", "flood", "exit")
 KINDS: dict[str, Any] = {
     "content": [
@@ -37,6 +38,7 @@ KINDS: dict[str, Any] = {
 
 def main(words: list[str]) -> None:
     options = dict(word.partition("=")[::2] for word in words)
+    signal.alarm(LONGEST_LIFE)
     if "marker" in options:
         write_pid(options["marker"])
     if "forks" in options:
@@ -56,7 +58,9 @@ def main(words: list[str]) -> None:
             if "noisy" in options:
                 put(b"about to answer\n")
             put(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}).encode() + b"\n")
-    while "deaf" in options:
+            if "plugged" in options and message["method"] == "tools/list":
+                break
+    while "deaf" in options or "plugged" in options:
         signal.pause()
 
 
@@ -118,6 +122,7 @@ def write_pid(path: str) -> None:
 
 def leave_a_grandchild(path: str, *, stubborn: bool) -> None:
     if os.fork() == 0:
+        signal.alarm(LONGEST_LIFE)
         if stubborn:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         write_pid(path)
