@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -310,7 +311,7 @@ def _make_repository(path: Path, env: dict[str, str]) -> None:
     identity = [("user.name", "Tests"), ("user.email", "tests@example.org")]
     commands = [["init", "-q", "-b", "main"], *(["config", *pair] for pair in identity), ["add", "."]]
     for command in [*commands, ["commit", "-q", "-m", "Begin"]]:
-        subprocess.run(["git", *command], cwd=path, env={"PATH": "/usr/bin:/bin", **env}, check=True)
+        subprocess.run(["git", *command], cwd=path, env={"PATH": os.environ["PATH"], **env}, check=True)
     notes.write_text("one line\nand another, with ümlauts\n")
 
 
