@@ -212,7 +212,7 @@ async def test_a_flood_on_stderr_does_not_block_the_backend(caller: EmceepeeProc
 
 async def test_unknown_names_get_the_near_ones_suggested(caller: EmceepeeProcess) -> None:
     await add(caller, "weather", stdio_server())
-    unknown_server = await execution_error(caller, "wether", "echo")
+    unknown_server = await execution_error(caller, "weatherx", "echo")
     assert unknown_server["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
     assert unknown_server["details"]["near"] == ["weather"]
     assert "Did you mean weather?" in unknown_server["message"]

@@ -55,7 +55,7 @@ async def test_the_python_sdk_adds_a_server_and_calls_its_tools(mode: str, versi
         calls = [{"server": "small", "tool": "echo", "args": {"text": f"number {number}"}} for number in range(20)]
         results = await asyncio.gather(*(client.call_tool("execute_tool", call) for call in calls))
         assert [_first_text(result.content) for result in results] == [f"number {number}" for number in range(20)]
-        refused = await client.call_tool("execute_tool", {"server": "smal", "tool": "echo"})
+        refused = await client.call_tool("execute_tool", {"server": "smallx", "tool": "echo"})
         assert refused.is_error
         assert "Did you mean small?" in _first_text(refused.content)
 
