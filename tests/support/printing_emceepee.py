@@ -1,0 +1,28 @@
+"""An emceepee whose list_servers prints on the way: in Python, past Python's own buffers, in a child."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Any
+
+from emceepee.cli.main import main
+from emceepee.sessions.session import Session
+from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.declaration import Caller, Outcome
+
+QUIET = CATALOGUE["list_servers"]
+
+
+def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+    print("printed")
+    sys.stdout.flush()
+    os.write(1, b"written to descriptor 1\n")
+    subprocess.run([sys.executable, "-S", "-c", "print('printed by a child')"], check=True)
+    return QUIET.verb(params, session, caller)
+
+
+if __name__ == "__main__":
+    CATALOGUE[QUIET.name] = replace(QUIET, verb=printing_verb)
+    sys.exit(main())
