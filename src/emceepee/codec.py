@@ -39,8 +39,9 @@ def encode_text(value: Any) -> str:
 def _lenient_decode(data: bytes | bytearray) -> Any:
     try:
         parsed = json.loads(data.decode("utf-8", "replace"))
-        clean = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace")
+        text = json.dumps(parsed, ensure_ascii=False)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.
     return json.loads(clean, parse_constant=lambda _: None)

@@ -17,6 +17,8 @@ from support.waiting import eventually
 AT_ONCE = 5.0  # seconds, while two dozen processes are being started on the same machine
 HANGING = 20.0  # seconds until those that hang are given up: the test does its work before that
 GOOD, OVER_HTTP, CRASHING, SILENT, MISSING, UNREACHABLE = 20, 10, 8, 6, 3, 3
+ONCE = {"restartConfig": {"enabled": False}}
+TWICE = {"restartConfig": {"maxAttempts": 1, "baseDelayMs": 100}}
 TOTAL = GOOD + OVER_HTTP + CRASHING + SILENT + MISSING + UNREACHABLE
 
 
@@ -24,8 +26,8 @@ def fifty_servers(markers: Path, http: HttpBackend) -> dict[str, dict[str, Any]]
     """The bad ones stand first: whoever goes through the list in order meets them before the good ones."""
     port = free_port()
     named = {
-        **{f"silent-{n}": stdio_server("silent", f"marker={markers / f'silent-{n}'}") for n in range(SILENT)},
-        **{f"crashing-{n}": stdio_server(f"exits={n + 1}") for n in range(CRASHING)},
+        **{f"silent-{n}": stdio_server("silent", f"marker={markers / f'silent-{n}'}") | ONCE for n in range(SILENT)},
+        **{f"crashing-{n}": stdio_server(f"exits={n + 1}") | TWICE for n in range(CRASHING)},
         **{f"missing-{n}": {"command": f"no-such-program-{n}"} for n in range(MISSING)},
         **{f"unreachable-{n}": {"url": f"http://127.0.0.1:{port}/mcp"} for n in range(UNREACHABLE)},
         **{f"good-{n}": stdio_server(f"marker={markers / f'good-{n}'}") for n in range(GOOD)},
@@ -61,7 +63,7 @@ async def test_fifty_backends_good_and_bad_stand_next_to_each_other(when: str, t
                 ("silent", hanging): SILENT,
                 ("crashing", "error"): CRASHING,
                 ("missing", "error"): MISSING,
-                ("unreachable", "error"): UNREACHABLE,
+                ("unreachable", "reconnecting"): UNREACHABLE,
                 ("good", "connected"): GOOD,
                 ("http", "connected"): OVER_HTTP,
             }

@@ -49,7 +49,7 @@ class DirectClient:
         answer = self._waiting[key] = asyncio.get_running_loop().create_future()
         params = dict(params or {})
         if self.version == MODERN:
-            params["_meta"] = envelope(MODERN)
+            params["_meta"] = envelope(MODERN, CLIENT_CAPABILITIES)
         async with asyncio.timeout(BOUND):
             await self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
             return dict(await answer)
