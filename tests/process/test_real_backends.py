@@ -55,6 +55,7 @@ UNSTEADY = re.compile(
     r"(?P<clock>\d{1,2}:\d\d:\d\d(\s[AP]M)?)"
     r"|(?P<session>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
     r"|(?P<iso>\d{4}-\d\d-\d\dT[0-9:]+)"
+    r'|(?P<mark>,\s*"EMCEEPEE_FAMILY(_MEMBER)?": "[0-9a-f]+")'  # by which emceepee finds its children again
 )
 
 
@@ -64,7 +65,11 @@ def steady(value: Any) -> Any:
         return {key: steady(_unpacked(item) if key == "blob" else item) for key, item in value.items()}
     if isinstance(value, list):
         return [steady(item) for item in value]
-    return UNSTEADY.sub(lambda found: f"<{found.lastgroup}>", value) if isinstance(value, str) else value
+    return UNSTEADY.sub(_named, value) if isinstance(value, str) else value
+
+
+def _named(found: "re.Match[str]") -> str:
+    return "" if found["mark"] else f"<{found.lastgroup}>"
 
 
 def _unpacked(blob: str) -> str:

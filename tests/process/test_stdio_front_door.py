@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from support import printing_emceepee
 from support.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
 from support.replies import backend_part, text_of
 from support.stdio_backends import gone, is_running, pid_in, stdio_server
@@ -150,7 +151,7 @@ async def test_a_line_of_forty_megabytes_is_served_in_both_directions(callers: C
 
 async def test_nothing_but_protocol_reaches_standard_output_even_if_something_prints() -> None:
     """What is printed, by whatever means, is found on standard error instead."""
-    async with emceepee(entry=("-m", "support.printing_emceepee"), stderr=asyncio.subprocess.PIPE) as caller:
+    async with emceepee(entry=(printing_emceepee.__file__,), stderr=asyncio.subprocess.PIPE) as caller:
         await caller.initialize()
         assert await caller.value("list_servers") == {"servers": []}
         assert await caller.end() == 0
