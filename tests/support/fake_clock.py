@@ -44,7 +44,12 @@ class FakeClock:
 
     async def sleep(self, delay: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        handle = self.call_later(delay, lambda: woken.done() or woken.set_result(None))
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        handle = self.call_later(delay, wake)
         try:
             await woken
         finally:

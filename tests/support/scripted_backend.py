@@ -112,7 +112,8 @@ class ScriptedLink:
         asked = Asked(method, params, origin, asyncio.get_running_loop().create_future())
         self.backend.arrive(asked)
         try:
-            await asyncio.wait({asked.answer, self.closed}, return_when=asyncio.FIRST_COMPLETED)
+            either: set[asyncio.Future[Any]] = {asked.answer, self.closed}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self.backend.cancelled.append(asked)
             raise
