@@ -99,4 +99,6 @@ def _data(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, 
 
 def _readable(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return json.dumps(text) if not text or any(c.isspace() or c == '"' for c in text) else text
+    # Quoted also if a terminal would obey it: backends' own words stand in here.
+    plain = bool(text) and text.isprintable() and not any(c in ' "' for c in text)
+    return text if plain else json.dumps(text)
