@@ -119,8 +119,8 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
     entry = dict(entry)
     if entry.pop("disabled", False) is True:
         return None
-    if entry.get("type") in _TYPE_ALIASES:
-        entry["type"] = _TYPE_ALIASES[entry["type"]]
+    if isinstance(kind := entry.get("type"), str):
+        entry["type"] = _TYPE_ALIASES.get(kind, kind)
     if isinstance(url := entry.pop("serverUrl", None), str):
         entry.setdefault("url", url)
     ignored += [f"{key}.{name}" for name in entry if name not in ServerEntry.model_fields]
