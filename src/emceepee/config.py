@@ -163,6 +163,8 @@ def _expanded(value: Any, *, source: str, key: str, environment: Mapping[str, st
             for index, item in enumerate(value)
         ]
     if isinstance(value, dict):
+        if value.get("disabled") is True:
+            return value  # a server that is left out may lack what it would need
         return {
             name: _expanded(item, source=source, key=f"{key}.{name}" if key else name, environment=environment)
             for name, item in value.items()

@@ -98,6 +98,10 @@ def test_a_disabled_server_need_not_even_be_right() -> None:
     assert parsed({"mcpServers": {"a": {"disabled": True, "nonsense": 1}}}) == Config()
 
 
+def test_a_disabled_server_needs_none_of_its_variables() -> None:
+    assert parsed({"mcpServers": {"a": {**HTTP, "headers": {"X": "${NOT_THERE}"}, "disabled": True}}}) == Config()
+
+
 def test_a_variable_is_replaced_wherever_a_text_stands() -> None:
     entry = {"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
     [spec] = parsed({"mcpServers": {"a": entry}}, HOST="example.test", TOKEN="t0").servers
