@@ -17,6 +17,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
 Observer = Callable[[ConnectionState], None]
+CLOSED = "the connection was closed"
 
 
 class Connection:
@@ -32,6 +33,7 @@ class Connection:
         self._dialer, self._clock, self._limits = dialer, clock, limits
         self._tasks = TaskOwner(f"connection:{spec.name}")
         self._owner: asyncio.Task[None] | None = None
+        self._reconnecting = asyncio.Lock()
         self._opening: asyncio.Future[Link] | None = None
         self._link: Link | None = None
         self._catalog: Catalog | None = None
@@ -77,9 +79,12 @@ class Connection:
         return await asyncio.shield(self._opening)
 
     async def reconnect(self) -> Link:
-        """A fresh link from any state."""
-        await self._end_owner()
-        self._open()
+        """A fresh link from any state. Who comes while another reconnects shares that one's link."""
+        shares = self._reconnecting.locked()
+        async with self._reconnecting:
+            if not shares or (self._link is None and self._opening is None):
+                await self._end_owner()
+                self._open()
         return await self.ready()
 
     async def close(self) -> None:
@@ -105,6 +110,8 @@ class Connection:
         if owner is not None and not owner.done():
             owner.cancel()
             await asyncio.wait({owner}, timeout=CLOSE_SECONDS)
+        if self._opening is not None:
+            self._failed(self._opening, CLOSED)  # the owner was cancelled before its first step
 
     async def _own(self, opening: "asyncio.Future[Link]") -> None:
         """The one task that opens the link, watches it and closes it."""
@@ -115,9 +122,9 @@ class Connection:
             self._failed(opening, self._reason(error))
             return
         except asyncio.CancelledError:
-            self._failed(opening, "the connection was closed")
+            self._failed(opening, CLOSED)
             raise
-        reason = "the connection was closed"
+        reason = CLOSED
         try:
             await self._restore_or_log(link)
             self._link = link
@@ -128,13 +135,15 @@ class Connection:
             reason = await asyncio.shield(link.closed)
         finally:
             self._link = self._catalog = self._opening = None
-            if not opening.done():
-                opening.cancel()
+            self._failed(opening, reason)
             if self.is_connected:
                 self._move(self.state.lost(reason))
             await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self.spec.name}")
 
     def _failed(self, opening: "asyncio.Future[Link]", reason: str) -> None:
+        """Tell those who wait, unless they have been told."""
+        if opening.done():
+            return
         self._opening = None
         self._move(self.state.failed(reason))
         opening.set_exception(self.unavailable())
