@@ -189,8 +189,7 @@ class Connection:
             async with asyncio.timeout(self._limits.request_seconds):
                 items = await catalog.entries(kind)
         except TimeoutError:
-            seconds = f"{self._limits.request_seconds:g} s"
-            raise ExecutionFailed(f'Server "{self.spec.name}" did not answer {kind.method} within {seconds}.') from None
+            raise self._too_slow(kind.method) from None
         except (RpcError, LinkError) as error:
             raise self._translated(error, kind.method) from error
         return self._permitted(items) if kind is Kind.TOOLS else items
@@ -203,6 +202,8 @@ class Connection:
         self.log_level = level
         try:
             await self._restore(link)
+        except TimeoutError:
+            raise self._too_slow("logging/setLevel") from None
         except (RpcError, LinkError) as error:
             raise self._translated(error, "logging/setLevel") from error
 
@@ -214,8 +215,8 @@ class Connection:
     async def _restore_or_log(self, link: Link) -> None:
         try:
             await self._restore(link)
-        except (RpcError, LinkError) as error:
-            log.warning("log_level_not_restored", server=self.spec.name, error=str(error))
+        except (RpcError, LinkError, TimeoutError) as error:
+            log.warning("log_level_not_restored", server=self.spec.name, error=str(error) or "no answer came")
 
     async def _restore(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:
@@ -223,10 +224,15 @@ class Connection:
         if link.facts.is_modern:
             link.set_log_level(self.log_level)
         else:
-            await link.request("logging/setLevel", {"level": self.log_level})
+            async with asyncio.timeout(self._limits.request_seconds):
+                await link.request("logging/setLevel", {"level": self.log_level})
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
+
+    def _too_slow(self, method: str) -> ExecutionFailed:
+        seconds = f"{self._limits.request_seconds:g} s"
+        return ExecutionFailed(f'Server "{self.spec.name}" did not answer {method} within {seconds}.')
 
     def _translated(self, error: RpcError | LinkError, method: str) -> EmceepeeError:
         name = self.spec.name

@@ -339,6 +339,17 @@ async def test_a_log_level_that_cannot_be_restored_does_not_hinder_the_connectio
     assert wire.connection.is_connected
 
 
+async def test_a_backend_that_never_answers_the_log_level_is_not_waited_for_for_ever() -> None:
+    wire = Wire(request_seconds=0.02)
+    await soon(wire.connection.set_log_level("debug"))
+    del wire.backend.answers["logging/setLevel"]
+    await soon(wire.connection.reconnect())
+    assert wire.connection.is_connected
+    error = await failure(wire.connection.set_log_level("info"))
+    assert str(error) == 'Server "demo" did not answer logging/setLevel within 0.02 s.'
+    await wire.connection.close()
+
+
 async def test_closing_while_the_log_level_is_restored_tells_those_who_wait(wire: Wire) -> None:
     await soon(wire.connection.set_log_level("debug"))
     wire.backend.link.break_off("gone")
