@@ -179,9 +179,9 @@ class Session:
             EmceepeeError
         """
         connection = self.connection(backend)
+        patience = self._patience(connection, timeout)
         call = Call(backend=backend, method=method, params=params, on_progress=on_progress)
         call.runner = self._calls.spawn(self._run(call, connection), name=method)
-        patience = self._patience(connection, timeout)
         try:
             return await within(self.clock, patience, call.outcome)
         except TimeoutError:
@@ -198,7 +198,7 @@ class Session:
     async def _run(self, call: Call, connection: Connection) -> None:
         try:
             result = await connection.request(call.method, call.params, origin=call)
-        except EmceepeeError as error:
+        except Exception as error:  # a defect of ours too: whoever waits must not wait for ever
             if not call.outcome.done():
                 call.outcome.set_exception(error)
                 call.outcome.exception()  # the one who asked may have left
