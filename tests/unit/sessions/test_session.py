@@ -13,6 +13,7 @@ from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
+from support.another_session import another_session
 from support.fake_clock import FakeClock, settle
 from support.scene import a_scene, scripted_spec
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -213,11 +214,11 @@ async def test_progress_reaches_only_the_call_it_belongs_to_and_without_our_toke
 
 async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> None:
     backend = ScriptedBackend()
-    async with a_scene(specs=NONE, demo=backend) as scene:
-        other = Session("01OTHER", "local", _parts_of(scene.session))
-        stranger = Session("01STRANGER", "bob", _parts_of(scene.session))
-        for session in (other, stranger):
-            await session.open()
+    async with (
+        a_scene(specs=NONE, demo=backend) as scene,
+        another_session(scene) as other,
+        another_session(scene, "bob") as stranger,
+    ):
         await scene.session.add_server(scripted_spec("demo"))
         assert [item.spec.name for item in other.connections] == ["demo"]
         assert stranger.connections == []
@@ -227,9 +228,3 @@ async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> 
             await other.remove_server("demo")
         assert (scene.session.connections, other.connections) == ([], [])
         assert all(link.closed.done() for link in backend.links)
-        await other.close()
-        await stranger.close()
-
-
-def _parts_of(session: Session) -> SessionParts:
-    return SessionParts(registry=session._registry, dialer=session._dialer, clock=session.clock, limits=session.limits)
