@@ -159,8 +159,8 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
     if entry.get("name") == RESERVED_NAME:  # a client's own file, in which emceepee itself stands
         ignored.append(key)
         return None
-    if entry.get("type") in _TYPE_ALIASES:
-        entry["type"] = _TYPE_ALIASES[entry["type"]]
+    if isinstance(kind := entry.get("type"), str):
+        entry["type"] = _TYPE_ALIASES.get(kind, kind)
     if isinstance(url := entry.pop("serverUrl", None), str):
         entry.setdefault("url", url)
     ignored += [f"{key}.{name}" for name in entry if name not in ServerEntry.model_fields]
@@ -209,6 +209,8 @@ def _expanded(value: Any, *, source: str, key: str, environment: Mapping[str, st
             for index, item in enumerate(value)
         ]
     if isinstance(value, dict):
+        if value.get("disabled") is True:
+            return value  # a server that is left out may lack what it would need
         return {
             name: _expanded(item, source=source, key=f"{key}.{name}" if key else name, environment=environment)
             for name, item in value.items()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -70,7 +71,8 @@ class Catalog:
         coming = self._coming.get(kind)
         if coming is None:
             coming = self._coming[kind] = asyncio.get_running_loop().create_future()
-            self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
+            fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
+            fetching.add_done_callback(partial(_give_up, coming))
         return (await asyncio.shield(coming)).items
 
     def changed(self, method: str) -> None:
@@ -99,7 +101,6 @@ class Catalog:
             if self._coming.get(kind) is coming and self._keeps(listing):
                 self._kept[kind] = listing
         finally:
-            coming.cancel()  # no effect once it is settled
             if self._coming.get(kind) is coming:
                 del self._coming[kind]
 
@@ -137,3 +138,10 @@ class Catalog:
             items = [tool for tool in items if find_invalid_x_mcp_header(tool.get("inputSchema")) is None]
             self._header_maps = {str(tool.get("name")): x_mcp_header_map(tool.get("inputSchema")) for tool in items}
         return _Listing(items, good_until)
+
+
+def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:
+    """The fetch ended without an outcome, because the link closes: its askers are told, and not cancelled with it."""
+    if not coming.done():
+        coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
+        coming.exception()  # the askers may all have left

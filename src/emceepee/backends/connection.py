@@ -138,8 +138,8 @@ class Connection:
         try:
             await self._restore_log_level(link)
             await self._subscriptions.restore()
-        except (RpcError, LinkError) as error:
-            log.warning("state_not_restored", server=self.spec.name, error=str(error))
+        except (RpcError, LinkError, TimeoutError) as error:
+            log.warning("state_not_restored", server=self.spec.name, error=str(error) or "no answer came")
         if before is not None:
             self._tasks.spawn(self._compare(before, self._catalog), name="compare")
 
@@ -238,6 +238,8 @@ class Connection:
         self.log_level = level
         try:
             await self._restore_log_level(link)
+        except TimeoutError:
+            raise self._too_slow("logging/setLevel") from None
         except (RpcError, LinkError) as error:
             raise self._translated(error, "logging/setLevel") from error
 
@@ -268,7 +270,8 @@ class Connection:
         if link.facts.is_modern:
             link.set_log_level(self.log_level)
         else:
-            await link.request("logging/setLevel", {"level": self.log_level})
+            async with asyncio.timeout(self._limits.request_seconds):
+                await link.request("logging/setLevel", {"level": self.log_level})
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]

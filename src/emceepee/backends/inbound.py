@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from emceepee.backends.link import Listener, RpcError
+from emceepee.backends.link import LinkError, Listener, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -57,4 +57,7 @@ class Inbound:
             # The backend must not wait for ever because we failed.
             logger.exception("answering the backend's %s failed", method)
             answer = {"error": {"code": INTERNAL_ERROR, "message": "Internal error"}}
-        await self._reply({"jsonrpc": "2.0", "id": key, **answer})
+        try:
+            await self._reply({"jsonrpc": "2.0", "id": key, **answer})
+        except LinkError as error:
+            logger.debug("the backend's %s could not be answered: %s", method, error)

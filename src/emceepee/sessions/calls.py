@@ -161,6 +161,10 @@ class CallDesk:
         except asyncio.CancelledError:
             self._leave(call)
             raise
+        except Exception as error:
+            # A defect of ours: whoever waits must not wait for ever because of it.
+            log.error("call_failed", server=call.server, tool=call.tool, error=f"{type(error).__name__}: {error}")
+            outcome = EmceepeeError("The call failed inside emceepee; its log says more.")
         took = round((self._clock.monotonic() - began) * 1000)
         log.debug("tool_execution_complete", server=call.server, tool=call.tool, durationMs=took)
         self._settle(call, outcome)
