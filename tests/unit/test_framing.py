@@ -33,6 +33,10 @@ def test_a_line_as_long_as_allowed_comes_out_and_a_longer_one_as_none() -> None:
     assert lines_of([b"12345678\n123456789\nok\n"]) == [b"12345678", None, b"ok", b""]
 
 
+def test_a_line_as_long_as_allowed_comes_out_also_if_its_end_comes_later() -> None:
+    assert lines_of([b"12345678", b"\n", b"1234567", b"89", b"\n"]) == [b"12345678", None, b""]
+
+
 def test_a_line_that_is_too_long_is_not_kept_while_it_goes_on() -> None:
     splitter = LineSplitter(LONGEST)
     for _ in range(1000):

@@ -83,10 +83,12 @@ async def test_an_owner_does_not_wait_for_ever_for_a_task_that_will_not_end(capl
 
     task = owner.spawn(stubborn(), name="stubborn")
     await settle()
-    async with asyncio.timeout(5):
-        await owner.close(within=0.02)
+    try:
+        async with asyncio.timeout(5):
+            await owner.close(within=0.02)
+    finally:
+        released.set()
     assert "test:stubborn did not end within 0.02 s" in caplog.text
-    released.set()
     async with asyncio.timeout(5):
         await task
 

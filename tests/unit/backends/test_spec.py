@@ -50,6 +50,18 @@ def test_an_entry_written_from_a_specification_gives_it_back(spec: BackendSpec) 
     assert ServerEntry.model_validate(written).spec() == spec
 
 
+@pytest.mark.parametrize("milliseconds", [1, 1001, 2003, 64_001, 900_000])
+def test_times_come_back_to_the_millisecond(milliseconds: int) -> None:
+    restart = {"baseDelayMs": milliseconds, "maxDelayMs": milliseconds}
+    entry = ServerEntry.model_validate(
+        {"name": "a", "command": "x", "timeout_ms": milliseconds, "restartConfig": restart}
+    )
+    again = ServerEntry.of(entry.spec())
+    assert again.timeout_ms == milliseconds
+    assert again.restartConfig is not None
+    assert (again.restartConfig.baseDelayMs, again.restartConfig.maxDelayMs) == (milliseconds, milliseconds)
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -184,6 +184,19 @@ async def test_the_number_one_and_the_text_one_are_two_requests(talk: Talk) -> N
     assert type(answer["id"]) is int
 
 
+async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answered(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    first = await talk.backend.next_asked()
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    second = await talk.backend.next_asked()
+    first.reply(content=[])
+    assert (await talk.next())["id"] == 1
+    await settle()
+    await talk.tell("notifications/cancelled", requestId=1)
+    await settle()
+    assert talk.backend.cancelled == [second]
+
+
 @pytest.mark.parametrize("key", [99, None, [], {}, 1.5, "1"])
 async def test_cancelling_what_is_not_running_does_nothing(talk: Talk, key: Any) -> None:
     await talk.call("execute_tool", 1, server="demo", tool="slow")

@@ -85,6 +85,7 @@ async def test_a_cancelled_add_leaves_nothing() -> None:
         adding.cancel()
         await settle()
         assert adding.cancelled()
+        assert backend.opens.cancelled(), "the connecting was given up too"
         assert (scene.session.connections, backend.links) == ([], [])
         backend.opens = None
         await scene.session.add_server(scripted_spec("demo"))

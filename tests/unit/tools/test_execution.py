@@ -31,10 +31,10 @@ async def test_tools_are_listed_as_the_backend_sent_them_with_their_server() -> 
 
 
 async def test_tools_are_found_by_unanchored_patterns_on_server_and_tool() -> None:
-    github, files = ScriptedBackend(tools=["read_issue", "write_issue"]), ScriptedBackend(tools=["read", "list"])
+    github, files = ScriptedBackend(tools=["read_page", "write_page"]), ScriptedBackend(tools=["read", "list"])
     async with a_scene(github=github, files=files) as scene:
-        assert await names(scene, tool="read") == ["github.read_issue", "files.read"]
-        assert await names(scene, server="^git") == ["github.read_issue", "github.write_issue"]
+        assert await names(scene, tool="read") == ["github.read_page", "files.read"]
+        assert await names(scene, server="^git") == ["github.read_page", "github.write_page"]
         assert await names(scene, server="files", tool="^list$") == ["files.list"]
         assert await names(scene, server="nothing") == []
 
