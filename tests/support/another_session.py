@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.events import EventBudget
 from support.scene import Scene
 
 
@@ -11,7 +12,9 @@ from support.scene import Scene
 async def another_session(scene: Scene, principal: str = "local") -> AsyncIterator[Session]:
     """Open, and not yet woken."""
     first = scene.session
-    parts = SessionParts(registry=first._registry, dialer=first._dialer, clock=first.clock, limits=first.limits)
+    parts = SessionParts(
+        registry=first._registry, dialer=first._dialer, clock=first.clock, limits=first.limits, budget=EventBudget(1000)
+    )
     session = Session("01ANOTHERSESSION0000000000", principal, parts)
     await session.open()
     try:

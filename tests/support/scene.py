@@ -45,6 +45,11 @@ class Scene:
         assert result.get("isError"), result
         return cast(JsonObject, result["structuredContent"]["error"])
 
+    def quiet(self) -> "Scene":
+        """Let everything so far be told, so that the next reply carries no news."""
+        self.session.activity.take()
+        return self
+
     def start(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> "asyncio.Task[JsonObject]":
         """Begin a call and go on."""
         return asyncio.create_task(self.call(tool, caller=caller, **arguments))

@@ -7,7 +7,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from emceepee.backends import negotiation
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
-from emceepee.backends.negotiation import envelope, negotiate
+from emceepee.backends.negotiation import CLIENT_CAPABILITIES, Terms, envelope, negotiate
 from emceepee.backends.spec import Mode
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
@@ -56,7 +56,7 @@ class Backend:
 
     async def negotiate(self, mode: Mode = "auto") -> ServerFacts:
         async with asyncio.timeout(5):
-            return await negotiate(self.discover, self.initialize, mode=mode)
+            return await negotiate(self.discover, self.initialize, Terms(mode))
 
 
 @pytest.fixture
@@ -222,9 +222,9 @@ async def test_parts_of_an_answer_that_make_no_sense_are_left_out(odd: Any) -> N
 
 
 def test_the_envelope_says_version_and_who_asks() -> None:
-    made = envelope("2026-07-28")
+    made = envelope("2026-07-28", CLIENT_CAPABILITIES)
     assert made["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert made["io.modelcontextprotocol/clientInfo"]["name"] == "emceepee"
     assert "io.modelcontextprotocol/clientCapabilities" in made
     made["x"] = 1
-    assert "x" not in envelope("2026-07-28")
+    assert "x" not in envelope("2026-07-28", CLIENT_CAPABILITIES)

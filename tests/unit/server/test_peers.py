@@ -4,7 +4,7 @@ import pytest
 
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
-from emceepee.server.kernel import build_kernel
+from emceepee.server.kernel import CallerState, build_kernel
 from emceepee.server.messages import Notice, Request
 from emceepee.server.peers import Channel, HandshakePeer, ModernPeer, error_for, peer_for
 
@@ -23,6 +23,10 @@ class Ears:
 
     def __call__(self, message: Any) -> None:
         self.heard.append(message)
+
+
+def state(ears: Ears | None = None) -> CallerState:
+    return CallerState(None, ears or Ears())
 
 
 def request(method: str, key: int = 1, **params: Any) -> Request:
@@ -50,54 +54,54 @@ def hello(version: str) -> Request:
     ],
 )
 def test_the_first_request_decides_the_era(opening: Request, era: type) -> None:
-    assert type(peer_for(opening, build_kernel(), Ears())) is era
+    assert type(peer_for(opening, build_kernel(), state())) is era
 
 
 async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() -> None:
-    peer = HandshakePeer(build_kernel(), Ears())
-    answer = await peer.serve(hello("2025-06-18"))
+    peer = HandshakePeer(build_kernel(), state())
+    answer = await peer.serve(hello("2025-06-18"), Ears())
     assert answer["protocolVersion"] == "2025-06-18"
     assert answer["serverInfo"]["name"] == "emceepee"
     assert "tools" in answer["capabilities"]
     await peer.hear(Notice("notifications/initialized", None))
-    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(request("tools/list")))["tools"]]
+    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(request("tools/list"), Ears()))["tools"]]
 
 
 @pytest.mark.parametrize(("version", "batches"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
 async def test_only_one_version_has_batches(version: str, batches: bool) -> None:
-    peer = HandshakePeer(build_kernel(), Ears())
+    peer = HandshakePeer(build_kernel(), state())
     assert peer.has_batches is False
-    await peer.serve(hello(version))
+    await peer.serve(hello(version), Ears())
     assert peer.has_batches is batches
 
 
 async def test_a_handshake_caller_must_initialize_before_it_calls_a_tool() -> None:
-    peer = HandshakePeer(build_kernel(), Ears())
+    peer = HandshakePeer(build_kernel(), state())
     refusal = peer.refusal(request("tools/call", 7, name="list_servers"))
     assert refusal == {
         "jsonrpc": "2.0",
         "id": 7,
         "error": {"code": -32600, "message": "send initialize before tools/call"},
     }
-    await peer.serve(hello("2025-11-25"))
+    await peer.serve(hello("2025-11-25"), Ears())
     assert peer.refusal(request("tools/call", name="list_servers")) is None
 
 
 def test_a_handshake_caller_cannot_change_to_the_modern_era() -> None:
-    refusal = HandshakePeer(build_kernel(), Ears()).refusal(modern("tools/list"))
+    refusal = HandshakePeer(build_kernel(), state()).refusal(modern("tools/list"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32600
 
 
 def test_a_modern_caller_cannot_initialize() -> None:
-    refusal = ModernPeer(build_kernel(), Ears()).refusal(hello("2025-11-25"))
+    refusal = ModernPeer(build_kernel(), state()).refusal(hello("2025-11-25"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32022
     assert refusal["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
 
 
 def test_a_modern_request_without_its_envelope_is_refused() -> None:
-    peer = ModernPeer(build_kernel(), Ears())
+    peer = ModernPeer(build_kernel(), state())
     assert peer.refusal(modern("tools/list")) is None
     for bare in (request("tools/list"), request("tools/call", name="list_servers"), request("tools/list", _meta={})):
         refusal = peer.refusal(bare)
@@ -107,14 +111,14 @@ def test_a_modern_request_without_its_envelope_is_refused() -> None:
 
 
 async def test_a_modern_caller_discovers_and_lists_the_tools() -> None:
-    peer = ModernPeer(build_kernel(), Ears())
-    found = await peer.serve(modern("server/discover"))
+    peer = ModernPeer(build_kernel(), state())
+    found = await peer.serve(modern("server/discover"), Ears())
     assert "2026-07-28" in found["supportedVersions"]
-    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(modern("tools/list")))["tools"]]
+    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(modern("tools/list"), Ears()))["tools"]]
 
 
 def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
-    peer = ModernPeer(build_kernel(), Ears())
+    peer = ModernPeer(build_kernel(), state())
     finished = peer.finished({"content": [], "zz": None})
     assert finished["resultType"] == "complete"
     assert finished["content"] == []
@@ -123,14 +127,14 @@ def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
 
 
 def test_a_modern_result_keeps_what_the_backend_said_in_it() -> None:
-    peer = ModernPeer(build_kernel(), Ears())
+    peer = ModernPeer(build_kernel(), state())
     own: JsonObject = {"content": [], "_meta": {"mine": 1}, "resultType": "odd"}
     assert peer.finished(own) == own
 
 
 def test_a_handshake_result_is_left_as_it_is() -> None:
     result: JsonObject = {"content": []}
-    assert HandshakePeer(build_kernel(), Ears()).finished(result) is result
+    assert HandshakePeer(build_kernel(), state()).finished(result) is result
 
 
 async def test_a_channel_tells_progress_only_to_a_caller_that_asked_for_it() -> None:

@@ -102,7 +102,7 @@ async def test_a_backends_result_comes_back_without_any_loss(result: JsonObject)
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: result
     async with a_scene(demo=backend) as scene:
-        assert await scene.call("execute_tool", server="demo", tool="echo") == result
+        assert await scene.quiet().call("execute_tool", server="demo", tool="echo") == result
 
 
 async def test_arguments_reach_the_backend_as_they_are() -> None:
@@ -143,7 +143,7 @@ async def test_a_tool_that_is_served_but_not_listed_can_be_called() -> None:
     backend = ScriptedBackend(tools=[])
     backend.answers["tools/call"] = lambda _: {"content": []}
     async with a_scene(demo=backend) as scene:
-        assert await scene.call("execute_tool", server="demo", tool="hidden") == {"content": []}
+        assert await scene.quiet().call("execute_tool", server="demo", tool="hidden") == {"content": []}
 
 
 async def test_a_known_tool_that_the_backend_refuses_says_the_backends_error() -> None:
@@ -160,6 +160,7 @@ async def test_a_known_tool_that_the_backend_refuses_says_the_backends_error() -
 
 async def test_a_call_to_a_lost_server_says_what_to_do() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
+        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
         scene.backends["demo"].link.break_off("exited with code 1")
         call = scene.start("execute_tool", server="demo", tool="echo")
         async with asyncio.timeout(5):

@@ -128,18 +128,22 @@ async def test_the_list_shows_each_server_in_its_state() -> None:
             {
                 "name": "broken",
                 "url": "http://broken.test/mcp",
-                "status": "error",
+                "status": "reconnecting",
                 "connected": False,
                 "healthStatus": "unknown",
                 "lastError": "no route",
+                "reconnectAttempt": 1,
+                "nextRetryMs": 1000,
             },
             {
                 "name": "lost",
                 "url": "http://lost.test/mcp",
-                "status": "disconnected",
+                "status": "reconnecting",
                 "connected": False,
                 "healthStatus": "unknown",
                 "lastError": "exited",
+                "reconnectAttempt": 1,
+                "nextRetryMs": 1000,
             },
         ]
 
@@ -154,7 +158,7 @@ async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch
         backend.link.listener.said("noise", "stdout")
         shown = await scene.value("get_server_status", server="demo")
     assert shown["instructions"] == "be kind"
-    assert shown["process"] == {"pid": 7}
+    assert shown["process"] == {"pid": 7, "restarts": 0}
     assert shown["serverInfo"] == {"name": "scripted", "version": "1"}
     assert shown["stderrTail"] == [f"line {number}" for number in range(5, 25)]
 
