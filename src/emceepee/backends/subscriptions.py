@@ -81,7 +81,7 @@ class Subscriptions:
             try:
                 await self._renew(link)
             except (RpcError, LinkError):
-                self._tasks.spawn(self._take_up_again(link, {}), name="listen")
+                self._tasks.spawn(self._take_up_again(link), name="listen")
                 raise
         else:
             for uri in sorted(self.uris):
@@ -110,6 +110,8 @@ class Subscriptions:
     async def remove(self, uri: str) -> None:
         """Raises: RpcError, LinkError."""
         link = self._live_link()
+        if uri not in self.uris:
+            return
         self.uris.discard(uri)
         if link.facts.is_modern:
             await self._renew(link)
@@ -136,8 +138,8 @@ class Subscriptions:
             self._wants_lists = False
             log.debug("listen_refused", error=str(error))
 
-    async def _renew(self, link: Link) -> None:
-        """Open a listen for all that is wanted now, then let the old one go."""
+    async def _renew(self, link: Link) -> JsonObject:
+        """Open a listen for all that is wanted now, then let the old one go. Returns what is wanted."""
         async with self._changing:
             wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
             if self.uris:
@@ -158,6 +160,7 @@ class Subscriptions:
             self._listen = fresh
             if old is not None:
                 old.end()
+            return wanted
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
         try:
@@ -168,14 +171,14 @@ class Subscriptions:
         listen.settle(error)
         if self._listen is listen and link is self._link:
             self._listen = None
-            await self._take_up_again(link, listen.wanted)
+            await self._take_up_again(link)
 
-    async def _take_up_again(self, link: Link, wanted: JsonObject) -> None:
+    async def _take_up_again(self, link: Link) -> None:
         """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
         pause = FIRST_PAUSE
         while link is self._link and not link.closed.done() and self._listen is None:
             try:
-                await self._renew(link)
+                wanted = await self._renew(link)
             except LinkError as error:
                 if not error.may_have_run and not link.closed.done():
                     link.closed.set_result(str(error))
