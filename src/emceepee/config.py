@@ -144,7 +144,7 @@ def _limits(given: Any, source: str) -> Limits:
     for name, value in given.items():
         if name not in known:
             raise ConfigError(f"{source}: limits.{name}: no such limit; there are {', '.join(known)}")
-        wants_int = isinstance(known[name].default, int)
+        wants_int = known[name].type is int  # not the default: that of a duration may be a whole number too
         if isinstance(value, bool) or not isinstance(value, int if wants_int else int | float) or value < 0:
             expected = "a whole number" if wants_int else "a number"
             raise ConfigError(f"{source}: limits.{name}: expected {expected} that is not negative, found {value!r}")

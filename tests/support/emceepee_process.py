@@ -44,6 +44,9 @@ class EmceepeeProcess:
             else:
                 self.heard.append(message)
                 self._unclaimed.put_nowait(message)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(EOFError("emceepee ended before it answered"))
 
     def send_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
