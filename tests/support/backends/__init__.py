@@ -1,0 +1,1 @@
+"""Servers that tests run behind emceepee."""
