@@ -57,6 +57,7 @@ class HttpLink:
         self._numbers = itertools.count(1)
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
+        self._is_forgotten = False  # the backend said that it no longer knows our session
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -95,7 +96,9 @@ class HttpLink:
 
     @property
     def resumption(self) -> "Resumption | None":
-        return Resumption(self._wire.session_id, self.facts) if self._wire.session_id else None
+        if self._wire.session_id is None or self._is_forgotten:
+            return None
+        return Resumption(self._wire.session_id, self.facts)
 
     async def _resumed(self, resumption: "Resumption") -> bool:
         """Whether the backend still knows the session we had."""
@@ -108,6 +111,7 @@ class HttpLink:
             return True  # it answered, and not that the session is gone
         except LinkError as error:
             self._wire.forget_session()
+            self._is_forgotten = False
             del self._wire.headers[VERSION_HEADER]
             if error.failure is Failure.UNREACHABLE:
                 raise
@@ -186,7 +190,11 @@ class HttpLink:
             raise unreachable(self._url, error) from error
         except RpcError as error:
             if self._wire.session_id and says_session_lost(error.error):
+                self._is_forgotten = True
                 raise session_lost() from error
+            raise
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
             raise
         finally:
             if task is not None:
@@ -221,6 +229,7 @@ class HttpLink:
                     if "method" in message:
                         self._inbound.receive(message, None)
         except (LinkError, RpcError) as error:
+            self._is_forgotten |= isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST
             if not self.closed.done():
                 self.closed.set_result(str(error))
 

@@ -25,6 +25,7 @@ PUSH_PAUSE = 0.1  # before a push stream that broke is opened again: if the back
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
 REDIRECTS = 3
 BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
+NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)  # so nothing was sent
 
 
 class HttpWire:
@@ -47,7 +48,7 @@ class HttpWire:
         for _ in range(REDIRECTS):
             try:
                 response = await self._http.post(self._url, data=body, headers=headers, allow_redirects=False)
-            except aiohttp.ClientConnectorError as error:
+            except NOT_CONNECTED as error:
                 raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 raise unreachable(self._url, error) from error
@@ -104,20 +105,24 @@ class HttpWire:
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
         """
-        cursor, pause = Cursor(), 0.0
+        cursor, pause, was_open = Cursor(), 0.0, False
         while True:
             try:
                 async with self._get(cursor) as response:
-                    if response.status in (400, 404) and self.session_id:
+                    # A server that never had the stream may say so with any of these; once it had, they mean a loss.
+                    if response.status in (400, 404) and self.session_id and was_open:
                         raise await self._refusal(response)
+                    if response.status >= 500 and was_open:
+                        raise aiohttp.ClientPayloadError(f"HTTP {response.status}")
                     if response.status != 200:
                         logger.debug("no push stream: HTTP %s", response.status)
                         return
+                    was_open = True
                     async for event in events(response, cursor):
                         if isinstance(message := _decoded(event.data), dict):
                             yield message
                 pause = cursor.retry
-            except aiohttp.ClientConnectorError as error:
+            except NOT_CONNECTED as error:
                 raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 logger.debug("push stream broke: %s", error)
