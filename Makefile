@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
 
-.PHONY: serve test lint types imports unit setup clean help
+.PHONY: serve test soak lint types imports unit setup clean help
 
 help:
 	@echo "make serve   a demonstration conversation over stdio"
 	@echo "make test    lint, types, import contracts and all tests"
+	@echo "make soak    the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make setup   only install what they need"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -49,6 +50,10 @@ unit: $(VENV)/.installed
 test: setup lint types imports
 	@echo "== tests"
 	@$(BIN)/pytest
+
+soak: $(VENV)/.installed
+	@echo "== the long tests"
+	@$(BIN)/pytest -s tests/soak/*.py
 
 clean:
 	rm -rf $(VENV) tests/node/node_modules

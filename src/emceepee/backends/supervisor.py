@@ -76,6 +76,7 @@ class Supervisor:
         self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
         self._nudge: asyncio.Future[None] | None = None  # there while a pause before the next try may be cut short
         self._is_wanted = False  # whether someone waits for the next try
+        self._invalidated: JsonObject | None = None  # by the last loss
         self._is_up = False  # whether the link was announced and its end was not
         self._reopening: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -229,14 +230,12 @@ class Supervisor:
         self, link: Link, invalidated: JsonObject | None, failed_tries: int
     ) -> tuple[str, JsonObject | None]:
         """From a fresh link to its end: the reason, and what its loss invalidated."""
-        lost: JsonObject | None = None
         try:
             await self._owner.opened(link)
             self._announce(link, invalidated, failed_tries)
+            link.closed.add_done_callback(lambda _: self._notice_end(link))
             reason = await asyncio.shield(link.closed)
-            self.link, self._last_process, self._is_up = None, link.process(), False
-            if reason != RESTING:
-                lost = self._lose(reason)
+            self._notice_end(link)
         finally:
             self.link = None
             if self._idle_since is not None:
@@ -245,7 +244,14 @@ class Supervisor:
             self._resumption = link.resumption
             await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
             self._last_process = link.process()
-        return reason, lost
+        return reason, self._invalidated
+
+    def _notice_end(self, link: Link) -> None:
+        """Before the calls on it fail: whoever hears of them has heard why, and they are counted."""
+        if self.link is link:
+            reason = link.closed.result()
+            self.link, self._last_process, self._is_up = None, link.process(), False
+            self._invalidated = None if reason == RESTING else self._lose(reason)
 
     def _announce(self, link: Link, invalidated: JsonObject | None, failed_tries: int) -> None:
         process, name = link.process(), self._spec.name
