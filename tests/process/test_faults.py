@@ -12,7 +12,7 @@ import pytest
 
 from support.backends.counting_http import SPELLINGS, CountingBackend, Era
 from support.fault_proxy import FaultProxy, fault_proxy
-from support.processes import children_of, family_of, is_alive, marked_with, memory_of, until
+from support.processes import children_of, family_of, is_alive, marked_with, memory_of, state_of, until
 from support.recorder import Recorder, hostile, recorded
 
 ERAS: list[Era] = ["legacy", "2026-07-28"]
@@ -209,6 +209,31 @@ async def test_orphans_that_end_while_their_server_runs_do_not_pile_up() -> None
         await until(lambda: len(children_of(emceepee.pid)) == 1, what="the collection of what ended")
 
 
+async def test_a_child_that_stopped_reading_and_died_frees_whoever_was_writing_to_it() -> None:
+    """What it forked still holds the pipe and reads nothing."""
+    async with recorded(hostile()) as emceepee:
+        pid = int(await emceepee.text("pid"))
+        await emceepee.text("fork", away=True, stubborn=True)
+        deaf = asyncio.ensure_future(emceepee.execute("deaf"))
+        waiting = [asyncio.ensure_future(emceepee.execute("echo", text="x" * 1_000_000)) for _ in range(3)]
+        await until(lambda: state_of(pid) == "S", what="a child that sleeps")
+        os.kill(pid, signal.SIGKILL)
+        for result in await asyncio.gather(deaf, *waiting):
+            assert result["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+        assert await emceepee.text("echo", text="again") == "again"
+
+
+async def test_a_child_that_nobody_uses_is_stopped_and_is_there_again_on_use() -> None:
+    async with recorded(hostile("one", "--fork-away"), idle_stop_seconds=0.2) as emceepee:
+        pid = int(await emceepee.text("pid"))
+        family = marked_with("EMCEEPEE_FAMILY", family_of(pid))
+        await emceepee.until("process_stopped")
+        assert [pid for pid in family if is_alive(pid)] == []
+        assert (await emceepee.value("list_servers"))["servers"][0]["status"] == "not_connected"
+        assert int(await emceepee.text("pid")) != pid
+        assert "process_crashed" not in emceepee.types
+
+
 # The network.
 
 
@@ -220,7 +245,8 @@ async def test_a_black_hole_hangs_no_caller_and_is_over_when_it_is_over(era: Era
         task_id = promoted["structuredContent"]["proxy_task"]["task_id"]
         refused = await emceepee.call("subscribe_resource", server="one", uri="note://a")
         assert refused["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"
-        error = await emceepee.call("reconnect_server", name="one")
+        async with asyncio.timeout(8):  # a second to say goodbye, and one to try
+            error = await emceepee.call("reconnect_server", name="one")
         assert error["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
         assert (await emceepee.until("task_failed"))["taskId"] == task_id
         proxy.heal()

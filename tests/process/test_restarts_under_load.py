@@ -1,4 +1,4 @@
-"""A backend that is restarted under load, again and again: no call hangs, none runs twice, and in the end all is well."""
+"""A backend that is restarted under load, again and again: no call hangs, none runs twice, then all is well."""
 
 import pytest
 

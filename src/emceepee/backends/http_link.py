@@ -57,7 +57,7 @@ class HttpLink:
         self._numbers = itertools.count(1)
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
-        self._is_forgotten = False  # the backend said that it no longer knows our session
+        self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -83,6 +83,7 @@ class HttpLink:
             task.cancel()
         await self._tasks.close(within=COURTESY_SECONDS)
         if not was_lost:
+            self._is_forgotten = True
             await self._wire.end_session()
         self._http.detach()
 
@@ -109,13 +110,13 @@ class HttpLink:
             await self._exchange("ping", None, self._wire.headers, None, None)
         except RpcError:
             return True  # it answered, and not that the session is gone
-        except LinkError as error:
-            self._wire.forget_session()
+        except BaseException as error:
+            self._wire.forget_session()  # also if we are cancelled: the next link may still find it
             self._is_forgotten = False
             del self._wire.headers[VERSION_HEADER]
-            if error.failure is Failure.UNREACHABLE:
-                raise
-            return False
+            if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
+                return False
+            raise
         return True
 
     async def request(

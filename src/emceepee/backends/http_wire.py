@@ -19,7 +19,8 @@ from emceepee.lifecycle import TaskOwner
 logger = logging.getLogger(__name__)
 
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-COURTESY_SECONDS = 5.0  # for what nobody waits for: cancel notices, DELETE, the tail of a finished stream
+COURTESY_SECONDS = 5.0  # for what nobody waits for: cancel notices, the tail of a finished stream
+GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
 PUSH_PAUSE = 0.1  # before a push stream that broke is opened again: if the backend is gone, this shows it
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
@@ -76,7 +77,7 @@ class HttpWire:
 
     async def end_session(self) -> None:
         if self.session_id:
-            await courtesy(self._delete(), what="ending the backend's session")
+            await courtesy(self._delete(), what="ending the backend's session", within=GOODBYE_SECONDS)
 
     async def stream(self, response: aiohttp.ClientResponse, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
         """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can."""
@@ -188,10 +189,10 @@ def session_lost(status: int = 200) -> LinkError:
     return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
-async def courtesy(work: Awaitable[Any], *, what: str) -> None:
+async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
     """Do what nobody waits for: bounded, and its failure is nobody's."""
     try:
-        async with asyncio.timeout(COURTESY_SECONDS):
+        async with asyncio.timeout(within):
             await work
     except (*BROKEN, TimeoutError, LinkError, RpcError) as error:
         logger.debug("%s failed: %s", what, error)

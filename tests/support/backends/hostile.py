@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "count")
+TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "deaf")
 waiting: dict[str, Any] = {}  # what hangs, by the id of its request
 asked: dict[str, Any] = {}  # whom our questions belong to
 
@@ -48,7 +48,7 @@ def flood(size: int) -> None:
 
 def call(key: Any, name: str, given: dict[str, Any]) -> dict[str, Any] | None:
     match name:
-        case "echo" | "count":
+        case "echo":
             return text(given.get("text", ""))
         case "pid":
             return text(os.getpid())
@@ -72,6 +72,9 @@ def call(key: Any, name: str, given: dict[str, Any]) -> dict[str, Any] | None:
             ):
                 write(noise)
             write(b"\n")
+        case "deaf":
+            while True:
+                signal.pause()
         case "half":
             write(b'{"jsonrpc":"2.0","id":')
             os._exit(5)
