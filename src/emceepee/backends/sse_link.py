@@ -138,6 +138,6 @@ class SseLink:
         if not self._endpoint.done():
             self._endpoint.set_exception(failure)
             self._endpoint.exception()  # nobody may be waiting for it
-        self._duplex.end(failure)
         if not self.closed.done():
             self.closed.set_result(reason)
+        self._duplex.end(failure)
