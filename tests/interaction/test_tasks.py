@@ -362,6 +362,17 @@ async def test_removing_a_server_fails_its_tasks() -> None:
         assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 
+async def test_a_call_that_a_defect_ends_is_an_error_at_once_and_not_a_wait() -> None:
+    def defect(params: JsonObject) -> JsonObject:
+        raise ValueError("a defect with a secret in it")
+
+    async with a_scene(one=ScriptedBackend()) as scene:
+        scene.backends["one"].answers["tools/call"] = defect
+        error = await scene.error("execute_tool", server="one", tool="slow")
+        assert (error["code"], "secret" in error["message"]) == ("TOOL_ERR_EXECUTION_FAILED", False)
+        assert len(scene.session.calls) == 0
+
+
 # Looking.
 
 
