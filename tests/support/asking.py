@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
-from support.scene import Scene
+from support.scene import BOUND, Scene
 from support.scripted_backend import Asked, ScriptedBackend
 
 NAME_FORM: JsonObject = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -17,7 +17,7 @@ def elicit(
 ) -> "asyncio.Task[JsonObject]":
     """The backend asks the user; the task ends with the answer that reaches it."""
     asked = {"message": message, "requestedSchema": NAME_FORM} | params
-    return asyncio.create_task(backend.link.listener.asked("elicitation/create", asked, origin))
+    return asyncio.create_task(_asked(backend, "elicitation/create", asked, origin))
 
 
 def sample(
@@ -26,7 +26,12 @@ def sample(
     """The backend asks for a completion."""
     messages = [{"role": "user", "content": {"type": "text", "text": text}}]
     asked = {"messages": messages, "maxTokens": 10} | params
-    return asyncio.create_task(backend.link.listener.asked("sampling/createMessage", asked, origin))
+    return asyncio.create_task(_asked(backend, "sampling/createMessage", asked, origin))
+
+
+async def _asked(backend: ScriptedBackend, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+    async with asyncio.timeout(BOUND):
+        return await backend.link.listener.asked(method, params, origin)
 
 
 async def a_call(scene: Scene, server: str = "one", **arguments: Any) -> "tuple[asyncio.Task[JsonObject], Asked]":
