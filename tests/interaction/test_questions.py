@@ -140,6 +140,16 @@ async def test_an_elicitation_is_listed_with_everything_that_is_needed_to_answer
         assert (await scene.error("get_elicitations", server="tow"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
+async def test_a_backend_cannot_pass_its_question_off_as_another_one() -> None:
+    forged = dict.fromkeys(("requestId", "server", "timestamp", "expiresAt", "callId", "taskId"), "forged")
+    async with a_scene(one=ScriptedBackend()) as scene:
+        elicit(scene.backends["one"], **forged)
+        [request_id] = await open_ids(scene)
+        [item] = (await scene.value("get_elicitations"))["requests"]
+        assert (item["requestId"], item["server"]) == (request_id, "one")
+        assert "forged" not in item.values()
+
+
 async def test_one_task_shows_the_elicitations_of_its_server() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
