@@ -346,6 +346,30 @@ async def test_a_lost_backend_takes_its_questions_with_it_and_fails_its_tasks() 
         assert len(await open_ids(scene)) == 1
 
 
+@pytest.mark.parametrize("ending", ["cancel", "expire", "complete", "cancel the request"])
+async def test_the_questions_of_a_call_go_when_the_call_is_over(ending: str) -> None:
+    async with a_scene(limits=Limits(task_ttl_seconds=60), one=ScriptedBackend()) as scene:
+        waits = ending == "cancel the request"
+        call, asked = await a_call(scene, on_question="wait" if waits else "promote")
+        mine, other = elicit(scene.backends["one"], origin=asked.origin), elicit(scene.backends["one"])
+        await settle()
+        match ending:
+            case "cancel":
+                await scene.value("cancel_task", task_id=task_id(await call))
+            case "expire":
+                await scene.clock.advance(61)
+            case "complete":
+                asked.reply(**DONE)
+            case "cancel the request":
+                call.cancel()
+        await settle()
+        told = scene.session.activity.take_after("the beginning").events
+        assert [event.data["reason"] for event in told if event.type == "elicitation_expired"] == ["withdrawn"]
+        assert len(await open_ids(scene)) == 1
+        assert await mine == {"action": "cancel"}
+        assert not other.done()
+
+
 # Answers that come to nothing.
 
 

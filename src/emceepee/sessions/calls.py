@@ -79,7 +79,9 @@ class Ask(Protocol):
 class CallDesk:
     """The calls and tasks of one session. Every call settles exactly once, whatever happens at the same time."""
 
-    def __init__(self, ask: Ask, parts: DeskParts) -> None:
+    def __init__(self, ask: Ask, parts: DeskParts, *, ended: Callable[[Call], None]) -> None:
+        """`ended` hears of every call that waits for nothing more."""
+        self._ended = ended
         self._ask, self._activity, self._wake_by = ask, parts.activity, parts.wake_by
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._runners = TaskOwner("calls")
@@ -186,6 +188,7 @@ class CallDesk:
             call.settled.set_result(None)
         if call.runner is not None and not call.runner.done() and call.runner is not asyncio.current_task():
             call.runner.cancel()
+        self._ended(call)
 
     # Tasks.
 
