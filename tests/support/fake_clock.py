@@ -77,3 +77,8 @@ class FakeClock:
             if handle.callback is not None:
                 handle.callback()
         self._elapsed = end
+
+    def sleep_through(self, seconds: float) -> None:
+        """The machine sleeps: afterwards it is later, and what fell due meanwhile happens only now."""
+        self._elapsed += seconds
+        self.jump(0)
