@@ -62,6 +62,7 @@ async def test_every_reply_carries_what_is_new_behind_its_own_content_exactly_on
         ("get_task", {}),
         ("execute_tool", {"server": "nobody", "tool": "x"}),
         ("set_timer", {"duration_ms": -1, "message": "x"}),
+        ("await_activity", {"timeout_ms": 1}),
     ],
 )
 async def test_errors_carry_the_news_too(tool: str, arguments: JsonObject) -> None:
