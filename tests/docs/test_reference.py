@@ -9,8 +9,10 @@ from types import ModuleType
 
 import pytest
 
+from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import ServerEntry
 from emceepee.errors import ErrorCode
+from emceepee.json_types import JsonObject
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
@@ -134,10 +136,35 @@ def test_the_generator_stops_at_a_value_without_a_docstring(
 # What is said of events is what they hold.
 
 
+async def let_servers_come_and_go(scene: Scene) -> None:
+    one, child = scene.backends["one"], scene.backends["child"]
+    await scene.value("reconnect_server", name="one")
+    one.answers["ping"] = broken_line
+    for _ in range(3):
+        await scene.clock.advance(120)
+    one.answers["ping"] = lambda _: {}
+    await scene.clock.advance(120)
+    for backend in (one, child):
+        backend.link.break_off("it fell over")
+        await scene.clock.advance(2)
+    child.refuses = LinkError(Failure.CLOSED, "it does not start")
+    child.link.break_off("it fell over again")
+    await scene.clock.advance(600)
+    child.refuses = None
+    await scene.value("reconnect_server", name="child")
+    await scene.value("remove_server", name="child")
+
+
+def broken_line(_: JsonObject) -> JsonObject:
+    raise LinkError(Failure.UNREACHABLE, "no answer")
+
+
 async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:
-    async with a_scene(one=ScriptedBackend()) as scene:
+    async with a_scene(one=ScriptedBackend(), child=ScriptedBackend(is_process=True)) as scene:
         await let_everything_happen(scene)
         seen = scene.session.activity.take_after("from the beginning").events
+        await let_servers_come_and_go(scene)
+        seen += scene.session.activity.take_after(seen[-1].event_id).events
     assert set(EventType) - {event.type for event in seen} == NOT_SEEN_BY_ONE_SESSION
     for event in seen:
         named = generate.EVENT_DATA[event.type]
