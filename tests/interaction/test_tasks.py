@@ -251,6 +251,27 @@ async def test_a_task_that_fails_says_what_the_server_said() -> None:
         assert (task["status"], task["hasResult"], "disk is full" in task["error"]) == ("failed", False, True)
 
 
+async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_the_servers_own_progress() -> None:
+    heard: list[JsonObject] = []
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", caller=Caller(on_progress=heard.append), server="one", tool="slow")
+        asked = await scene.backends["one"].next_asked()
+        await scene.clock.advance(20)
+        scene.backends["one"].link.listener.notified(
+            "notifications/progress", {"progress": 1, "total": 2}, asked.origin
+        )
+        await scene.clock.advance(10)
+        scene.backends["one"].link.listener.notified(
+            "notifications/progress", {"progress": 2, "total": 2}, asked.origin
+        )
+        asked.reply(**DONE)
+        await call
+        await scene.clock.advance(60)
+        values = [item["progress"] for item in heard]
+        assert [round(value) for value in values] == [0, 0, 1, 1, 2]
+        assert values == sorted(set(values)), "progress grows with every message"
+
+
 async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)

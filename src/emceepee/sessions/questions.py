@@ -122,7 +122,7 @@ class QuestionDesk:
                     details={"requestId": request_id, "problems": problems},
                 )
         elif action == "accept" and content:
-            raise InvalidArguments("This question asks to open a link and has no form: accept it without content.")
+            raise InvalidArguments("This question has no form to fill in: accept it without content.")
         self._answer(entry, action, answer)
 
     def answer_sampling(self, request_id: str, answer: JsonObject) -> None:
