@@ -80,9 +80,13 @@ class Exchange(_Response):
             await respond_json(self._send, 200, message, *((self._header,) if names_session else ()))
             return True
         self._replay.log.append(self._stream, encode(message), is_final=True)
+        reader = self._replay.reader(self._stream)  # ours, or that of a caller who came back
         was_written = await self._writing.finished()
+        while not was_written and reader is not None:
+            was_written = await reader.finished()
+            reader = None if (newest := self._replay.reader(self._stream)) is reader else newest
         self._replay.closed(self._stream, self._writing)
-        return was_written or self._replay.is_read(self._stream)
+        return was_written
 
     def hang_up(self) -> None:
         """End the response but not the request: a caller of 2025-11-25 comes back for the rest."""

@@ -26,6 +26,9 @@ class Replay:
         reader = self._readers.get(stream)
         return reader is not None and reader.is_live
 
+    def reader(self, stream: str) -> Writing | None:
+        return self._readers.get(stream)
+
     def push(self, message: JsonObject) -> None:
         """Say something that belongs to no request."""
         self.log.append(PUSH, encode(message))

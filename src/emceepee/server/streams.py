@@ -45,7 +45,8 @@ class Writing:
     async def finished(self) -> bool:
         """Wait for the end; whether everything was written."""
         try:
-            await asyncio.wait({self._writer})
+            if not self._writer.done():
+                await asyncio.wait({self._writer})
         finally:
             self._writer.cancel()
             self._watcher.cancel()
