@@ -68,9 +68,14 @@ class EventReader:
 class Door:
     """The running server."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str, http: aiohttp.ClientSession) -> None:
-        self.process, self.url, self.http = process, url, http
+    def __init__(self, process: asyncio.subprocess.Process | None, url: str, http: aiohttp.ClientSession) -> None:
+        self._process, self.url, self.http = process, url, http
         self.log: list[str] = []
+
+    @property
+    def process(self) -> asyncio.subprocess.Process:
+        assert self._process is not None, "it is another's"
+        return self._process
 
     @property
     def origin(self) -> str:

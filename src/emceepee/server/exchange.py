@@ -53,6 +53,7 @@ class Exchange(_Response):
         super().__init__(send, receive, clock)
         self._replay, self._header, self._primes, self._takes_streams = replay, header, primes, takes_streams
         self._stream = PUSH  # until there is one of our own
+        self._hung_up = False
         self._patience = clock.call_later(STREAM_AFTER, self._open) if takes_streams else None
 
     @property
@@ -81,7 +82,7 @@ class Exchange(_Response):
             return True
         self._replay.log.append(self._stream, encode(message), is_final=True)
         reader = self._replay.reader(self._stream)  # ours, or that of a caller who came back
-        was_written = await self._writing.finished()
+        was_written = await self._writing.finished() and not self._hung_up
         while not was_written and reader is not None:
             was_written = await reader.finished()
             reader = None if (newest := self._replay.reader(self._stream)) is reader else newest
@@ -90,9 +91,10 @@ class Exchange(_Response):
 
     def hang_up(self) -> None:
         """End the response but not the request: a caller of 2025-11-25 comes back for the rest."""
-        if self._primes and self._takes_streams:
+        if self._primes and self._takes_streams and not self.is_gone:
             self._open()
-            self._replay.let_go(self._stream)
+            self._replay.log.pause(self._stream)
+            self._hung_up = True
 
     def _open(self) -> None:
         if self._writing is not None:

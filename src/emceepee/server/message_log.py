@@ -37,6 +37,7 @@ class MessageLog:
         self._kept: deque[Kept] | None = None  # most sessions never stream
         self._bytes = 0
         self._newest: dict[str, Kept] = {}  # of each stream that goes on: a silent one can be taken up after hours
+        self._pausing: set[str] = set()
         self._next = 1
         self._grown: asyncio.Future[None] | None = None
 
@@ -56,9 +57,7 @@ class MessageLog:
             self._newest.pop(stream, None)
         else:
             self._newest[stream] = entry
-        if self._grown is not None:
-            grown, self._grown = self._grown, None
-            grown.set_result(None)
+        self._wake()
         return entry
 
     def find(self, event_id: str) -> Kept | None:
@@ -68,6 +67,11 @@ class MessageLog:
                 if entry.event_id == event_id:
                     return entry
         return None
+
+    def pause(self, stream: str) -> None:
+        """Its reader ends as soon as it has read what there is, and is expected to come back for the rest."""
+        self._pausing.add(stream)
+        self._wake()
 
     async def follow(self, stream: str, after: int) -> AsyncIterator[Kept | None]:
         """All of `stream` behind `after`, then what comes, up to its final message; None now and then when idle."""
@@ -82,6 +86,9 @@ class MessageLog:
                 continue  # more may have come while the reader took these
             if stream != PUSH and stream not in self._newest:
                 return  # it is over, and its end was read or is not kept any more
+            if stream in self._pausing:
+                self._pausing.discard(stream)
+                return
             after = max(after, self.last_number)
             try:
                 await within(self._clock, PING_SECONDS, self._growth())
@@ -94,6 +101,11 @@ class MessageLog:
 
     def _is_heavy(self, oldest: Kept, now: float) -> bool:
         return self._bytes > self._most_bytes and oldest.at + FRESH_SECONDS < now
+
+    def _wake(self) -> None:
+        if self._grown is not None:
+            grown, self._grown = self._grown, None
+            grown.set_result(None)
 
     def _growth(self) -> "asyncio.Future[None]":
         if self._grown is None:

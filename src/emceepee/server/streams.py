@@ -10,6 +10,7 @@ from emceepee.server.asgi import STREAM_HEADERS, Header, Receive, Send, until_go
 from emceepee.server.message_log import PING_SECONDS, Kept
 
 PING = b": ping\n\n"
+RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
 END_SECONDS = 1.0  # for the last bytes to a caller that may have stopped reading
 Frames = AsyncGenerator[bytes, None]
 
@@ -94,7 +95,7 @@ async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
         elif entry.data:
             yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
         else:
-            yield b"id: %s\ndata: \n\n" % entry.event_id.encode()
+            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)
 
 
 async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> Frames:

@@ -248,7 +248,7 @@ async def test_stopping_answers_a_long_call_with_its_task_and_leaves_no_process(
         caller = await door.caller()
         await caller.value("add_server", name="demo", **DEMO)
         pid = await pid_of(caller, "demo")
-        digging = {"server": "demo", "tool": "dig", "args": {"seconds": 120, "steps": 1000}}
+        digging: dict[str, Any] = {"server": "demo", "tool": "dig", "args": {"seconds": 120, "steps": 1000}}
         modern = door.modern(emceepee_session="m")
         async with (
             caller.get() as pushes,
