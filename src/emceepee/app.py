@@ -26,7 +26,7 @@ from emceepee.store.memory import MemoryServers
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, longest_line=config.limits.line_bytes, roots=config.roots) as dialer:
-        many_principals = len(config.http.tokens) > 1 or config.http.oauth_issuer is not None
+        many_principals = len(set(config.http.tokens.values())) > 1 or config.http.oauth_issuer is not None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
         budget = EventBudget(config.limits.events_in_all)
@@ -73,7 +73,8 @@ def http_parts(config: Config, directory: SessionDirectory, clock: Clock) -> Htt
         tokens=http.tokens,
         hosts=frozenset(http.allow_hosts),
         origins=frozenset(http.allow_origins),
-        any_host=not http.is_loopback and not http.allow_hosts,
+        any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
+        any_address=not http.is_loopback,
     )
     return HttpParts(
         kernel=build_kernel(),

@@ -49,9 +49,13 @@ class HttpConfig:
     def is_loopback(self) -> bool:
         return self.host in LOOPBACK_NAMES
 
+    @property
+    def asks_for_proof(self) -> bool:
+        return bool(self.tokens) or self.oauth_issuer is not None
+
     def check(self) -> None:
         """Raises: ConfigError if it would be open to strangers."""
-        if not (self.is_loopback or self.tokens or self.oauth_issuer or self.insecure):
+        if not (self.is_loopback or self.asks_for_proof or self.insecure):
             raise ConfigError(
                 f"listening on {self.host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}) or "
                 "--oauth-issuer, or say --insecure"

@@ -107,7 +107,14 @@ async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask
 
 async def _discovered(discover: Ask) -> ServerFacts:
     version = MODERN_PROTOCOL_VERSIONS[-1]
-    answer = await discover("server/discover", {})
+    try:
+        answer = await discover("server/discover", {})
+    except RpcError as error:
+        # Refused, and named as supported: a gateway that was not ready, or another server behind it. Once more.
+        supported = _mapping(error.error.get("data")).get("supported")
+        if error.code != UNSUPPORTED_VERSION or not isinstance(supported, list) or version not in supported:
+            raise
+        answer = await discover("server/discover", {})
     offered = answer.get("supportedVersions")
     if not isinstance(offered, list) or version not in offered:
         raise RpcError({"code": UNSUPPORTED_VERSION, "message": f"the server offers the versions {offered}"})

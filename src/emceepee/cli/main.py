@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -18,6 +19,8 @@ from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
+# The = signs at the end of a base64 token are its own.
+_NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
 log = logs.EventLog("cli")
 
 
@@ -131,7 +134,7 @@ def _http_config(options: argparse.Namespace) -> HttpConfig:
     return HttpConfig(
         host=options.host,
         port=options.port if options.port is not None else _port(os.environ.get("PORT", "8080")),
-        tokens=dict(_named_token(token) for token in given),
+        tokens=_named_tokens(given),
         allow_hosts=tuple(options.allow_host),
         allow_origins=tuple(options.allow_origin),
         allow_commands=options.allow_commands,
@@ -144,10 +147,16 @@ def _http_config(options: argparse.Namespace) -> HttpConfig:
     )
 
 
-def _named_token(given: str) -> tuple[str, str]:
-    """A token and its principal."""
-    name, separator, token = given.partition("=")
-    return (token, name) if separator and name and token else (given, "token")
+def _named_tokens(given: list[str]) -> dict[str, str]:
+    """Each token's principal. Those without a name are principals of their own."""
+    named: dict[str, str] = {}
+    for number, item in enumerate(given, 1):
+        found = _NAMED_TOKEN.fullmatch(item)
+        name, token = (found["name"], found["token"]) if found else (f"token {number}", item)
+        if not token.strip():
+            raise ConfigError("--token: expected a token, found nothing")
+        named[token] = name
+    return named
 
 
 def _port(text: str) -> int:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
 
+PROXY_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -28,6 +29,7 @@ class GateRules:
     hosts: frozenset[str] = frozenset()  # further names under which we may be called
     origins: frozenset[str] = frozenset()  # pages elsewhere that may call us
     any_host: bool = False  # for those who are proven by a token anyway
+    any_address: bool = False  # names can be made to point at us by any page's owner, addresses cannot
 
 
 class Gate:
@@ -55,7 +57,7 @@ class Gate:
 
     async def admit(self, headers: Mapping[bytes, bytes], peer: str | None) -> Visitor | TurnedAway:
         """Who it is."""
-        is_remote = not _is_loopback(peer)
+        is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers)
         if not self.asks_for_proof:
             return Visitor(LOCAL, is_remote=is_remote)
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
@@ -84,16 +86,41 @@ class Gate:
         return TurnedAway(401, message, ((b"www-authenticate", words),))
 
     def _is_our_name(self, host: str) -> bool:
-        name = (urlsplit(f"//{host}").hostname or "") if host else ""
-        return self._rules.any_host or name in LOOPBACK_NAMES or name in self._rules.hosts or host in self._rules.hosts
+        rules, name = self._rules, _host_name(f"//{host}")
+        if name is None:
+            return False
+        known = name in LOOPBACK_NAMES or name in rules.hosts or host in rules.hosts
+        return known or rules.any_host or (rules.any_address and _is_address(name))
 
     def _is_our_page(self, origin: str, host: str) -> bool:
         if origin in self._rules.origins:
             return True
-        parts = urlsplit(origin)
-        if parts.scheme not in ("http", "https"):
+        scheme, separator, netloc = origin.partition("://")
+        if scheme not in ("http", "https") or not separator:
             return False
-        return parts.netloc == host or (parts.hostname or "") in LOOPBACK_NAMES
+        return netloc == host or _host_name(f"//{netloc}") in LOOPBACK_NAMES
+
+
+def _host_name(address: str) -> str | None:
+    """None if it is no host at all."""
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
+    """Who comes through a proxy on this machine may come from anywhere."""
+    name = _host_name("//" + headers.get(b"host", b"").decode("latin-1"))
+    return name not in LOOPBACK_NAMES or any(header in headers for header in PROXY_HEADERS)
 
 
 def _is_loopback(peer: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import jwt
@@ -9,12 +10,19 @@ import jwt
 from emceepee.clock import Clock
 from emceepee.guard.visitor import TurnedAway
 from emceepee.json_types import JsonObject
+from emceepee.telemetry.logs import EventLog
 
-METADATA_PATHS = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+log = EventLog("guard")
+
+OAUTH_PATH, OPENID_PATH = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 KEY_SECONDS = 300.0  # after which keys are fetched anew
 FETCH_SECONDS = 10.0
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]  # never a shared secret, never none
 RESOURCE_PATH = "/.well-known/oauth-protected-resource"
+
+
+class KeysUnavailable(Exception):
+    """The issuer's keys cannot be had just now."""
 
 
 class OAuthCheck:
@@ -50,10 +58,11 @@ class OAuthCheck:
                 audience=self._resource,
                 options={"require": ["exp", "iss", "sub"], "verify_iss": False},
             )
-        except (jwt.PyJWTError, KeyError):
-            return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
-        except (aiohttp.ClientError, TimeoutError, ValueError):
+        except KeysUnavailable as problem:
+            log.warning("issuer_keys_unavailable", error=str(problem))
             return TurnedAway(503, "The authorization server's keys cannot be had just now; try again.")
+        except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # a key of another kind than the token claims
+            return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
         if str(claims["iss"]).rstrip("/") != self._issuer:
             return self._refused(401, "The token is of another issuer.")
         granted = str(claims.get("scope", "")).split()
@@ -67,7 +76,7 @@ class OAuthCheck:
         return TurnedAway(status, message, ((b"www-authenticate", self.challenge() + b', error="invalid_token"'),))
 
     async def _key(self, key_id: str | None) -> Any:
-        """Raises: KeyError if the issuer has no such key."""
+        """Raises: KeyError if the issuer has no such key, KeysUnavailable."""
         async with self._fetching:
             age = None if self._fetched_at is None else self._clock.monotonic() - self._fetched_at
             if age is None or age > KEY_SECONDS or (key_id not in self._keys and age > 1):
@@ -77,14 +86,26 @@ class OAuthCheck:
 
     async def _fetch(self) -> dict[str | None, Any]:
         timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as http:
-            for path in METADATA_PATHS:
-                async with http.get(self._issuer + path) as response:
-                    if response.status == 200:
-                        address = (await response.json())["jwks_uri"]
-                        break
-            else:
-                raise ValueError("the issuer publishes no metadata")
-            async with http.get(address) as response:
-                keys = jwt.PyJWKSet.from_dict(await response.json())
+        try:
+            async with aiohttp.ClientSession(timeout=timeout) as http:
+                keys = jwt.PyJWKSet.from_dict(await self._document(http, await self._key_address(http)))
+        except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, jwt.PyJWTError) as error:
+            raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
         return {key.key_id: key.key for key in keys.keys}
+
+    async def _key_address(self, http: aiohttp.ClientSession) -> str:
+        """From the issuer's metadata; an issuer with a path has it behind the well-known part, or before it."""
+        parts = urlsplit(self._issuer)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        for address in dict.fromkeys(
+            (origin + OAUTH_PATH + parts.path, self._issuer + OPENID_PATH, self._issuer + OAUTH_PATH)
+        ):
+            async with http.get(address) as response:
+                if response.status == 200:
+                    return str((await response.json())["jwks_uri"])
+        raise LookupError("the issuer publishes no metadata")
+
+    async def _document(self, http: aiohttp.ClientSession, address: str) -> JsonObject:
+        async with http.get(address, raise_for_status=True) as response:
+            document: JsonObject = await response.json(content_type=None)
+            return document

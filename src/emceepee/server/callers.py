@@ -1,9 +1,12 @@
 """What every transport tells the tools about who calls."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import Request, progress_token
 from emceepee.sessions.calls import Call
@@ -11,7 +14,6 @@ from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
-Say = Callable[[JsonObject], None]
 MayAdd = Callable[[BackendSpec], Awaitable[None]]
 
 
@@ -51,20 +53,62 @@ def _ended(handle: object) -> EmceepeeError:
     )
 
 
-def caller_for(
-    request: Request,
-    say: Say,
-    *,
-    office: Office | None = None,
-    may_add: MayAdd | None = None,
-    is_gone: Callable[[], bool] = lambda: False,
-    on_call: Callable[[Session, Call], None] | None = None,
-) -> Caller:
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Someone who was let in, and what it may do here."""
+
+    visitor: Visitor
+    office: Office
+    may_add: MayAdd
+
+
+class Line(Protocol):
+    """The exchange that a request came by."""
+
+    @property
+    def is_gone(self) -> bool: ...
+
+    def say(self, message: JsonObject) -> None: ...
+
+    def hang_up(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Started:
+    """Which call to a backend a request began, if it began one."""
+
+    session: Session | None = field(default=None)
+    call: Call | None = field(default=None)
+
+    def began(self, session: Session, call: Call) -> None:
+        self.session, self.call = session, call
+
+    def promote(self) -> bool:
+        """Let it go on as a task; False if there is none."""
+        if self.session is None or self.call is None:
+            return False
+        self.session.calls.promote(self.call)
+        return True
+
+    def keep(self) -> None:
+        """Its answer reached nobody: keep it as a finished task."""
+        if self.session is not None and self.call is not None:
+            self.session.calls.keep(self.call)
+
+
+def caller_for(request: Request, line: Line, guest: Guest, started: Started) -> Caller:
     """The facts of one request."""
     token = progress_token(request.params)
 
     def tell(params: JsonObject) -> None:
-        say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params | {"progressToken": token}})
+        line.say({"jsonrpc": "2.0", "method": "notifications/progress", "params": params | {"progressToken": token}})
 
-    on_progress = None if token is None else tell
-    return Caller(on_progress=on_progress, office=office, may_add=may_add, is_gone=is_gone, on_call=on_call)
+    return Caller(
+        on_progress=None if token is None else tell,
+        say=line.say,
+        hang_up=line.hang_up,
+        on_call=started.began,
+        is_gone=lambda: line.is_gone,
+        office=guest.office,
+        may_add=guest.may_add,
+    )

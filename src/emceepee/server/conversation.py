@@ -20,6 +20,7 @@ from emceepee.server.messages import (
     Notice,
     Request,
     RequestId,
+    cancelled_id,
     classify,
     error_message,
     progress_token,
@@ -122,8 +123,8 @@ class Conversation:
 
     def _hear_notice(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
-            key = (notice.params or {}).get("requestId")
-            if isinstance(key, int | str) and (task := self._running.get(key)) is not None:
+            key = cancelled_id(notice)
+            if key is not None and (task := self._running.get(key)) is not None:
                 task.cancel()
         elif self._peer is not None:
             self._tasks.spawn(self._peer.hear(notice), name=notice.method)

@@ -1,5 +1,6 @@
 """The way of every tool call: find the tool, check the arguments, do it, render the reply."""
 
+from collections.abc import Iterable
 from typing import cast
 
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
@@ -7,7 +8,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Caller, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
 
@@ -21,37 +22,64 @@ class BadCall(Exception):
     code = INVALID_PARAMS
 
 
-async def call_tool(params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
-    """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
+class Tools:
+    """The tools that a door serves."""
 
-    `session` is the caller's own; a `session` argument names another, and comes first.
+    def __init__(self, tools: Iterable[Tool] = TOOLS) -> None:
+        self._by_name = {tool.name: tool for tool in tools}
 
-    Raises:
-        BadCall: there is no such tool, or the request does not name one.
-    """
-    tool, arguments = _wanted(params)
-    log.debug("tool_called", tool=tool.name)
-    try:
-        session, arguments = _meant(tool, arguments, session, caller)
-        if tool.needs_session:
-            session.wake()
-        result = reply(await tool.verb(tool.check(arguments), session, caller))
-        if not tool.carries_news:
-            return result  # it has them in keys of its own; an error of the same tool has not
-    except EmceepeeError as error:
-        log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
-        result = error_reply(error)
-    except Exception as error:
-        log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
-        result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
-    if session is None or not tool.needs_session or caller.is_gone():
-        return result
-    return with_notices(result, session)
+    async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
+        """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
+
+        `session` is the caller's own; a `session` argument names another, and comes first.
+
+        Raises:
+            BadCall: there is no such tool, or the request does not name one.
+        """
+        tool, arguments = self._wanted(params)
+        log.debug("tool_called", tool=tool.name)
+        try:
+            session, arguments = _meant(tool, arguments, session, caller)
+            if tool.needs_session:
+                session.wake()
+            result = reply(await tool.verb(tool.check(arguments), session, caller))
+            if not tool.carries_news:
+                return result  # it has them in keys of its own; an error of the same tool has not
+        except EmceepeeError as error:
+            log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
+            result = error_reply(error)
+        except Exception as error:
+            log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
+            result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
+        if session is None or not tool.needs_session or caller.is_gone():
+            return result
+        return with_notices(result, session)
+
+    def schema(self, name: object) -> JsonObject | None:
+        """What a tool's arguments look like; None if there is no such tool."""
+        tool = self._by_name.get(name) if isinstance(name, str) else None
+        return tool.input_schema if tool else None
+
+    def _wanted(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
+        name = (params or {}).get("name")
+        if not isinstance(name, str):
+            raise BadCall("tools/call: params.name must be a string")
+        tool = self._by_name.get(name)
+        if tool is None:
+            near = near_names(name, self._by_name)
+            hint = (
+                f"did you mean {' or '.join(near)}?" if near else "tools/list shows them; backends' tools: execute_tool"
+            )
+            raise BadCall(f"Unknown tool {name[:100]!r}: {hint}")
+        arguments = (params or {}).get("arguments")
+        if arguments is None:
+            return tool, {}
+        if not isinstance(arguments, dict):
+            raise BadCall("tools/call: params.arguments must be an object")
+        return tool, arguments
 
 
-def tool_schema(name: object) -> JsonObject | None:
-    tool = CATALOGUE.get(name) if isinstance(name, str) else None
-    return tool.input_schema if tool else None
+call_tool = Tools().call
 
 
 def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller) -> tuple[Session, JsonObject]:
@@ -69,20 +97,3 @@ def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: C
             code=ErrorCode.SESSION_NOT_FOUND,
         )
     return cast(Session, session), arguments
-
-
-def _wanted(params: JsonObject | None) -> tuple[Tool, JsonObject]:
-    name = (params or {}).get("name")
-    if not isinstance(name, str):
-        raise BadCall("tools/call: params.name must be a string")
-    tool = CATALOGUE.get(name)
-    if tool is None:
-        near = near_names(name, CATALOGUE)
-        hint = f"did you mean {' or '.join(near)}?" if near else "tools/list shows them; backends' tools: execute_tool"
-        raise BadCall(f"Unknown tool {name[:100]!r}: {hint}")
-    arguments = (params or {}).get("arguments")
-    if arguments is None:
-        return tool, {}
-    if not isinstance(arguments, dict):
-        raise BadCall("tools/call: params.arguments must be an object")
-    return tool, arguments

@@ -1,7 +1,7 @@
 """The HTTP door: many callers, both eras, at one address."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -23,7 +23,8 @@ from emceepee.server.asgi import (
     respond,
     respond_json,
 )
-from emceepee.server.callers import Office
+from emceepee.server.callers import Guest, Office
+from emceepee.server.dispatch import Tools
 from emceepee.server.handshake_http import HandshakeCaller
 from emceepee.server.kernel import CallerState
 from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
@@ -45,6 +46,7 @@ class HttpParts:
     directory: SessionDirectory
     gate: Gate
     policy: AddServerPolicy
+    tools: Tools = field(default_factory=Tools)
     oauth: OAuthCheck | None = None
     shared_default: bool = False
     body_bytes: int = 4 << 20
@@ -56,9 +58,9 @@ class HttpEndpoint:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._callers: dict[str, HandshakeCaller] = {}
-        clock = parts.directory.clock
-        self._modern = ModernDoor(parts.kernel, parts.directory, clock, shared_default=parts.shared_default)
+        self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, shared_default=parts.shared_default)
         self.is_draining = False
+        parts.directory.on_end = self._ended
 
     @property
     def directory(self) -> SessionDirectory:
@@ -104,8 +106,7 @@ class HttpEndpoint:
         self._modern.cancel_requests()
 
     async def close(self) -> None:
-        for caller in list(self._callers.values()):
-            await caller.close()
+        """What stands on the wire for a session goes with the session, when the directory closes it."""
         await self._modern.close()
 
     # One request.
@@ -160,18 +161,16 @@ class HttpEndpoint:
             return
         except CallerLeft:
             return
-        office, may_add = Office(self._parts.directory, visitor.principal), self._may_add(visitor)
+        guest = Guest(visitor, Office(self._parts.directory, visitor.principal), self._may_add(visitor))
         if is_modern:
-            await self._modern.post(
-                value, scope, headers, send, receive, visitor=visitor, office=office, may_add=may_add
-            )
+            await self._modern.post(value, scope, headers, send, receive, guest=guest)
             return
         is_new = b"mcp-session-id" not in headers
         caller = await (self._opened(value, visitor, send) if is_new else self._known(headers, visitor, send))
         if caller is None:
             return
-        streams = b"text/event-stream" in headers.get(b"accept", b"") or _takes_all(headers)
-        await caller.post(value, send, receive, office=office, may_add=may_add, streams=streams)
+        takes_streams = b"text/event-stream" in headers.get(b"accept", b"") or _takes_all(headers)
+        await caller.post(value, send, receive, guest=guest, takes_streams=takes_streams)
         if is_new:
             await self._settle(caller)
 
@@ -187,7 +186,7 @@ class HttpEndpoint:
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
             return None
-        caller = HandshakeCaller(self._parts.kernel, key, session, visitor)
+        caller = HandshakeCaller(self._parts.kernel, self._parts.tools, key, session, visitor)
         self._callers[key.value] = caller
         return caller
 
@@ -196,7 +195,6 @@ class HttpEndpoint:
         if caller.is_open:
             caller.session.wake()
         else:
-            self._callers.pop(caller.key.value, None)
             await self._parts.directory.close(caller.key)
 
     async def _known(self, headers: Mapping[bytes, bytes], visitor: Visitor, send: Send) -> HandshakeCaller | None:
@@ -205,21 +203,20 @@ class HttpEndpoint:
             await refuse(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
         caller = self._callers.get(given)
-        if caller is not None:
-            session = self._parts.directory.find(SessionKey(visitor.principal, KeyKind.ID, given))
-            if session is not None:
-                return caller
-            if caller.visitor.principal == visitor.principal:
-                del self._callers[given]  # the directory has forgotten it
-                await caller.close()
+        if caller is not None and self._parts.directory.find(SessionKey(visitor.principal, KeyKind.ID, given)):
+            return caller
         await refuse(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
         return None
 
     async def _end(self, caller: HandshakeCaller, send: Send) -> None:
-        self._callers.pop(caller.key.value, None)
-        await caller.close()
         await self._parts.directory.close(caller.key)
         await respond(send, 200, b"")
+
+    async def _ended(self, key: SessionKey) -> None:
+        """A session ends, by its caller's wish or because it was forgotten: what stands for it on the wire goes."""
+        caller = self._callers.pop(key.value, None) if key.kind is KeyKind.ID else None
+        if caller is not None:
+            await caller.close()
 
     def _may_add(self, visitor: Visitor) -> Callable[[BackendSpec], Awaitable[None]]:
         async def check(spec: BackendSpec) -> None:

@@ -1,6 +1,6 @@
 """The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, resources, ping."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.messages import INVALID_PARAMS
-from emceepee.tools.catalogue import CATALOGUE, TOOLS
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
 
 INSTRUCTIONS = (
@@ -41,14 +42,11 @@ class CallerState:
 Context = ServerRequestContext[CallerState, Any]
 
 
-def build_kernel() -> Server[CallerState]:
+def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
     """One for the whole process; it keeps nothing of any caller."""
-    listed = types.ListToolsResult(
-        tools=[
-            types.Tool(name=tool.name, description=tool.description, input_schema=tool.input_schema) for tool in TOOLS
-        ]
-    )
-    listed_modern = types.ListToolsResult(tools=[_with_session(tool) for tool in listed.tools])
+    tools = list(tools)
+    listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
+    listed_modern = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
     resources = types.ListResourcesResult.model_validate({"resources": LISTED})
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -79,13 +77,16 @@ def build_kernel() -> Server[CallerState]:
     return kernel
 
 
-def _with_session(tool: types.Tool) -> types.Tool:
-    """A tool as callers of 2026-07-28 see it: their protocol has no session, so they name one."""
+def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
+    return types.Tool(name=tool.name, description=tool.description, input_schema=schema)
+
+
+def _schema_with_session(tool: Tool) -> JsonObject:
+    """For callers of 2026-07-28: their protocol has no session, so they name one."""
     properties = tool.input_schema.get("properties", {})
-    if SESSION_ARGUMENT in properties or not CATALOGUE[tool.name].needs_session:
-        return tool
-    schema = tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: {"type": "string"}}}
-    return tool.model_copy(update={"input_schema": schema})
+    if SESSION_ARGUMENT in properties or not tool.needs_session:
+        return tool.input_schema
+    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: {"type": "string"}}}
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:

@@ -13,6 +13,7 @@ from emceepee.state.limits import Limits
 
 PUSH = ""  # the stream that belongs to no request
 PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
+FRESH_SECONDS = 10.0  # however large it is, a message stays this long: its reader may be just about to take it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,11 @@ class MessageLog:
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits) -> None:
         self._clock, self._ids = clock, ids
-        self._most, self._keep = limits.replay_messages, limits.replay_seconds
+        self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, limits.replay_bytes
         self._kept: deque[Kept] | None = None  # most sessions never stream
+        self._bytes = 0
+        self._newest: dict[str, Kept] = {}  # of each stream that goes on: a silent one can be taken up after hours
+        self._pausing: set[str] = set()
         self._next = 1
         self._grown: asyncio.Future[None] | None = None
 
@@ -47,16 +51,27 @@ class MessageLog:
         entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic())
         self._next += 1
         self._kept.append(entry)
-        while len(self._kept) > self._most or self._kept[0].at + self._keep < entry.at:
-            self._kept.popleft()
-        if self._grown is not None:
-            grown, self._grown = self._grown, None
-            grown.set_result(None)
+        self._bytes += len(data)
+        self._evict(self._kept, entry.at)
+        if is_final:
+            self._newest.pop(stream, None)
+        else:
+            self._newest[stream] = entry
+        self._wake()
         return entry
 
     def find(self, event_id: str) -> Kept | None:
         """The message with that id, if it is still kept."""
-        return next((entry for entry in self._kept or () if entry.event_id == event_id), None)
+        for entries in (self._kept or (), self._newest.values()):
+            for entry in entries:
+                if entry.event_id == event_id:
+                    return entry
+        return None
+
+    def pause(self, stream: str) -> None:
+        """Its reader ends as soon as it has read what there is, and is expected to come back for the rest."""
+        self._pausing.add(stream)
+        self._wake()
 
     async def follow(self, stream: str, after: int) -> AsyncIterator[Kept | None]:
         """All of `stream` behind `after`, then what comes, up to its final message; None now and then when idle."""
@@ -69,11 +84,28 @@ class MessageLog:
                     return
             if batch:
                 continue  # more may have come while the reader took these
+            if stream != PUSH and stream not in self._newest:
+                return  # it is over, and its end was read or is not kept any more
+            if stream in self._pausing:
+                self._pausing.discard(stream)
+                return
             after = max(after, self.last_number)
             try:
                 await within(self._clock, PING_SECONDS, self._growth())
             except TimeoutError:
                 yield None
+
+    def _evict(self, kept: deque[Kept], now: float) -> None:
+        while len(kept) > self._most or kept[0].at + self._keep < now or self._is_heavy(kept[0], now):
+            self._bytes -= len(kept.popleft().data)
+
+    def _is_heavy(self, oldest: Kept, now: float) -> bool:
+        return self._bytes > self._most_bytes and oldest.at + FRESH_SECONDS < now
+
+    def _wake(self) -> None:
+        if self._grown is not None:
+            grown, self._grown = self._grown, None
+            grown.set_result(None)
 
     def _growth(self) -> "asyncio.Future[None]":
         if self._grown is None:

@@ -10,6 +10,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+REQUEST_CANCELLED = -32800
 
 RequestId = int | str
 
@@ -77,6 +78,12 @@ def error_message(request_id: RequestId | None, code: int, message: str, data: A
     if data is not None:
         error["data"] = data
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def cancelled_id(notice: Notice) -> RequestId | None:
+    """The request that a `notifications/cancelled` means."""
+    key = (notice.params or {}).get("requestId")
+    return key if isinstance(key, int | str) and not isinstance(key, bool) else None
 
 
 def progress_token(params: JsonObject | None) -> RequestId | None:

@@ -1,10 +1,10 @@
 """One request of the 2026-07-28 era over HTTP: it brings everything that is to be known of its caller."""
 
 import asyncio
-from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     InboundLadderRejection,
@@ -20,52 +20,54 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import Receive, Scope, Send, respond, respond_json
-from emceepee.server.callers import MayAdd, Office, caller_for
-from emceepee.server.dispatch import SESSION_ARGUMENT, call_tool, tool_schema
+from emceepee.server.asgi import Headers, Receive, Scope, Send, respond, respond_json
+from emceepee.server.callers import Guest, Started, caller_for
+from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import ModernExchange
 from emceepee.server.kernel import CallerState
-from emceepee.server.messages import INVALID_REQUEST, Invalid, Notice, Request, classify, error_message, result_message
+from emceepee.server.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    REQUEST_CANCELLED,
+    Invalid,
+    Notice,
+    Request,
+    classify,
+    error_message,
+    result_message,
+)
 from emceepee.server.peers import ModernPeer, error_for
-from emceepee.sessions.calls import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.replies import error_reply
 
 SESSION_HEADER = b"emceepee-session"
 SHARED_NAME = "shared"
+LONGEST_NAME = 200
 
 
 class ModernDoor:
     """Serves requests that belong to no protocol session; which of ours they mean, they say themselves."""
 
     def __init__(
-        self, kernel: Server[CallerState], directory: SessionDirectory, clock: Clock, *, shared_default: bool
+        self, kernel: Server[CallerState], tools: Tools, directory: SessionDirectory, *, shared_default: bool
     ) -> None:
-        self._kernel, self._directory, self._clock = kernel, directory, clock
+        self._kernel, self._tools, self._directory = kernel, tools, directory
+        self._clock: Clock = directory.clock
         self._shared_default = shared_default
         self._tasks = TaskOwner("modern-http")
         self._running: dict[asyncio.Task[object], str] = {}
 
     async def post(
-        self,
-        value: object,
-        scope: Scope,
-        headers: Mapping[bytes, bytes],
-        send: Send,
-        receive: Receive,
-        *,
-        visitor: Visitor,
-        office: Office,
-        may_add: MayAdd,
+        self, value: object, scope: Scope, headers: Headers, send: Send, receive: Receive, *, guest: Guest
     ) -> None:
         match classify(value):
             case Request() as request:
                 if (rejection := self._rejection(request, scope, headers)) is not None:
                     await self._reject(send, request, rejection)
                     return
-                await self._serve(request, scope, headers, send, receive, visitor, office, may_add)
+                await self._serve(request, self._named(scope, headers), send, receive, guest)
             case Notice():
                 version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
                 if (unsupported := unsupported_protocol_version_rejection(version)) is not None:
@@ -92,9 +94,7 @@ class ModernDoor:
         self.cancel_requests()
         await self._tasks.close(within=5)
 
-    def _rejection(
-        self, request: Request, scope: Scope, headers: Mapping[bytes, bytes]
-    ) -> InboundLadderRejection | None:
+    def _rejection(self, request: Request, scope: Scope, headers: Headers) -> InboundLadderRejection | None:
         # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
         pairs = [(name.decode("latin-1"), text.decode("latin-1").strip(" \t")) for name, text in scope["headers"]]
         if (twice := find_duplicated_routing_header(pairs)) is not None:
@@ -105,7 +105,7 @@ class ModernDoor:
             return verdict
         params = request.params or {}
         arguments = params.get("arguments")
-        if request.method == "tools/call" and isinstance(schema := tool_schema(params.get("name")), dict):
+        if request.method == "tools/call" and (schema := self._tools.schema(params.get("name"))):
             return validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, dict(pairs))
         return None
 
@@ -113,77 +113,62 @@ class ModernDoor:
         reply = error_message(request.request_id if request else None, why.code, why.message, why.data)
         await respond_json(send, ERROR_CODE_HTTP_STATUS.get(why.code, 200), reply)
 
-    async def _serve(
-        self,
-        request: Request,
-        scope: Scope,
-        headers: Mapping[bytes, bytes],
-        send: Send,
-        receive: Receive,
-        visitor: Visitor,
-        office: Office,
-        may_add: MayAdd,
-    ) -> None:
-        task = asyncio.current_task()
-        calls: list[tuple[Session, Call]] = []
+    async def _serve(self, request: Request, name: str, send: Send, receive: Receive, guest: Guest) -> None:
+        task, started = asyncio.current_task(), Started()
 
         def on_gone() -> None:
             """Hanging up cancels the request; its backend call is the session's, and goes on as a task."""
-            if calls:
-                session, call = calls[0]
-                session.calls.promote(call)
-            elif task is not None:
+            if not started.promote() and task in self._running:
                 task.cancel()
 
         exchange = ModernExchange(send, receive, clock=self._clock, tasks=self._tasks, on_gone=on_gone)
         if task is not None:
             self._running[task] = request.method
         try:
-            session = await self._session(request, scope, headers, visitor)
-            feed = None if session is None else EventsFeed(session.activity)
-            peer = ModernPeer(self._kernel, CallerState(feed, exchange.say))
-            if request.method == "tools/call":
-                caller = caller_for(
-                    request,
-                    exchange.say,
-                    office=office,
-                    may_add=may_add,
-                    is_gone=lambda: exchange.is_gone,
-                    on_call=lambda owner, call: calls.append((owner, call)),
-                )
-                result = peer.finished(await call_tool(request.params, session, caller))
-                if calls and exchange.is_gone:
-                    owner, call = calls[0]
-                    owner.calls.keep(call)
-            else:
-                result = await peer.serve(request, exchange.say)
+            result = await self._result(request, name, exchange, guest, started)
             reply: JsonObject = result_message(request.request_id, result)
         except asyncio.CancelledError:
             if task is not None:
                 task.uncancel()  # the caller hung up, or the door closes: this response ends in order
-            reply = error_message(request.request_id, -32800, "Request cancelled")
-        except EmceepeeError as error:
-            reply = result_message(request.request_id, {"resultType": "complete", **error_reply(error)})
+            reply = error_message(request.request_id, REQUEST_CANCELLED, "Request cancelled")
         except Exception as error:
             reply = error_for(request, error)
         finally:
             if task is not None:
                 self._running.pop(task, None)
         status = ERROR_CODE_HTTP_STATUS.get(reply.get("error", {}).get("code"), 200)
-        await exchange.answer(reply, status)
+        if not await exchange.answer(reply, status):
+            started.keep()
 
-    async def _session(
-        self, request: Request, scope: Scope, headers: Mapping[bytes, bytes], visitor: Visitor
-    ) -> Session | None:
-        """By the name pinned in the client's configuration, or by who it is. A `session` argument comes before both."""
+    async def _result(
+        self, request: Request, name: str, exchange: ModernExchange, guest: Guest, started: Started
+    ) -> JsonObject:
+        is_call = request.method == "tools/call"
+        try:
+            session = await self._session(request, name, guest.visitor)
+        except EmceepeeError as error:
+            if not is_call:
+                raise MCPError(INVALID_PARAMS, str(error), error.body()) from None
+            return {"resultType": "complete", **error_reply(error)}
+        feed = None if session is None else EventsFeed(session.activity)
+        peer = ModernPeer(self._kernel, CallerState(feed, exchange.say))
+        if not is_call:
+            return await peer.serve(request, exchange.say)
+        caller = caller_for(request, exchange, guest, started)
+        return peer.finished(await self._tools.call(request.params, session, caller))
+
+    def _named(self, scope: Scope, headers: Headers) -> str:
+        """The session's name as the client's configuration pins it, if it does."""
+        name = headers.get(SESSION_HEADER, b"").decode("latin-1")
+        return name or parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session", [""])[0]
+
+    async def _session(self, request: Request, name: str, visitor: Visitor) -> Session | None:
+        """By its pinned name, or by who it is. A `session` argument comes before both."""
         if request.method not in ("tools/call", "subscriptions/listen") or _names_session(request):
             return None
-        name = headers.get(SESSION_HEADER, b"").decode("latin-1")
-        if not name:
-            name = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session", [""])[0]
+        if len(name) > LONGEST_NAME:
+            raise EmceepeeError("The session's name is too long.", code=ErrorCode.INVALID_ARGUMENTS)
         if name:
-            if len(name) > 200:
-                raise EmceepeeError("The session's name is too long.", code=ErrorCode.INVALID_ARGUMENTS)
             return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, name))
         if visitor.is_proven:
             return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.DEFAULT))

@@ -1,8 +1,8 @@
 """Writing server-sent events to a caller, and noticing when it is gone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 
 from emceepee.clock import Clock, within
 from emceepee.lifecycle import TaskOwner
@@ -10,17 +10,84 @@ from emceepee.server.asgi import STREAM_HEADERS, Header, Receive, Send, until_go
 from emceepee.server.message_log import PING_SECONDS, Kept
 
 PING = b": ping\n\n"
+RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
+END_SECONDS = 1.0  # for the last bytes to a caller that may have stopped reading
+Frames = AsyncGenerator[bytes, None]
 
 
-async def write_stream(send: Send, frames: AsyncIterator[bytes], *headers: Header) -> None:
-    """Begin the response, write every frame as it comes, and end it."""
-    await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
-    async for frame in frames:
-        await send({"type": "http.response.body", "body": frame, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+class Writing:
+    """A response that is a stream, being written in the background. However it ends, the response ends in order."""
+
+    def __init__(
+        self,
+        send: Send,
+        receive: Receive,
+        frames: Frames,
+        *,
+        tasks: TaskOwner,
+        headers: tuple[Header, ...] = (),
+        on_gone: Callable[[], None] | None = None,
+    ) -> None:
+        self._send, self._receive, self._on_gone = send, receive, on_gone
+        self._headers = [*STREAM_HEADERS, *headers]
+        self._is_begun = self._is_whole = self._is_gone = False
+        self._writer = tasks.spawn(self._write(frames), name="stream")
+        self._watcher = tasks.spawn(self._watch(), name="watch")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether someone reads it."""
+        return not self._is_gone and not self._writer.done()
+
+    def stop(self) -> None:
+        """End the response here; whatever its frames would still bring is not written."""
+        self._writer.cancel()
+
+    async def finished(self) -> bool:
+        """Wait for the end; whether everything was written."""
+        try:
+            if not self._writer.done():
+                await asyncio.wait({self._writer})
+        finally:
+            self._writer.cancel()
+            self._watcher.cancel()
+        if not self._is_begun and not self._is_gone:  # stopped before its first step
+            await self._begin()
+            await self._end()
+        return self._is_whole
+
+    async def _write(self, frames: Frames) -> None:
+        await self._begin()
+        try:
+            async with aclosing(frames):
+                async for frame in frames:
+                    await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+            self._is_whole = not self._is_gone
+        finally:
+            if not self._is_gone:
+                await self._end()
+
+    async def _begin(self) -> None:
+        self._is_begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+
+    async def _end(self) -> None:
+        self._watcher.cancel()  # once the response is complete, the server below reports the caller as gone
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self._send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            pass  # it does not read; the connection is closed with the request
+
+    async def _watch(self) -> None:
+        await until_gone(self._receive)
+        self._is_gone = True
+        self._writer.cancel()
+        if self._on_gone is not None:
+            self._on_gone()
 
 
-async def kept_frames(entries: AsyncIterator[Kept | None]) -> AsyncIterator[bytes]:
+async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
     """Messages of a log, each with the id to come back with."""
     async for entry in entries:
         if entry is None:
@@ -28,35 +95,20 @@ async def kept_frames(entries: AsyncIterator[Kept | None]) -> AsyncIterator[byte
         elif entry.data:
             yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
         else:
-            yield b"id: %s\ndata: \n\n" % entry.event_id.encode()
+            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)
 
 
-async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> AsyncIterator[bytes]:
+async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> Frames:
     """Messages without ids, up to the None that ends them."""
     while True:
         coming = asyncio.ensure_future(queue.get())
         try:
             data = await within(clock, PING_SECONDS, coming)
         except TimeoutError:
-            coming.cancel()
             yield PING
             continue
+        finally:
+            coming.cancel()
         if data is None:
             return
         yield b"event: message\ndata: %s\n\n" % data
-
-
-async def while_there(writing: Coroutine[Any, Any, None], send: Send, receive: Receive, tasks: TaskOwner) -> None:
-    """Write until it is done, or the caller has hung up, or we are cancelled: then the response ends in order."""
-    writer = tasks.spawn(writing, name="stream")
-    watcher = tasks.spawn(until_gone(receive), name="watch")
-    try:
-        await asyncio.wait({writer, watcher}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        was_there = not watcher.done()
-        watcher.cancel()
-        if not writer.done():
-            writer.cancel()
-            await asyncio.wait({writer})
-            if was_there:
-                await send({"type": "http.response.body", "body": b""})

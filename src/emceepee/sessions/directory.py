@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,6 +61,7 @@ class SessionDirectory:
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
+        self.on_end: Callable[[SessionKey], Awaitable[None]] | None = None  # told before a session is closed
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -101,6 +103,8 @@ class SessionDirectory:
         session = self._sessions.pop(key, None)
         if session is None:
             return False
+        if self.on_end is not None:
+            await self.on_end(key)
         await session.close()
         return True
 

@@ -59,6 +59,8 @@ class Caller:
     """What a tool may know of who called it, and how to speak to it while it waits."""
 
     on_progress: Callable[[JsonObject], None] | None = None
+    say: Callable[[JsonObject], None] | None = None  # any notification that belongs to this request
+    hang_up: Callable[[], None] | None = None  # ends the response, not the request: the caller comes back for the rest
     on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from emceepee.json_types import JsonObject
-from emceepee.server.dispatch import BadCall, call_tool
+from emceepee.server.dispatch import BadCall, Tools, call_tool
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Caller
@@ -59,15 +59,14 @@ async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
     ]
 
 
-async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(params: Any, session: Session, caller: Caller) -> JsonObject:
         raise ZeroDivisionError("a secret detail")
 
-    monkeypatch.setitem(CATALOGUE, "list_servers", replace(CATALOGUE["list_servers"], verb=broken))
+    tools = Tools([replace(CATALOGUE["list_servers"], verb=broken)])
     async with a_scene() as scene:
-        error = await scene.error("list_servers")
+        result = await tools.call({"name": "list_servers"}, scene.session, Caller())
+    error = result["structuredContent"]["error"]
     assert error["message"] == "list_servers failed inside emceepee; its log says more."
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == ["tool_failed"]
 

@@ -36,6 +36,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "session_kept_seconds": 24 * 3600,
         "replay_messages": 1000,
         "replay_seconds": 5 * 60,
+        "replay_bytes": 32 << 20,
         "request_body_bytes": 4 << 20,
         "timers_per_session": 100,
         "longest_timer_seconds": 24 * 3600,

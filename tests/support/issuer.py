@@ -1,0 +1,58 @@
+"""A small authorization server on this machine: it publishes one key and signs what the test asks for."""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec
+
+
+class Issuer:
+    """`token` makes one; `rotate` replaces the key."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.is_down = False
+        self.fetches = 0
+        self._numbers = itertools.count(1)
+        self.rotate()
+
+    def rotate(self) -> None:
+        self._key, self._key_id = ec.generate_private_key(ec.SECP256R1()), f"key-{next(self._numbers)}"
+
+    def token(self, *, algorithm: str = "ES256", key: Any = None, kid: str | None = None, **claims: Any) -> str:
+        expiry = datetime.now(UTC) + timedelta(minutes=5)
+        whole = {"iss": self.url, "sub": "ada", "exp": expiry, "scope": "mcp extra"} | claims
+        kept = {name: value for name, value in whole.items() if value is not None}
+        return jwt.encode(kept, key or self._key, algorithm=algorithm, headers={"kid": kid or self._key_id})
+
+    async def metadata(self, request: web.Request) -> web.Response:
+        return web.json_response({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
+
+    async def keys(self, request: web.Request) -> web.Response:
+        if self.is_down:
+            return web.Response(status=500)
+        self.fetches += 1
+        key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        return web.json_response({"keys": [key | {"kid": self._key_id, "use": "sig", "alg": "ES256"}]})
+
+
+@asynccontextmanager
+async def an_issuer() -> AsyncIterator[Issuer]:
+    """The issuer on a free port."""
+    issuer = Issuer()
+    application = web.Application()
+    application.router.add_get("/realm/.well-known/openid-configuration", issuer.metadata)
+    application.router.add_get("/realm/keys", issuer.keys)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}/realm"
+    try:
+        yield issuer
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,134 @@
+"""A backend on HTTP whose every word the test decides, at the moment it decides."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+BOUND = 30.0
+TOOLS = [
+    {"name": name, "description": f"{name}s", "inputSchema": {"type": "object"}} for name in ("echo", "wait", "env")
+]
+
+
+class WebCall:
+    """One call of `wait` that has arrived: it progresses and ends when the test says so."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self.message = message
+        self.was_cancelled = asyncio.Event()
+        self.was_dropped = asyncio.Event()
+        self._says: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    @property
+    def token(self) -> Any:
+        return self.message["params"]["_meta"]["progressToken"]
+
+    def progress(self, first: int, last: int) -> None:
+        """Report the steps from `first` to `last`, at once."""
+        for step in range(first, last + 1):
+            told = {"progressToken": self.token, "progress": step, "total": 100}
+            self._says.put_nowait({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+
+    def finish(self, text: str = "done") -> None:
+        self._says.put_nowait({"jsonrpc": "2.0", "id": self.message["id"], "result": said(text)})
+        self._says.put_nowait(None)
+
+    async def write(self, response: web.StreamResponse) -> None:
+        try:
+            while (message := await self._says.get()) is not None:
+                await response.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+        except (asyncio.CancelledError, ConnectionError):
+            self.was_dropped.set()
+            raise
+
+
+class WebBackend:
+    """`echo` answers at once; `wait` waits for the test. Speaks 2025-11-25."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.calls: list[WebCall] = []
+        self.sessions: set[str] = set()
+        self.steps_at_once = 0  # which a call reports as soon as it arrives
+        self._unseen: asyncio.Queue[WebCall] = asyncio.Queue()
+        self._numbers = itertools.count(1)
+
+    async def next_call(self) -> WebCall:
+        return await asyncio.wait_for(self._unseen.get(), BOUND)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "DELETE":
+            self.sessions.discard(request.headers.get("mcp-session-id", ""))
+            return web.Response()
+        if request.method == "GET":
+            return await self._pushes(request)
+        message = await request.json()
+        method = message.get("method")
+        if method == "notifications/cancelled":
+            for call in self.calls:
+                if call.message["id"] == message["params"]["requestId"]:
+                    call.was_cancelled.set()
+        if "id" not in message or method is None:
+            return web.Response(status=202)
+        if method == "tools/call" and message["params"]["name"] == "wait":
+            return await self._wait(request, message)
+        headers = {}
+        if method == "initialize":
+            headers["mcp-session-id"] = f"backend-{next(self._numbers)}"
+            self.sessions.add(headers["mcp-session-id"])
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+        result = self._result(method, message.get("params") or {})
+        unknown = {"error": {"code": -32601, "message": f"no {method} here"}}
+        return web.json_response(body | (unknown if result is None else {"result": result}), headers=headers)
+
+    def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if method == "initialize":
+            info = {"name": "web-backend", "version": "1"}
+            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+        known = {"tools/list": {"tools": TOOLS}, "ping": {}}
+        if method == "tools/call":
+            return said(json.dumps(params.get("arguments")))
+        return known.get(method)
+
+    async def _wait(self, request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        call = WebCall(message)
+        self.calls.append(call)
+        call.progress(1, self.steps_at_once)
+        self._unseen.put_nowait(call)
+        await call.write(response)
+        return response
+
+    async def _pushes(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await asyncio.Event().wait()  # nothing is pushed; the line stays open until one side goes
+        return response
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+@asynccontextmanager
+async def a_web_backend() -> AsyncIterator[WebBackend]:
+    """The backend on a free port of this machine."""
+    backend = WebBackend()
+    application = web.Application()
+    application.router.add_route("*", "/mcp", backend.serve)
+    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    backend.url = f"http://127.0.0.1:{port}/mcp"
+    try:
+        yield backend
+    finally:
+        await runner.cleanup()
