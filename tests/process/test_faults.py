@@ -269,6 +269,17 @@ async def test_a_reset_fails_the_calls_in_the_air_and_nothing_else(era: Era) -> 
         await emceepee.settled()
 
 
+async def test_a_question_is_gone_with_the_call_that_asked_it() -> None:
+    async with through_a_proxy("legacy", get=405) as (_, proxy, emceepee):
+        await emceepee.execute("ask", id="asked")
+        await emceepee.until("elicitation_request")
+        proxy.reset()
+        await emceepee.until("task_failed")
+        assert (await emceepee.until("elicitation_expired"))["reason"] == "withdrawn"
+        await emceepee.settled()
+        assert await emceepee.text("echo", text="back") == "back"
+
+
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("size", [1, 200])
 async def test_half_a_response_is_a_clear_error_and_no_second_run(era: Era, size: int) -> None:
@@ -346,7 +357,7 @@ async def test_a_server_that_was_down_when_emceepee_came_is_connected_when_it_is
             assert await emceepee.text("echo", text="here") == "here"
 
 
-@pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 200), strict=True), ("404", 405)])
+@pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 200, 405), strict=True)])
 async def test_a_forgotten_session_in_any_spelling_is_opened_anew_and_the_caller_never_sees_it(
     spelling: str, get: int
 ) -> None:
