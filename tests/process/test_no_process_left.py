@@ -7,7 +7,7 @@ import pytest
 
 from support.processes import family_of, is_alive, marked_with, until
 from support.recorder import hostile, recorded
-from support.waves import SESSIONS, waves_of_sessions
+from support.waves import SESSIONS, sessions_abandoned_at_start, waves_of_sessions
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
@@ -56,6 +56,11 @@ async def test_a_guardian_that_was_killed_is_replaced_with_the_next_child() -> N
 
 async def test_a_hundred_sessions_abandoned_in_waves_leave_no_process() -> None:
     assert await waves_of_sessions(2) == 2 * 2 * SESSIONS
+
+
+async def test_sessions_abandoned_while_their_servers_start_leave_no_process() -> None:
+    for _ in range(3):
+        await sessions_abandoned_at_start()
 
 
 def guardians_of(family: str) -> list[int]:
