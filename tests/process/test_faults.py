@@ -200,15 +200,6 @@ async def test_what_a_crashed_child_had_forked_is_gone_when_it_is_back() -> None
         await until(lambda: not any(map(is_alive, forked)), what="the end of the grandchildren")
 
 
-async def test_orphans_that_end_while_their_server_runs_do_not_pile_up() -> None:
-    async with recorded(hostile()) as emceepee:
-        forked = [int(await emceepee.text("fork")) for _ in range(3)]
-        for pid in forked:
-            os.kill(pid, signal.SIGKILL)
-        await emceepee.value("remove_server", name="one")
-        await until(lambda: len(children_of(emceepee.pid)) == 1, what="the collection of what ended")
-
-
 async def test_a_child_that_stopped_reading_and_died_frees_whoever_was_writing_to_it() -> None:
     """What it forked still holds the pipe and reads nothing."""
     async with recorded(hostile()) as emceepee:
