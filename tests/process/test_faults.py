@@ -200,15 +200,6 @@ async def test_what_a_crashed_child_had_forked_is_gone_when_it_is_back() -> None
         await until(lambda: not any(map(is_alive, forked)), what="the end of the grandchildren")
 
 
-async def test_orphans_that_end_while_their_server_runs_do_not_pile_up() -> None:
-    async with recorded(hostile()) as emceepee:
-        forked = [int(await emceepee.text("fork")) for _ in range(3)]
-        for pid in forked:
-            os.kill(pid, signal.SIGKILL)
-        await emceepee.value("remove_server", name="one")
-        await until(lambda: len(children_of(emceepee.pid)) == 1, what="the collection of what ended")
-
-
 async def test_a_child_that_stopped_reading_and_died_frees_whoever_was_writing_to_it() -> None:
     """What it forked still holds the pipe and reads nothing."""
     async with recorded(hostile()) as emceepee:
@@ -267,6 +258,17 @@ async def test_a_reset_fails_the_calls_in_the_air_and_nothing_else(era: Era) -> 
         assert await emceepee.text("echo", text="back") == "back"
         assert backend.ran["h"] == 1
         await emceepee.settled()
+
+
+async def test_a_question_is_gone_with_the_call_that_asked_it() -> None:
+    async with through_a_proxy("legacy", get=405) as (_, proxy, emceepee):
+        await emceepee.execute("ask", id="asked")
+        await emceepee.until("elicitation_request")
+        proxy.reset()
+        await emceepee.until("task_failed")
+        assert (await emceepee.until("elicitation_expired"))["reason"] == "withdrawn"
+        await emceepee.settled()
+        assert await emceepee.text("echo", text="back") == "back"
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -346,7 +348,7 @@ async def test_a_server_that_was_down_when_emceepee_came_is_connected_when_it_is
             assert await emceepee.text("echo", text="here") == "here"
 
 
-@pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 200), strict=True), ("404", 405)])
+@pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 200, 405), strict=True)])
 async def test_a_forgotten_session_in_any_spelling_is_opened_anew_and_the_caller_never_sees_it(
     spelling: str, get: int
 ) -> None:

@@ -38,8 +38,7 @@ async def waves_of_sessions(waves: int) -> int:
             opening = [asyncio.ensure_future(one(number, barrier)) for number in range(SESSIONS)]
             async with asyncio.timeout(120):
                 await _all_there(barrier, opening)
-                leaders = [pid for pid in children_of(os.getpid()) if pid not in before]
-                mark = family_of(next(pid for pid in leaders if _is_marked(pid)))
+                mark = family_of(_marked_children(before)[0])
                 alive = marked_with(MARK_VARIABLE, mark)
                 total += len(alive)
                 assert len(alive) == 2 * SESSIONS, f"{len(alive)} processes in a wave"
@@ -49,6 +48,30 @@ async def waves_of_sessions(waves: int) -> int:
             assert marked_with(MARK_VARIABLE, mark) == []
     await until(lambda: set(children_of(os.getpid())) <= before, what="the collection of what ended")
     return total
+
+
+async def sessions_abandoned_at_start() -> None:
+    """Leave while some servers are being started, some are being spoken to, and some have not begun."""
+    before = set(children_of(os.getpid()))
+    async with session_parts(Config(), SystemClock()) as parts:
+
+        async def one(number: int) -> None:
+            async with open_session(f"s{number}", f"{LOCAL_PRINCIPAL}{number}", parts) as session:
+                await session.add_server(forking("one", "--fork-away"))
+
+        opening = [asyncio.ensure_future(one(number)) for number in range(SESSIONS)]
+        await until(lambda: len(_marked_children(before)) >= SESSIONS // 5, what="the first processes")
+        mark = family_of(_marked_children(before)[0])
+        for task in opening:
+            task.cancel()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*opening, return_exceptions=True)
+        assert marked_with(MARK_VARIABLE, mark) == []
+    await until(lambda: set(children_of(os.getpid())) <= before, what="the collection of what ended")
+
+
+def _marked_children(before: set[int]) -> list[int]:
+    return [pid for pid in children_of(os.getpid()) if pid not in before and _is_marked(pid)]
 
 
 async def _all_there(barrier: asyncio.Barrier, opening: "list[asyncio.Task[int]]") -> None:

@@ -34,6 +34,7 @@ STRAY_GRACE = 0.5  # what a gone leader left in its group gets to end by itself
 STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE + STRAY_GRACE + 2  # and what had left the group
 STRAY_POLL = 0.02  # the kernel tells nobody when a process group becomes empty
 DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
+EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
 STDERR_LINES_KEPT = 50
 TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
@@ -129,8 +130,11 @@ class Child(asyncio.SubprocessProtocol):
             return
         if self.exited.done() and not self._open_pipes:
             self._end()
-        elif self._last_words is None and (self.exited.done() or 1 not in self._open_pipes):
-            self._last_words = self._clock.call_later(DRAIN_SECONDS, self._end)
+        elif self.exited.done() or 1 not in self._open_pipes:
+            if self._last_words is not None:
+                self._last_words.cancel()
+            delay = DRAIN_SECONDS if self.exited.done() else EXIT_SECONDS
+            self._last_words = self._clock.call_later(delay, self._end)
 
     def _end(self) -> None:
         if not self.ended.done():
@@ -141,6 +145,9 @@ class Child(asyncio.SubprocessProtocol):
 
     async def write(self, data: bytes) -> None:
         """Raises: LinkError if the child no longer reads."""
+        if self._stdin is None and not self.ended.done():
+            with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
+                await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
         if self._stdin is None or self.ended.done():
             raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
         self._stdin.write(data)
@@ -151,7 +158,7 @@ class Child(asyncio.SubprocessProtocol):
         """How it went, for a person: exit code or signal, and the last lines of stderr."""
         code = self.exit_code
         if code is None:
-            how = "closed its standard output"
+            how = "closed its standard input or output"
         elif code < 0:
             how = f"was ended by signal {-code} ({_signal_name(-code)})"
         else:

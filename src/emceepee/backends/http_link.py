@@ -213,12 +213,18 @@ class HttpLink:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
                 ) from error
-        async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
-            async for message in stream:
-                if "method" in message:
-                    self._inbound.receive(message, origin)
-                elif str(message.get("id")) == str(number):
-                    return message
+        questions: list[asyncio.Task[None] | None] = []
+        try:
+            async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
+                async for message in stream:
+                    if "method" in message:
+                        questions.append(self._inbound.receive(message, origin))
+                    elif str(message.get("id")) == str(number):
+                        return message
+        finally:
+            for question in questions:  # with the stream, whoever asked on it is gone
+                if question is not None:
+                    question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
     # What the backend says of its own accord.

@@ -9,12 +9,13 @@ from typing import Any, Literal
 from aiohttp import web
 
 Era = Literal["legacy", "2026-07-28"]
-# How a handshake-era server says that it no longer knows a session: status, JSON-RPC code, words.
+# How a handshake-era server says that it no longer knows a session: status, JSON-RPC code (0: no JSON), words.
 SPELLINGS: dict[str, tuple[int, int, str]] = {
     "404": (404, -32001, "Not Found"),
     "400": (400, -32000, "Bad Request: No valid session ID provided"),
     "session not found": (200, -32600, "Session not found"),
     "session terminated": (404, -32600, "Session terminated"),
+    "plain words": (400, 0, "Invalid or missing session ID"),
 }
 CAPABILITIES = {
     "tools": {"listChanged": True},
@@ -113,6 +114,8 @@ class CountingBackend:
         self.arrived.set()
         if self.era == "legacy" and method not in ("initialize", "server/discover") and session not in self._sessions:
             status, code, words = SPELLINGS[self.spelling]
+            if code == 0:
+                return web.Response(status=status, text=words)
             error = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": code, "message": words}}
             return web.json_response(error, status=status)
         if method is None:

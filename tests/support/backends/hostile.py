@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "deaf")
+TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "deaf", "orphan")
 waiting: dict[str, Any] = {}  # what hangs, by the id of its request
 asked: dict[str, Any] = {}  # whom our questions belong to
 
@@ -72,6 +72,13 @@ def call(key: Any, name: str, given: dict[str, Any]) -> dict[str, Any] | None:
             ):
                 write(noise)
             write(b"\n")
+        case "orphan":
+            pid = os.fork()
+            if pid == 0:
+                if os.fork() == 0:
+                    os.close(0)
+                os._exit(0)  # both; the second may well outlive the first, and is nobody's child then
+            os.waitpid(pid, 0)
         case "deaf":
             while True:
                 signal.pause()
