@@ -464,6 +464,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "fail":
                     if not asked.answer.done():
                         asked.refuse(-1, "no")
+                        asked.answer.exception()  # perhaps nobody waits for it any more
                 case "cancel_task":
                     for task in session.calls.tasks():
                         session.calls.cancel_task(task.task_id)
