@@ -106,6 +106,15 @@ async def test_a_patience_out_of_range_is_refused_before_anything_is_sent(patien
         assert sent(scene) == 0
 
 
+async def test_the_longest_patience_is_the_one_that_the_configuration_allows() -> None:
+    async with a_scene(limits=Limits(longest_call_seconds=60), one=ScriptedBackend()) as scene:
+        error = await scene.error("execute_tool", server="one", tool="slow", timeout_ms=60_001)
+        assert (error["code"], error["details"]) == ("ERR_INVALID_ARGUMENTS", {"most": 60_000})
+        assert sent(scene) == 0
+        _, asked = await a_call(scene, timeout_ms=60_000)
+        asked.reply(**DONE)
+
+
 @pytest.mark.parametrize(
     ("tool", "method", "arguments", "answer"),
     [
@@ -485,6 +494,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "fail":
                     if not asked.answer.done():
                         asked.refuse(-1, "no")
+                        asked.answer.exception()  # perhaps nobody waits for it any more
                 case "cancel_task":
                     for task in session.calls.tasks():
                         session.calls.cancel_task(task.task_id)

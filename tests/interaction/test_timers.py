@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from emceepee.state.limits import Limits
 from support.asking import events, hush
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
@@ -153,3 +154,10 @@ async def test_a_hundred_timers_may_be_active_and_one_that_is_done_makes_room() 
         await scene.value("set_timer", duration_ms=60_000, message="x")
         await scene.clock.advance(61)
         assert len(await fired(scene)) == 100
+
+
+async def test_the_longest_timer_is_the_one_that_the_configuration_allows() -> None:
+    async with a_scene(limits=Limits(longest_timer_seconds=60)) as scene:
+        assert "timerId" in await scene.value("set_timer", duration_ms=60_000, message="x")
+        error = await scene.error("set_timer", duration_ms=60_001, message="x")
+        assert (error["code"], "60000" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)

@@ -313,6 +313,9 @@ class Session:
 
     def _patience(self, connection: Connection, timeout: float | None) -> float:
         if timeout is not None:
+            if timeout > self.limits.longest_call_seconds:
+                most = round(self.limits.longest_call_seconds * 1000)
+                raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
             return timeout
         return connection.spec.timeout if connection.spec.timeout is not None else self.limits.call_seconds
 
