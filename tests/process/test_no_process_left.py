@@ -6,11 +6,12 @@ import signal
 
 import pytest
 
-from emceepee.app import LOCAL_PRINCIPAL, open_session, session_parts
+from emceepee.app import open_session, session_parts
 from emceepee.backends import family
 from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.errors import ExecutionFailed
+from emceepee.guard.visitor import LOCAL
 from support.processes import children_of, family_of, is_alive, marked_with, until
 from support.recorder import hostile, recorded
 from support.waves import SESSIONS, forking, sessions_abandoned_at_start, waves_of_sessions
@@ -74,7 +75,7 @@ async def test_orphans_that_end_while_their_server_runs_are_collected(monkeypatc
     before = set(children_of(os.getpid()))
     async with (
         session_parts(Config(), SystemClock()) as parts,
-        open_session("s", LOCAL_PRINCIPAL, parts) as session,
+        open_session("s", LOCAL, parts) as session,
     ):
         await session.add_server(forking("one"))
         for _ in range(20):

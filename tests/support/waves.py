@@ -56,7 +56,7 @@ async def sessions_abandoned_at_start() -> None:
     async with session_parts(Config(), SystemClock()) as parts:
 
         async def one(number: int) -> None:
-            async with open_session(f"s{number}", f"{LOCAL_PRINCIPAL}{number}", parts) as session:
+            async with open_session(f"s{number}", f"{LOCAL}{number}", parts) as session:
                 await session.add_server(forking("one", "--fork-away"))
 
         opening = [asyncio.ensure_future(one(number)) for number in range(SESSIONS)]

@@ -19,6 +19,7 @@ class Limits:
     list_patience_seconds: float = _limit(3, "how long a list over several servers waits for the slow ones")
     request_seconds: float = _limit(60, "how long a backend may take for a list, a completion or a log level")
     call_seconds: float = _limit(120, "how long execute_tool waits when the caller does not say")
+    longest_call_seconds: float = _limit(900, "the longest wait a caller may ask for")
     http_retry_seconds: float = _limit(1, "the first pause before a lost HTTP server is tried again; it doubles")
     longest_http_retry_seconds: float = _limit(180, "the longest such pause")
     stable_seconds: float = _limit(60, "how long a server must stay up before its count of retries starts anew")
