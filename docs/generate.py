@@ -21,8 +21,9 @@ from emceepee import config, errors
 from emceepee.backends.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
+from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
-from emceepee.state.diagrams import CALL, diagrams
+from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.machine import Machine

@@ -13,6 +13,7 @@ from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.desk import DeskParts
+from emceepee.state.call import CALL, CallStage
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
@@ -46,7 +47,7 @@ class Call:
     on_progress: OnProgress | None = None
     progress: JsonObject | None = None
     call_id: str | None = None
-    is_task: bool = False
+    stage: CallStage = CallStage.IN_FLIGHT
     outcome: JsonObject | EmceepeeError | None = None
     is_done: bool = False
     settled: "asyncio.Future[None] | None" = None
@@ -54,8 +55,11 @@ class Call:
     runner: "asyncio.Task[None] | None" = None
 
     def __repr__(self) -> str:
-        stage = "task" if self.is_task else "done" if self.is_done else "waiting"
-        return f"<Call {self.server} {self.tool} {stage}>"
+        return f"<Call {self.server} {self.tool} {self.stage}>"
+
+    @property
+    def is_task(self) -> bool:
+        return self.stage is CallStage.PROMOTED
 
     @property
     def server(self) -> str:
@@ -68,6 +72,11 @@ class Call:
         if self.outcome is None:
             raise EmceepeeError("The call was given up before it had a result.")
         return self.outcome
+
+    def enter(self, stage: CallStage) -> None:
+        """Raises: ForbiddenMove."""
+        CALL.check(self.stage, stage)
+        self.stage = stage
 
     def go_on(self) -> None:
         if not self.turn.done():
@@ -115,7 +124,7 @@ class CallDesk:
     async def wait(self, call: Call, patience: float) -> Task | None:
         """Until the outcome is there (None), or the call has become a task. Cancelling the wait cancels the call."""
         if not call.is_done and not call.is_task:
-            deadline = self._clock.call_later(patience, lambda: self._promote(call))
+            deadline = self._clock.call_later(patience, lambda: self.promote(call, why="tool_execution_timeout"))
             try:
                 await call.turn
             except asyncio.CancelledError:
@@ -127,7 +136,8 @@ class CallDesk:
 
     def cancel(self, call: Call) -> None:
         """Give a call up that is no task; the backend is told."""
-        if not call.is_task:
+        if call.stage is CallStage.IN_FLIGHT:
+            call.enter(CallStage.CANCELLED)
             self._leave(call)
 
     def in_flight(self, server: str) -> list[Call]:
@@ -143,7 +153,7 @@ class CallDesk:
         """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task."""
         for call in [origin] if origin is not None else self.in_flight(server):
             if call.promotes_on_question:
-                self._promote(call)
+                self.promote(call)
 
     def progressed(self, call: Call, params: JsonObject) -> None:
         told = call.progress = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
@@ -165,7 +175,7 @@ class CallDesk:
         except EmceepeeError as error:
             outcome = error
         except asyncio.CancelledError:
-            self._leave(call)
+            self.cancel(call)
             raise
         except Exception:
             # A defect of ours, which the owner of the runner logs: whoever waits must not wait for ever.
@@ -180,12 +190,10 @@ class CallDesk:
         if call.is_done:
             return
         call.outcome = outcome
-        if call.is_task:
-            task, now = self._tasks[self.identify(call)], self._clock.now()
-            if isinstance(outcome, EmceepeeError):
-                self._put(task.failed(outcome.body(), now))
-            else:
-                self._put(task.completed(outcome, now))
+        if call.stage is CallStage.IN_FLIGHT:
+            call.enter(CallStage.FAILED if isinstance(outcome, EmceepeeError) else CallStage.RETURNED)
+        else:
+            self._settle_task(self._tasks[self.identify(call)], outcome)
         self._leave(call)
 
     def _leave(self, call: Call) -> None:
@@ -262,27 +270,28 @@ class CallDesk:
     def promote_all(self) -> None:
         """Whoever waits gets its task now: the line is about to be closed."""
         for call in list(self._in_flight):
-            self._promote(call)
-
-    def promote(self, call: Call) -> None:
-        self._promote(call)
+            self.promote(call)
 
     def keep(self, call: Call) -> None:
-        """The answer could not be delivered: keep it as a finished task."""
-        if call.is_task or call.outcome is None:
+        """The answer found nobody to read it: it is kept as a finished task."""
+        if call.is_task or call.outcome is None or self.identify(call) in self._tasks:
             return
-        outcome, call.outcome, call.is_done = call.outcome, None, False
-        self._promote(call)
-        call.is_done = False
-        self._settle(call, outcome)
+        self._settle_task(self._new_task(call), call.outcome)
 
-    def _promote(self, call: Call) -> None:
+    def promote(self, call: Call, *, why: str = "tool_execution_promoted") -> None:
+        """The one who waits gets a task instead; the call itself goes on."""
         if call.is_task or call.is_done:
             return
-        call.is_task = True
+        call.enter(CallStage.PROMOTED)
         call.settled = asyncio.get_running_loop().create_future()
+        task = self._new_task(call)
+        self._calls_of_tasks[task.task_id] = call
+        log.info(why, server=call.server, tool=call.tool, taskId=task.task_id)
+        call.go_on()
+
+    def _new_task(self, call: Call) -> Task:
         now = self._clock.now()
-        task = Task(
+        task = self._tasks[self.identify(call)] = Task(
             task_id=self.identify(call),
             server=call.server,
             tool=call.tool,
@@ -294,14 +303,18 @@ class CallDesk:
             retention=timedelta(seconds=self._limits.task_retention_seconds),
             progress=call.progress,
         )
-        self._calls_of_tasks[task.task_id] = call
-        self._tasks[task.task_id] = task
         self._wake_by(task.next_deadline)
-        log.info("tool_execution_timeout", server=call.server, tool=call.tool, taskId=task.task_id)
         self._activity.emit(
             EventType.TASK_CREATED, call.server, taskId=task.task_id, toolName=call.tool, args=call.arguments
         )
-        call.go_on()
+        return task
+
+    def _settle_task(self, task: Task, outcome: JsonObject | EmceepeeError) -> None:
+        now = self._clock.now()
+        if isinstance(outcome, EmceepeeError):
+            self._put(task.failed(outcome.body(), now))
+        else:
+            self._put(task.completed(outcome, now))
 
     def _end(self, task: Task) -> None:
         """A task that ends without its call's outcome takes the call with it."""

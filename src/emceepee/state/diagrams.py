@@ -1,43 +1,11 @@
 """Every state machine as a diagram, drawn from the table that guards the code."""
 
-from enum import StrEnum
-
 from emceepee.json_types import JsonObject
+from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
-from emceepee.state.machine import Machine, Move
 from emceepee.state.question import ELICITATION, SAMPLING
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
-
-
-class CallStage(StrEnum):
-    """A call, from the side of the one who waits for it."""
-
-    IN_FLIGHT = "in_flight"
-    """Sent; someone waits."""
-    RETURNED = "returned_result"
-    """The result went back directly."""
-    FAILED = "returned_error"
-    """The error went back directly."""
-    CANCELLED = "cancelled"
-    """The caller cancelled its request."""
-    PROMOTED = "promoted_to_task"
-    """It goes on as a task."""
-
-
-_S = CallStage
-CALL: Machine[CallStage] = Machine(
-    "tool_call_lifecycle",
-    "How a call returns directly or becomes a task",
-    begins=(_S.IN_FLIGHT, "execute_tool, read_resource or get_prompt"),
-    moves=[
-        Move(_S.IN_FLIGHT, _S.RETURNED, "The result comes in time"),
-        Move(_S.IN_FLIGHT, _S.FAILED, "An error comes in time"),
-        Move(_S.IN_FLIGHT, _S.CANCELLED, "The caller cancels the request"),
-        Move(_S.IN_FLIGHT, _S.PROMOTED, "timeout_ms passes, or the server asks something"),
-    ],
-    ends="The caller has its reply",
-)
 
 # Who meets whom: (from, what passes, to).
 _RELATIONS = (
