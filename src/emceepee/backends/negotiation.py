@@ -111,9 +111,8 @@ async def _discovered(discover: Ask) -> ServerFacts:
         answer = await discover("server/discover", {})
     except RpcError as error:
         # Refused, and named as supported: a gateway that was not ready, or another server behind it. Once more.
-        if error.code != UNSUPPORTED_VERSION or version not in _list(
-            _mapping(error.error.get("data")).get("supported")
-        ):
+        supported = _mapping(error.error.get("data")).get("supported")
+        if error.code != UNSUPPORTED_VERSION or not isinstance(supported, list) or version not in supported:
             raise
         answer = await discover("server/discover", {})
     offered = answer.get("supportedVersions")
