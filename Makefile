@@ -25,7 +25,14 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-setup: $(VENV)/.installed $(NODE_TOOLS)
+# Clients that cannot live in the same environment as the SDK that emceepee uses.
+.tools/%/.installed: tests/clients/%.txt
+	@echo "== setting up the client $*"
+	$(PYTHON) -m venv .tools/$*
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/fastmcp/.installed
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"
@@ -61,4 +68,4 @@ soak: $(VENV)/.installed
 	@$(BIN)/pytest -s tests/soak/*.py
 
 clean:
-	rm -rf $(VENV) tests/node/node_modules
+	rm -rf $(VENV) .tools tests/node/node_modules

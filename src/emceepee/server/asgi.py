@@ -28,6 +28,22 @@ STREAM_HEADERS: tuple[Header, ...] = (
 )
 
 
+JSON, STREAM = b"application/json", b"text/event-stream"
+
+
+def accepts(headers: Headers, kind: bytes) -> bool:
+    """Whether the caller takes an answer of that kind; who says nothing takes anything."""
+    if b"accept" not in headers:
+        return True
+    taken = {part.partition(b";")[0].strip().lower() for part in headers[b"accept"].split(b",")}
+    return not taken.isdisjoint((kind, kind.partition(b"/")[0] + b"/*", b"*/*"))
+
+
+def is_json(headers: Headers) -> bool:
+    """Whether the caller says that it sends JSON."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON
+
+
 class BodyTooLarge(Exception):
     """The request's body is over the limit."""
 

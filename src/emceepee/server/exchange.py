@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from emceepee.clock import Clock
 from emceepee.codec import encode
@@ -16,6 +17,14 @@ STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, whic
 NOTICEABLE = 0.1  # seconds; nobody hangs up on a quicker answer, so it is not looked for
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """Which kinds of answer a caller takes."""
+
+    json: bool = True
+    streams: bool = True
 
 
 class _Response:
@@ -48,13 +57,13 @@ class Exchange(_Response):
         clock: Clock,
         header: Header,
         primes: bool,
-        takes_streams: bool,
+        taste: Taste,
     ) -> None:
         super().__init__(send, receive, clock)
-        self._replay, self._header, self._primes, self._takes_streams = replay, header, primes, takes_streams
+        self._replay, self._header, self._primes, self._taste = replay, header, primes, taste
         self._stream = PUSH  # until there is one of our own
         self._hung_up = False
-        self._patience = clock.call_later(STREAM_AFTER, self._open) if takes_streams else None
+        self._patience = clock.call_later(STREAM_AFTER, self._open) if taste.streams else None
 
     @property
     def is_gone(self) -> bool:
@@ -63,7 +72,7 @@ class Exchange(_Response):
 
     def say(self, message: JsonObject) -> None:
         """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
-        if not self._takes_streams:
+        if not self._taste.streams:
             return
         if self.is_gone and self._replay.is_read(PUSH):
             self._replay.push(message)
@@ -75,6 +84,8 @@ class Exchange(_Response):
         """Finish; False if nobody got it."""
         if self._patience is not None:
             self._patience.cancel()
+        if not self._taste.json:
+            self._open()
         if self._writing is None:
             if self.is_gone:
                 return False
@@ -91,7 +102,7 @@ class Exchange(_Response):
 
     def hang_up(self) -> None:
         """End the response but not the request: a caller of 2025-11-25 comes back for the rest."""
-        if self._primes and self._takes_streams and not self.is_gone:
+        if self._primes and self._taste.streams and not self.is_gone:
             self._open()
             self._replay.log.pause(self._stream)
             self._hung_up = True

@@ -12,7 +12,7 @@ from emceepee.server.asgi import Header, Receive, Send, refuse, respond, respond
 from emceepee.server.callers import Guest, Started, caller_for
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.exchange import PRIMED_SINCE, Exchange
+from emceepee.server.exchange import PRIMED_SINCE, Exchange, Taste
 from emceepee.server.kernel import CallerState
 from emceepee.server.message_log import PUSH
 from emceepee.server.messages import (
@@ -57,7 +57,7 @@ class HandshakeCaller:
 
     # POST.
 
-    async def post(self, value: Any, send: Send, receive: Receive, *, guest: Guest, takes_streams: bool) -> None:
+    async def post(self, value: Any, send: Send, receive: Receive, *, guest: Guest, taste: Taste) -> None:
         """Serve one decoded body."""
         self.session.touch()
         if isinstance(value, list):
@@ -65,7 +65,7 @@ class HandshakeCaller:
             return
         match classify(value):
             case Request() as request:
-                exchange, started = self._exchange(send, receive, takes_streams=takes_streams), Started()
+                exchange, started = self._exchange(send, receive, taste), Started()
                 reply = await self._reply(request, exchange, guest, started)
                 if not await exchange.answer(reply, names_session=self._peer.is_open):
                     started.keep()
@@ -77,7 +77,7 @@ class HandshakeCaller:
             case Invalid(reply):
                 await respond_json(send, 400, reply, self._header)
 
-    def _exchange(self, send: Send, receive: Receive, *, takes_streams: bool) -> Exchange:
+    def _exchange(self, send: Send, receive: Receive, taste: Taste) -> Exchange:
         return Exchange(
             self._replay,
             send,
@@ -85,7 +85,7 @@ class HandshakeCaller:
             clock=self.session.clock,
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
-            takes_streams=takes_streams,
+            taste=taste,
         )
 
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
@@ -123,7 +123,7 @@ class HandshakeCaller:
         if not self._peer.has_batches or not values:
             await refuse(send, 400, INVALID_REQUEST, "Invalid request: a batch is not accepted here", self._header)
             return
-        exchange = self._exchange(send, receive, takes_streams=False)
+        exchange = self._exchange(send, receive, Taste(streams=False))
         replies: list[JsonObject] = []
         requests: list[tuple[Request, Started]] = []
         for value in values:

@@ -13,11 +13,15 @@ from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.guard.visitor import TurnedAway, Visitor
 from emceepee.server.asgi import (
+    JSON,
+    STREAM,
     BodyTooLarge,
     CallerLeft,
     Receive,
     Scope,
     Send,
+    accepts,
+    is_json,
     read_body,
     refuse,
     respond,
@@ -25,6 +29,7 @@ from emceepee.server.asgi import (
 )
 from emceepee.server.callers import Guest, Office
 from emceepee.server.dispatch import Tools
+from emceepee.server.exchange import Taste
 from emceepee.server.handshake_http import HandshakeCaller
 from emceepee.server.kernel import CallerState
 from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
@@ -34,6 +39,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
+SINGLE_HEADERS = (b"host", b"origin", b"authorization", b"content-type", b"mcp-session-id", b"last-event-id")
 FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
 LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
 
@@ -50,6 +56,12 @@ class HttpParts:
     oauth: OAuthCheck | None = None
     shared_default: bool = False
     body_bytes: int = 4 << 20
+
+
+def _said_twice(pairs: list[tuple[bytes, bytes]]) -> str | None:
+    """A header that must not leave open which of two values counts."""
+    names = [name for name, _ in pairs]
+    return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
 
 
 class HttpEndpoint:
@@ -74,7 +86,9 @@ class HttpEndpoint:
             await self._health(path, send)
             return
         headers = dict(scope["headers"])
-        if (misplaced := self._parts.gate.knows_place(headers)) is not None:
+        if len(headers) < len(scope["headers"]) and (twice := _said_twice(scope["headers"])):
+            await refuse(send, 400, INVALID_REQUEST, f"Bad request: the header {twice} appears more than once")
+        elif (misplaced := self._parts.gate.knows_place(headers)) is not None:
             await self._turn_away(send, misplaced)
         elif path == MCP_PATH:
             await self._mcp(scope, headers, receive, send)
@@ -131,7 +145,7 @@ class HttpEndpoint:
         elif (caller := await self._known(headers, visitor, send)) is not None:
             if method == "DELETE":
                 await self._end(caller, send)
-            elif b"text/event-stream" not in headers.get(b"accept", b"text/event-stream") and not _takes_all(headers):
+            elif not accepts(headers, STREAM):
                 await refuse(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
             else:
                 last = headers.get(b"last-event-id")
@@ -147,8 +161,11 @@ class HttpEndpoint:
         *,
         is_modern: bool,
     ) -> None:
-        if not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
+        if not is_json(headers):
             await refuse(send, 415, INVALID_REQUEST, "Send application/json")
+            return
+        if not (accepts(headers, JSON) or accepts(headers, STREAM)):
+            await refuse(send, 406, INVALID_REQUEST, "A POST is answered with application/json or text/event-stream")
             return
         try:
             value = decode(await read_body(receive, self._parts.body_bytes))
@@ -169,8 +186,8 @@ class HttpEndpoint:
         caller = await (self._opened(value, visitor, send) if is_new else self._known(headers, visitor, send))
         if caller is None:
             return
-        takes_streams = b"text/event-stream" in headers.get(b"accept", b"") or _takes_all(headers)
-        await caller.post(value, send, receive, guest=guest, takes_streams=takes_streams)
+        taste = Taste(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
+        await caller.post(value, send, receive, guest=guest, taste=taste)
         if is_new:
             await self._settle(caller)
 
@@ -230,7 +247,3 @@ class HttpEndpoint:
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
         await respond_json(send, 200 if is_ready else 503, {"status": "ok" if is_ready else "shutting down"})
-
-
-def _takes_all(headers: Mapping[bytes, bytes]) -> bool:
-    return b"*/*" in headers.get(b"accept", b"*/*")

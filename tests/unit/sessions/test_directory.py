@@ -1,0 +1,160 @@
+"""Sessions are found, sleep, wake and are forgotten; time is the test's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from emceepee.backends.dialer import Dialer
+from emceepee.server.dispatch import call_tool
+from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
+from emceepee.sessions.persistence import StoredServers
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.connection import ConnectionStatus
+from emceepee.state.events import EventBudget
+from emceepee.state.limits import Limits
+from emceepee.store.memory import MemoryServers
+from emceepee.tools.declaration import Caller
+from support.fake_clock import FakeClock, settle
+from support.scene import scripted_spec
+from support.scripted_backend import ScriptedBackend, ScriptedDialer
+
+HALF_AN_HOUR, A_DAY = 1800, 86_400
+
+
+@dataclass
+class Installation:
+    clock: FakeClock
+    directory: SessionDirectory
+    backend: ScriptedBackend
+
+    @property
+    def links(self) -> int:
+        return sum(not link.closed.done() for link in self.backend.links)
+
+
+@asynccontextmanager
+async def an_installation(**limits: Any) -> AsyncIterator[Installation]:
+    clock, backend = FakeClock(), ScriptedBackend()
+    settings = Limits(health_check_seconds=0, **limits)
+    parts = SessionParts(
+        registry=ServerRegistry([scripted_spec("one")], StoredServers(MemoryServers())),
+        dialer=cast(Dialer, ScriptedDialer(one=backend)),
+        clock=clock,
+        limits=settings,
+        budget=EventBudget(settings.events_in_all),
+        spread=lambda: 0.0,
+    )
+    directory = SessionDirectory(parts)
+    try:
+        yield Installation(clock, directory, backend)
+    finally:
+        await directory.close_all()
+
+
+async def use(session: Session, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    result = await call_tool({"name": tool, "arguments": arguments}, session, Caller())
+    assert not result.get("isError"), result
+    return dict(result["structuredContent"])
+
+
+async def awake_session(place: Installation) -> tuple[SessionKey, Session]:
+    key, session = await place.directory.open("local")
+    session.wake()
+    await settle()
+    assert place.links == 1
+    return key, session
+
+
+async def test_an_idle_session_sleeps_and_wakes_when_it_is_used() -> None:
+    async with an_installation() as place:
+        key, session = await awake_session(place)
+        await place.clock.advance(HALF_AN_HOUR - 61)
+        assert place.links == 1
+        await place.clock.advance(122)
+        assert (place.links, session.is_awake) == (0, False)
+        assert session.connection("one").state.status is ConnectionStatus.NOT_CONNECTED
+        found = place.directory.find(key)
+        assert found is session
+        await use(session, "list_tools")
+        assert place.links == 1
+
+
+@pytest.mark.parametrize("busy", ["a request", "a call", "a stream"])
+async def test_a_session_in_use_does_not_sleep(busy: str) -> None:
+    async with an_installation(task_ttl_seconds=1800) as place:
+        key, session = await awake_session(place)
+        if busy == "a call":
+            calling = asyncio.create_task(use(session, "execute_tool", server="one", tool="slow", timeout_ms=0))
+            await place.clock.advance(1)
+            assert "proxy_task" in await calling
+        if busy == "a stream":
+            session.open_streams += 1
+        for _ in range(4):
+            await place.clock.advance(HALF_AN_HOUR / 3)
+            if busy == "a request":
+                assert place.directory.find(key) is session
+        assert (place.links, session.is_awake) == (1, True)
+
+
+async def test_timers_fire_in_a_sleeping_session() -> None:
+    async with an_installation() as place:
+        _, session = await awake_session(place)
+        await use(session, "set_timer", duration_ms=3_600_000, message="tea")
+        await place.clock.advance(HALF_AN_HOUR + 61)
+        assert not session.is_awake
+        await place.clock.advance(HALF_AN_HOUR)
+        events = [event.type for event in session.activity.take().events]
+        assert "timer_expired" in [str(event) for event in events]
+
+
+async def test_a_session_is_forgotten_after_a_day_and_whoever_holds_its_line_is_told() -> None:
+    async with an_installation() as place:
+        ended: list[SessionKey] = []
+
+        async def note(key: SessionKey) -> None:
+            ended.append(key)
+
+        place.directory.on_end = note
+        key, _ = await awake_session(place)
+        await place.clock.advance(A_DAY + 61)
+        assert place.directory.find(key) is None
+        assert (ended, len(place.directory), place.links) == ([key], 0, 0)
+
+
+async def test_names_and_principals_open_on_first_use_and_are_found_again() -> None:
+    async with an_installation() as place:
+        name = SessionKey("ada", KeyKind.NAME, "desk")
+        first = await place.directory.find_or_open(name)
+        assert await place.directory.find_or_open(name) is first
+        others = [SessionKey("bob", KeyKind.NAME, "desk"), SessionKey("ada", KeyKind.DEFAULT)]
+        opened = [await place.directory.find_or_open(key) for key in others]
+        assert len({id(session) for session in [first, *opened]}) == 3
+        assert place.links == 0
+
+
+async def test_handles_are_long_random_and_the_principals_own() -> None:
+    async with an_installation() as place:
+        keys = [(await place.directory.open_handle("ada"))[0] for _ in range(50)]
+        assert len({key.value for key in keys}) == 50
+        assert all(len(key.value) * 6 >= 128 for key in keys)
+        assert place.directory.find(SessionKey("bob", KeyKind.HANDLE, keys[0].value)) is None
+        assert place.directory.find(SessionKey("ada", KeyKind.ID, keys[0].value)) is None
+
+
+async def test_limits_hold_for_each_principal_and_for_all() -> None:
+    async with an_installation(sessions_per_principal=2, sessions_in_all=3) as place:
+        first, _ = await place.directory.open("ada")
+        await place.directory.open("ada")
+        with pytest.raises(TooManySessions, match="as you may"):
+            await place.directory.open("ada")
+        await place.directory.open("bob")
+        with pytest.raises(TooManySessions, match="as it may"):
+            await place.directory.open("eve")
+        assert await place.directory.close(first)
+        assert not await place.directory.close(first)
+        await place.directory.open("eve")
