@@ -133,9 +133,9 @@ def test_a_required_field_without_a_default_must_be_given() -> None:
 
 
 def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_strangers() -> None:
-    content = {"name": "Jo", "nome": "Jo"}
+    content = {"name": "Jo", "nickname": "Jo"}
     assert fill_in(content, FORM)[1] == [
-        "nome: the form has no such field; it has name, line, count, agreed, tunes",
+        "nickname: the form has no such field; it has name, line, count, agreed, tunes",
     ]
     assert fill_in(content, FORM | {"additionalProperties": True})[1] == []
     assert fill_in({"x": 1}, {})[1] == ["x: the form has no such field; it has none"]
