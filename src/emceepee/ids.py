@@ -28,6 +28,10 @@ class Ulids:
                 self._last_time, self._random = self._last_time + 1, 0
         return _crockford(self._last_time << _RANDOM_BITS | self._random)
 
+    def unguessable(self) -> str:
+        """An id that no other one tells anything of but its time: for what opens a door."""
+        return _crockford(self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+
 
 def _crockford(number: int) -> str:
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])

@@ -54,3 +54,10 @@ def test_when_a_millisecond_has_no_more_ids_the_next_one_is_used() -> None:
 
 def test_two_sources_do_not_make_the_same_id() -> None:
     assert Ulids(lambda: 1).new() != Ulids(lambda: 1).new()
+
+
+def test_an_unguessable_id_tells_nothing_of_the_next() -> None:
+    ids = Ulids(lambda: 1)
+    first, second = ids.unguessable(), ids.unguessable()
+    assert (len(first), first[:10]) == (26, second[:10])
+    assert sum(a != b for a, b in zip(first[10:], second[10:], strict=True)) > 4

@@ -83,7 +83,8 @@ def build_parser() -> argparse.ArgumentParser:
     _common(parser)
     parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    _serve_options(commands.add_parser("serve", help="serve many callers over Streamable HTTP at /mcp"))
+    words = "Serve many callers over Streamable HTTP at /mcp."
+    _serve_options(commands.add_parser("serve", help=words, description=words))
     return parser
 
 

@@ -28,6 +28,7 @@ from emceepee.server.asgi import (
     respond_json,
 )
 from emceepee.server.callers import Guest, Office
+from emceepee.server.cross_origin import PREFLIGHT, readable_by
 from emceepee.server.dispatch import Tools
 from emceepee.server.exchange import Taste
 from emceepee.server.handshake_http import HandshakeCaller
@@ -91,7 +92,12 @@ class HttpEndpoint:
         elif (misplaced := self._parts.gate.knows_place(headers)) is not None:
             await self._turn_away(send, misplaced)
         elif path == MCP_PATH:
-            await self._mcp(scope, headers, receive, send)
+            if (origin := headers.get(b"origin")) is not None:
+                send = readable_by(origin, send)
+            if scope["method"] == "OPTIONS" and origin is not None:  # a browser asks before it sends what matters
+                await respond(send, 204, b"", *PREFLIGHT)
+            else:
+                await self._mcp(scope, headers, receive, send)
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
         else:

@@ -87,7 +87,7 @@ class SessionDirectory:
 
     async def open(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a protocol session id."""
-        return await self._open(SessionKey(principal, KeyKind.ID, self._ids.new()))
+        return await self._open(SessionKey(principal, KeyKind.ID, self._ids.unguessable()))
 
     async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a handle."""

@@ -59,6 +59,20 @@ async def test_further_names_and_pages_can_be_allowed() -> None:
         assert (await knock(door, origin="https://other.example")).status == 403
 
 
+async def test_a_browser_learns_that_an_allowed_page_may_call_and_read_and_another_may_not() -> None:
+    async with a_door("--allow-origin", "https://page.example", "--token", "secret") as door:
+        asked = {"origin": "https://page.example", "access-control-request-method": "POST"}
+        async with door.http.options(door.url, headers=asked) as preflight:
+            assert preflight.status == 204
+            assert preflight.headers["access-control-allow-origin"] == "https://page.example"
+            assert "mcp-session-id" in preflight.headers["access-control-allow-headers"]
+        refused = await knock(door, origin="https://page.example")
+        assert (refused.status, refused.headers["access-control-allow-origin"]) == (401, "https://page.example")
+        async with door.http.options(door.url, headers=asked | {"origin": "https://other.example"}) as other:
+            assert other.status == 403
+            assert "access-control-allow-origin" not in other.headers
+
+
 async def test_every_answer_has_the_headers_of_a_careful_server(door: Door) -> None:
     for response in (await knock(door), await knock(door, host="evil.example")):
         assert response.headers["x-content-type-options"] == "nosniff"
