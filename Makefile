@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
 
-.PHONY: serve demo test lint types imports unit setup clean help
+.PHONY: serve demo test soak lint types imports unit setup clean help
 
 help:
 	@echo "make serve   the proxy over HTTP on this machine, with something to try"
 	@echo "make demo    a demonstration conversation over stdio"
 	@echo "make test    lint, types, import contracts and all tests"
+	@echo "make soak    the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make setup   only install what they need"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -61,6 +62,10 @@ unit: $(VENV)/.installed
 test: setup lint types imports
 	@echo "== tests"
 	@$(BIN)/pytest
+
+soak: $(VENV)/.installed
+	@echo "== the long tests"
+	@$(BIN)/pytest -s tests/soak/*.py
 
 clean:
 	rm -rf $(VENV) .tools tests/node/node_modules

@@ -1,16 +1,18 @@
 """Write the reference pages from the code: `python docs/generate.py`, or `--check` to compare without writing.
 
 What the code declares is taken from there. Only what it does not say (what a tool returns, what a key is for) is said
-here, next to the name it belongs to; a name that is gone, or a setting without words, is an error.
+here, next to the name it belongs to; a name that is gone, or one without words, is an error.
 """
 
 import argparse
 import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +21,14 @@ from emceepee import config, errors
 from emceepee.backends.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
+from emceepee.state.connection import CONNECTION
+from emceepee.state.diagrams import CALL, diagrams
+from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
+from emceepee.state.machine import Machine
+from emceepee.state.question import ELICITATION, SAMPLING, Gone
+from emceepee.state.task import TASK
+from emceepee.state.timer import TIMER
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
@@ -34,40 +43,148 @@ RESULTS = {
     "it has. If it cannot be connected, the error says why and nothing of it is left.",
     "remove_server": "`{removed}`, when its process and everything it started are gone.",
     "reconnect_server": "`{server: {…}}`",
-    "list_servers": "`{servers: [{name, url, status, connected, connectedAt?, lastError?, healthStatus, "
-    "protocolVersion?, tools?}]}`",
+    "list_servers": "`{servers: [{name, url, status, connected, connectedAt?, lastError?, reconnectAttempt?, "
+    "nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
     "get_server_status": "One server as in `list_servers`, and `serverInfo`, `capabilities`, `instructions?`, "
-    "`process?` (`pid`, `exitCode?`) and `stderrTail`, its last 20 lines.",
+    "`process?` (`pid`, `exitCode?`), `workingTasks`, `pendingRequests` and `stderrTail`, its last 20 lines.",
     "list_tools": "`{tools: [{server, …as the server sent it}], nextCursor?, errors?: [{server, message}]}`. A server "
     "that cannot be asked is named in `errors` and hides no other.",
-    "execute_tool": "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`.",
+    "execute_tool": "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`. "
+    "If the call [becomes a task](#a-call-that-becomes-a-task), the reply names the task.",
     "list_resources": "`{resources: [{server, …as the server sent it}], nextCursor?, errors?}`",
     "list_resource_templates": "`{resourceTemplates: [{server, …as the server sent it}], nextCursor?, errors?}`",
     "list_prompts": "`{prompts: [{server, …as the server sent it}], nextCursor?, errors?}`",
-    "read_resource": "The server's own result: `{contents: […]}`.",
-    "get_prompt": "The server's own result: `{description?, messages: […]}`.",
+    "read_resource": "The server's own result: `{contents: […]}`, or [the task](#a-call-that-becomes-a-task) that the "
+    "call became. emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)) and "
+    "`emceepee://events`, which a client can subscribe to (to hear *that* something happened).",
+    "subscribe_resource": "`{subscribed}`. Changes arrive as `notification` events and in get_notifications.",
+    "unsubscribe_resource": "`{unsubscribed}`",
+    "open_session": "`{session, expiresAfterIdleMs}`. The handle works only for the one who opened it.",
+    "close_session": "`{closed}`, when everything the session started is gone.",
+    "get_prompt": "The server's own result: `{description?, messages: […]}`, or "
+    "[the task](#a-call-that-becomes-a-task) that the call became.",
     "complete": "`{values, total?, hasMore?}`",
     "get_notifications": "`{notifications: [{server, method, timestamp, params?}]}`",
     "get_logs": "`{logs: [{server, timestamp, level, source, logger?, data}], dropped}`. With `clear`, exactly the "
     "lines returned are forgotten; `dropped` counts those lost to the buffer's limit since it was last asked.",
     "set_log_level": "`{servers}`: the names of those that obeyed.",
+    "await_activity": "`{triggers, events, pending_server, pending_client, lastEventId, events_dropped?, "
+    "cursorLost?}`. `triggers` says why it returned: `immediate` (there were undelivered events), `event` with "
+    "`server` and `eventType`, `server_disconnected` with `server`, or `timeout`. `events` is `[{server, events: [{id, "
+    "type, server, createdAt, data}]}]`, see [events](events.md). `pending_server` names the working tasks of each "
+    "server, `pending_client` the questions that wait on you. `cursorLost` says that `last_event_id` is not known (any "
+    "more) and all events kept were returned.",
+    "get_elicitations": "`{requests: [{requestId, server, timestamp, expiresAt, mode, message, requestedSchema?, url?, "
+    "elicitationId?, callId?, taskId?}]}`. `mode` is `form` or `url`.",
+    "respond_to_elicitation": "`{responded, action}`. With `accept`, the content is checked against the form first. If "
+    "it does not fit, the error says where, and the question stays open.",
+    "cancel_elicitation_request": "`{cancelled}`",
+    "get_sampling_requests": "`{requests: [{requestId, server, timestamp, expiresAt, …as the server asked, callId?, "
+    "taskId?}]}`",
+    "respond_to_sampling": "`{responded}`",
+    "cancel_sampling_request": "`{cancelled}`",
+    "list_tasks": "`{tasks: [{taskId, server, toolName, status, createdAt, lastUpdatedAt, ttl, hasResult, "
+    "statusMessage?, progress?, error?}]}`",
+    "get_task": "`{task: {…as in list_tasks, toolArgs}, pending_elicitations: […as in get_elicitations]}`",
+    "get_task_result": "What the call itself would have returned, unchanged. A task that failed, was cancelled or has "
+    "expired is an error that says so. If it still works when `timeout_ms` has passed, the error is "
+    "`TOOL_ERR_TIMEOUT`, and the task goes on.",
+    "cancel_task": "`{success, message}`. `success` is false if the task was settled already.",
+    "set_timer": "`{timerId, message, durationMs, interval, createdAt, expiresAt}`",
+    "list_timers": "`{timers: [{timerId, message, durationMs, interval, status, fireCount, createdAt, expiresAt}]}`",
+    "get_timer": "One timer as in `list_timers`.",
+    "delete_timer": "`{deleted: true, timer: {…}}`",
 }
 
 # What an argument means wherever it stands, with `?` where it is optional; a description in the code comes first.
 ARGUMENTS = {
+    "action": "What the user decided",
     "arguments": "Its arguments",
     "clear": "Forget the lines that are returned",
     "cursor": "The `nextCursor` of the reply before",
+    "duration_ms": "When it fires, from now; at least 1000 with `interval`",
     "exclude_sources": "Leave these out",
+    "include_inactive": "Also those that have fired or were deleted",
     "level": "Lowest level",
     "limit": "At most this many, the newest",
     "name": "Its name",
+    "reason": "Why: for the event, and for the server if it asked for a completion",
+    "request_id": "The `requestId` of the question",
+    "role": "Who speaks in the completion; as a rule `assistant`",
     "server": "Server name",
     "server?": "Server name; all servers if left out",
     "sources": "Only these",
+    "status": "Only tasks that stand so",
+    "task_id": "The `taskId`",
+    "timeout_ms?": "Longest wait",
+    "timer_id": "The `timerId`",
     "tool": "Tool name",
     "uri": "Its address",
 }
+
+# What the `data` of an event holds, by type and key.
+_TASK_DATA = {"taskId": "the task", "toolName": "the tool, or `read_resource` or `get_prompt`"}
+_GONE_DATA = {"requestId": "the question", "reason": "see [reasons](#reasons)", "message": "the same in words"}
+_ASKED_DATA = {
+    "requestId": "what an answer names",
+    "params": "the question, as the server asked it",
+    "callId?": "the call that asked, if that is known, which is also the id of its task",
+}
+_PROCESS_DATA = {
+    "name": "the server",
+    "pid": "its process",
+    "exitCode?": "how it ended, if by itself",
+    "signal?": "what ended it, if a signal did",
+    "stderrTail?": "its last lines",
+}
+EVENT_DATA: dict[str, dict[str, str]] = {
+    "notification": {"method": "its method", "timestamp": "when it came", "params?": "as the server sent them"},
+    "elicitation_request": _ASKED_DATA,
+    "elicitation_expired": _GONE_DATA,
+    "sampling_request": _ASKED_DATA,
+    "sampling_expired": _GONE_DATA,
+    "task_created": {**_TASK_DATA, "args": "the call's arguments"},
+    "task_completed": {**_TASK_DATA, "isError": "whether the server calls its own result an error"},
+    "task_failed": {**_TASK_DATA, "error": "how it failed"},
+    "task_cancelled": _TASK_DATA,
+    "task_expired": {**_TASK_DATA, "ttl": "its time to live in milliseconds"},
+    "timer_expired": {
+        "timerId": "the timer",
+        "message": "its message",
+        "fireCount?": "of an interval: how often it has fired",
+        "interval?": "of an interval: true",
+    },
+    "server_added": {"name": "the server", "url": "where it is, without secrets"},
+    "server_removed": {"name": "the server"},
+    "server_connected": {"name": "the server"},
+    "server_disconnected": {"name": "the server", "reason": "how it was lost"},
+    "server_reconnecting": {
+        "name": "the server",
+        "attempt": "the number of the next try",
+        "nextRetryMs": "when it is, in milliseconds",
+    },
+    "server_reconnected": {
+        "name": "the server",
+        "attemptsTaken": "how many tries it took",
+        "kind": "`blip` if it kept our state, else `restart`",
+        "invalidated": "what was lost with it: `{tasks, pendingRequests}`",
+    },
+    "server_health_degraded": {
+        "name": "the server",
+        "consecutiveFailures": "checks in a row without an answer",
+        "lastError": "what the last one met",
+    },
+    "server_health_restored": {"name": "the server"},
+    "process_started": {"name": "the server", "pid": "its process"},
+    "process_crashed": _PROCESS_DATA,
+    "restarting": {"name": "the server", "attempt": "the number of the try", "delayMs": "when it is, in milliseconds"},
+    "restarted": {"name": "the server", "pid": "its new process"},
+    "restart_failed": {"name": "the server", "attempts": "how many there were", "error": "how the last one failed"},
+    "process_stopped": _PROCESS_DATA,
+}
+
+# The diagrams whose states have a meaning each.
+MACHINES: tuple[Machine[Any], ...] = (TASK, ELICITATION, SAMPLING, CALL, CONNECTION, TIMER)
 
 TOP_KEYS = {
     "servers": "A list of servers, or an object of names and servers.",
@@ -121,7 +238,15 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Every page, as it should be."""
-    made = {"tools": tools(), "settings": settings(), "errors": error_codes(), "limits": limits(), "cli": commands()}
+    made = {
+        "tools": tools(),
+        "events": events(),
+        "settings": settings(),
+        "errors": error_codes(),
+        "limits": limits(),
+        "diagrams": drawings(),
+        "cli": commands(),
+    }
     return {REFERENCE / f"{name}.md": f"{MARK}\n\n{text.strip()}\n" for name, text in made.items()}
 
 
@@ -129,7 +254,11 @@ def pages() -> dict[Path, str]:
 
 
 def tools() -> str:
-    _no_strangers("RESULTS", RESULTS, {tool.name for tool in TOOLS})
+    names = [tool.name for tool in TOOLS]
+    arguments = {name for tool in TOOLS for name in tool.input_schema["properties"]}
+    _no_strangers("RESULTS", RESULTS, names)
+    _all_described("tool's result", names, RESULTS)
+    _no_strangers("ARGUMENTS", {name.removesuffix("?") for name in ARGUMENTS}, arguments)
     text = f"""
 # Tools
 
@@ -141,6 +270,24 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
   `structuredContent: {{error: {{code, message, details}}}}` with one of the [error codes](errors.md).
 - Regular expressions are unanchored and in the [RE2 syntax](../decisions/0005-safe-regexes.md).
 - Times are ISO-8601 in UTC with milliseconds.
+
+## What every reply can carry
+
+Behind its own result, a reply has up to two more text blocks, each one JSON object. A reply with an error has them too.
+
+- `{{"events_since_last_response": [{{id, type, server, createdAt, data}}]}}`: the [events](events.md) that no reply has
+  carried yet. `events_dropped` beside it counts those that were lost because too many piled up.
+- `{{"pending_client_action": {{elicitations, sampling_requests}}}}`: the questions that wait on the caller, in every
+  reply until they are answered. A message is cut at 500 characters; `get_elicitations` has the whole.
+
+`await_activity` has both among its own keys, and no such blocks.
+
+## A call that becomes a task
+
+When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or the server asks something, the reply is
+a sentence and then `{{proxy_task: {{task_id, status, created_at, server, tool}}, pending_on_server: {{server, tasks,
+elicitations_for_server}}}}`. The call goes on; `get_task_result` returns its result. See
+[tasks](../explanation/tasks.md).
 """
     for module in _families():
         own = [tool for tool in TOOLS if vars(module).get(tool.name) is tool]
@@ -171,9 +318,72 @@ def _tool(tool: Tool) -> str:
         text += "\nArguments: the keys of [a server](settings.md#a-server).\n"
     elif tool.input_schema["properties"]:
         text += "\n" + _schema_table("argument", tool.input_schema, ARGUMENTS)
-    if tool.name in RESULTS:
-        text += f"\nReturns: {RESULTS[tool.name]}\n"
+    return text + f"\nReturns: {RESULTS[tool.name]}\n"
+
+
+# Events and diagrams.
+
+
+def events() -> str:
+    meanings = _value_meanings(EventType)
+    _no_strangers("EVENT_DATA", EVENT_DATA, meanings)
+    _all_described("event's data", meanings, EVENT_DATA)
+    rows = [[f"`{kind}`", _linked(meaning), _data_words(EVENT_DATA[kind])] for kind, meaning in meanings.items()]
+    reasons = [[f"`{reason}`", meaning] for reason, meaning in _value_meanings(Gone).items()]
+    return f"""
+# Events
+
+Something that happened in a session is an event. Each is delivered once: in the reply of whichever tool is called next
+(`events_since_last_response`), or by [`await_activity`](tools.md#await_activity), which waits for it. How that is
+kept true is told under [exactly once](../explanation/exactly-once.md).
+
+An event is `{{id, type, server, createdAt, data}}`. `server` is `emceepee` where no server is concerned. Ids grow with
+time. Below, `?` marks keys of `data` that may be missing. Values larger than `buffered_item_bytes` are cut, with a mark
+that says so. Log and progress messages are never events: [`get_logs`](tools.md#get_logs) has the ones, the task the
+others.
+
+{_table(["type", "meaning", "`data`"], rows)}
+## Reasons
+
+A question that no longer waits is told of as `elicitation_expired` or `sampling_expired`, unless it was answered by the
+caller itself.
+
+{_table(["reason", "meaning"], reasons)}"""
+
+
+def _data_words(keys: Mapping[str, str]) -> str:
+    return "<br>".join(f"`{key}`: {words}" for key, words in keys.items())
+
+
+def _linked(meaning: str) -> str:
+    """A docstring with its tools as links."""
+    names = {tool.name for tool in TOOLS}
+    words = re.split(r"(\w+)", meaning)
+    return "".join(f"[`{word}`](tools.md#{word})" if word in names and "_" in word else word for word in words)
+
+
+def drawings() -> str:
+    drawn = {str(item["name"]): item for item in diagrams()}
+    states = {machine.name: type(machine.initial) for machine in MACHINES}
+    _no_strangers("MACHINES", states, drawn)
+    _all_described("state diagram", [name for name, item in drawn.items() if _is_machine(item)], states)
+    text = """
+# Diagrams
+
+Tasks, questions, connections and timers are guarded by the tables that these diagrams are drawn from: a move that is
+not here cannot happen. A client can read the same with [`read_resource`](tools.md#read_resource), server `emceepee`, as
+`emceepee://diagrams`.
+"""
+    for name, item in drawn.items():
+        text += f"\n## {name}\n\n{item['description']}.\n\n```mermaid\n{item['mermaid']}\n```\n"
+        if name in states:
+            rows = [[f"`{state}`", meaning] for state, meaning in _value_meanings(states[name]).items()]
+            text += "\n" + _table(["state", "meaning"], rows)
     return text
+
+
+def _is_machine(diagram: Mapping[str, Any]) -> bool:
+    return str(diagram["mermaid"]).startswith("stateDiagram")
 
 
 # Settings.
@@ -216,7 +426,8 @@ The file knows a few more, for the sake of lists written for other programs:
 
 ## restartConfig
 
-Kept with the server. A process that ended stays `disconnected` until `reconnect_server` or the next start of emceepee.
+How a process that ended by itself is started again. The count of attempts begins anew only after it stayed up for
+`stable_seconds` ([limits](limits.md)). When they are used up the server is in `error` until `reconnect_server`.
 
 {_schema_table("key", restart, RESTART_KEYS)}
 ## What a child process inherits
@@ -232,7 +443,7 @@ else: secrets are given by name.
 
 
 def error_codes() -> str:
-    rows = [[f"`{code}`", meaning] for code, meaning in _code_meanings().items()]
+    rows = [[f"`{code}`", meaning] for code, meaning in _value_meanings(errors.ErrorCode).items()]
     return f"""
 # Error codes
 
@@ -240,21 +451,6 @@ A tool that fails answers with `isError: true`. The text is a sentence for peopl
 `structuredContent.error` as `{{code, message, details}}`. Programs should look at `code`, which does not change.
 
 {_table(["code", "meaning"], rows)}"""
-
-
-def _code_meanings() -> dict[str, str]:
-    """The codes and the docstrings under them, which Python itself does not keep."""
-    tree = ast.parse(inspect.getsource(errors.ErrorCode))
-    (declared,) = tree.body
-    assert isinstance(declared, ast.ClassDef)
-    meanings: dict[str, str] = {}
-    for statement, after in zip(declared.body, [*declared.body[1:], None], strict=True):
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
-            continue
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            meanings[str(statement.value.value)] = " ".join(str(after.value.value).split())
-    _all_described("error code", [str(code) for code in errors.ErrorCode], meanings)
-    return meanings
 
 
 def limits() -> str:
@@ -315,6 +511,21 @@ def _command(parser: argparse.ArgumentParser) -> str:
 # Words and tables.
 
 
+def _value_meanings(kind: type[StrEnum]) -> dict[str, str]:
+    """The values of an enumeration and the docstrings under them, which Python itself does not keep."""
+    tree = ast.parse(inspect.getsource(kind))
+    (declared,) = tree.body
+    assert isinstance(declared, ast.ClassDef)
+    meanings: dict[str, str] = {}
+    for statement, after in zip(declared.body, [*declared.body[1:], None], strict=True):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            meanings[str(statement.value.value)] = " ".join(str(after.value.value).split())
+    _all_described(f"value of {kind.__name__}", [str(value) for value in kind], meanings)
+    return meanings
+
+
 def _all_described(what: str, names: Iterable[str], described: Iterable[str]) -> None:
     if missing := sorted(set(names) - set(described)):
         raise Undocumented(f"no words for this {what}: {missing}; docs/generate.py or the code must say what it is")
@@ -330,8 +541,10 @@ def _schema_table(first: str, schema: dict[str, Any], words: Mapping[str, str]) 
     rows = []
     for name, item in sorted(schema["properties"].items(), key=lambda entry: entry[0] not in required):
         default = "required" if name in required else _default(item)
-        meaning = words.get(name if name in required else f"{name}?", words.get(name, ""))
-        rows.append([f"`{name}`", _kind(item), default, item.get("description") or meaning])
+        meaning = item.get("description") or words.get(name if name in required else f"{name}?") or words.get(name)
+        if not meaning:
+            raise Undocumented(f"no words for this {first}: {name}; docs/generate.py or the code must say what it is")
+        rows.append([f"`{name}`", _kind(item), default, meaning])
     return _table([first, "type", "default", "meaning"], rows)
 
 

@@ -1,7 +1,8 @@
 """A conversation with emceepee over stdio, as a client has it: `make serve` runs this.
 
 The bundled demo server is added, used and removed again. Each step is one function; to show something new, write
-another and put it into STEPS.
+another and put it into STEPS. In what is printed, → is the client's call, ← the reply, · progress, and ! what the reply
+tells besides its result.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ PATIENCE = 60.0  # seconds for the whole conversation; it takes a few
 WIDTH = min(shutil.get_terminal_size((100, 24)).columns, 120)
 LINES_SHOWN = 3  # of one message; the rest is cut with a mark
 HAS_COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-BOLD, DIM, CYAN, GREEN = "1", "2", "36", "32"
+BOLD, DIM, CYAN, GREEN, YELLOW = "1", "2", "36", "32", "33"
+
+HAIKU = "One line to the world,\nmany servers behind it.\nNobody waits long."
 
 # emceepee gives its servers a small part of its own environment. This lets the demo run from a source tree.
 SOURCE_TREE = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
@@ -37,7 +40,10 @@ class Talk:
         """Call one of emceepee's tools, show both sides, and return the structured part of the result."""
         show("→", f"{tool} {spaced(arguments)}" if arguments else tool, CYAN)
         result = await self.client.call_tool(tool, arguments, progress_callback=show_progress)
-        show("←", text_of(result), GREEN)
+        own, notices = parts_of(result)
+        show("←", own, GREEN)
+        for notice in notices:
+            show("!", notice, YELLOW)
         if result.is_error:
             raise SystemExit(f"{tool} failed")
         structured = result.structured_content
@@ -71,7 +77,46 @@ async def call_a_tool(talk: Talk) -> None:
 
 async def call_a_slow_tool(talk: Talk) -> None:
     """Call a slow tool. The progress it reports reaches the client while it waits."""
-    await talk.call("execute_tool", server="demo", tool="dig", args={"seconds": 1.5, "steps": 5})
+    await talk.call("execute_tool", server="demo", tool="dig", args={"seconds": 0.8, "steps": 4})
+
+
+async def let_a_call_become_a_task(talk: Talk) -> None:
+    """Do not wait. The call goes on as a task, and the client does something else. Every reply tells what is new."""
+    digging = {"seconds": 1, "steps": 3}
+    reply = await talk.call("execute_tool", server="demo", tool="dig", args=digging, timeout_ms=100)
+    await talk.call("execute_tool", server="demo", tool="add", args={"a": 19, "b": 4})
+    await talk.call("get_task_result", task_id=reply["proxy_task"]["task_id"])
+
+
+async def answer_a_question(talk: Talk) -> None:
+    """Answer a question. A server asks the user for something in the middle of a call. Its call becomes a task at once,
+    every reply says who waits, and the answer is checked before it is passed on."""
+    reply = await talk.call("execute_tool", server="demo", tool="book_table", args={"restaurant": "Chez Demo"})
+    (question,) = (await talk.call("get_elicitations"))["requests"]
+    table = {"guests": 4, "time": "19:30", "window": True}
+    await talk.call("respond_to_elicitation", request_id=question["requestId"], action="accept", content=table)
+    await talk.call("get_task_result", task_id=reply["proxy_task"]["task_id"])
+
+
+async def lend_a_model(talk: Talk) -> None:
+    """Lend a model. A server asks for a completion; whoever has a model writes one."""
+    reply = await talk.call("execute_tool", server="demo", tool="haiku", args={"topic": "proxies"})
+    (request,) = (await talk.call("get_sampling_requests"))["requests"]
+    completion = {"role": "assistant", "content": HAIKU, "model": "a poet", "stop_reason": "endTurn"}
+    await talk.call("respond_to_sampling", request_id=request["requestId"], **completion)
+    await talk.call("get_task_result", task_id=reply["proxy_task"]["task_id"])
+
+
+async def wait_for_whatever_happens(talk: Talk) -> None:
+    """Wait for whatever happens next. A task works and a timer runs; whichever is first ends the wait."""
+    await talk.call("execute_tool", server="demo", tool="dig", args={"seconds": 1, "steps": 3}, timeout_ms=0)
+    await talk.call("set_timer", duration_ms=500, message="Tea is ready.")
+    is_working = True
+    while is_working:
+        report = await talk.call("await_activity", timeout_ms=10_000)
+        for event in [event for server in report["events"] for event in server["events"]]:
+            show("!", f"{event['type']} ({event['server']}) {spaced(event['data'])}", YELLOW)
+        is_working = bool(report["pending_server"])
 
 
 async def make_a_mistake(talk: Talk) -> None:
@@ -115,6 +160,10 @@ STEPS: tuple[Step, ...] = (
     look_around,
     call_a_tool,
     call_a_slow_tool,
+    let_a_call_become_a_task,
+    answer_a_question,
+    lend_a_model,
+    wait_for_whatever_happens,
     make_a_mistake,
     read_a_resource,
     get_a_prompt,
@@ -142,13 +191,33 @@ async def main() -> None:
     print(f'\n   Then ask: "Use emceepee to add the server `{sys.executable} -m emceepee.demo` and dig for treasure."')
 
 
-def text_of(result: CallToolResult) -> str:
-    """A result for reading: emceepee's own replies are JSON, and get room to be wrapped; a server's are as they are."""
-    words = " ".join(block.text for block in result.content if isinstance(block, TextContent))
-    try:
-        return spaced(json.loads(words))
-    except ValueError:
-        return words
+def parts_of(result: CallToolResult) -> tuple[str, list[str]]:
+    """A result for reading, and the notices behind it. JSON gets room to be wrapped, and gives way to a sentence."""
+    sentences, values, notices = [], [], []
+    for block in result.content:
+        if isinstance(block, TextContent):
+            try:
+                value = json.loads(block.text)
+            except ValueError:
+                sentences.append(block.text)
+                continue
+            notice = notice_of(value)
+            notices += notice
+            values += [] if notice else [spaced(value)]
+    return " ".join(sentences or values), notices
+
+
+def notice_of(value: Any) -> list[str]:
+    """What a block tells besides the result: news, and who waits for an answer. Empty if it is no such block."""
+    if not isinstance(value, dict):
+        return []
+    lines = []
+    if events := value.get("events_since_last_response"):
+        lines.append("news: " + ", ".join(f"{event['type']} ({event['server']})" for event in events))
+    if waiting := value.get("pending_client_action"):
+        lines += [f"{item['server']} asks: {item['message']}" for item in waiting["elicitations"]]
+        lines += [f"{item['server']} asks for a completion" for item in waiting["sampling_requests"]]
+    return lines
 
 
 async def show_progress(progress: float, total: float | None, message: str | None) -> None:

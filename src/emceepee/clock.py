@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
@@ -82,3 +83,15 @@ async def within(clock: Clock, seconds: float, work: "asyncio.Future[T]") -> T:
     if not work.done():
         raise TimeoutError
     return work.result()
+
+
+@asynccontextmanager
+async def give_up_after(clock: Clock, seconds: float) -> AsyncIterator[None]:
+    """As `asyncio.timeout`, by the given clock. Raises: TimeoutError."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+        alarm = clock.call_later(seconds, lambda: scope.reschedule(loop.time()))
+        try:
+            yield
+        finally:
+            alarm.cancel()

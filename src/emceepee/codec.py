@@ -1,12 +1,14 @@
 """JSON to and from the wire: fast for what is well-formed, lenient for what real servers send."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
 
 _strict_decode = msgspec.json.Decoder().decode
 _strict_encode = msgspec.json.Encoder().encode
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def decode(data: bytes | bytearray) -> Any:
@@ -39,7 +41,7 @@ def encode_text(value: Any) -> str:
 def _lenient_decode(data: bytes | bytearray) -> Any:
     try:
         parsed = json.loads(data.decode("utf-8", "replace"))
-        clean = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace")
+        clean = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", json.dumps(parsed, ensure_ascii=False))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.

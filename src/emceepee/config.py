@@ -163,8 +163,8 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
     if entry.get("name") == RESERVED_NAME:  # a client's own file, in which emceepee itself stands
         ignored.append(key)
         return None
-    if entry.get("type") in _TYPE_ALIASES:
-        entry["type"] = _TYPE_ALIASES[entry["type"]]
+    if isinstance(kind := entry.get("type"), str):
+        entry["type"] = _TYPE_ALIASES.get(kind, kind)
     if isinstance(url := entry.pop("serverUrl", None), str):
         entry.setdefault("url", url)
     ignored += [f"{key}.{name}" for name in entry if name not in ServerEntry.model_fields]
@@ -183,7 +183,7 @@ def _limits(given: Any, source: str) -> Limits:
     for name, value in given.items():
         if name not in known:
             raise ConfigError(f"{source}: limits.{name}: no such limit; there are {', '.join(known)}")
-        wants_int = isinstance(known[name].default, int)
+        wants_int = known[name].type is int  # not by the default: a duration of 30 may be set to 0.5
         if isinstance(value, bool) or not isinstance(value, int if wants_int else int | float) or value < 0:
             expected = "a whole number" if wants_int else "a number"
             raise ConfigError(f"{source}: limits.{name}: expected {expected} that is not negative, found {value!r}")
@@ -213,6 +213,8 @@ def _expanded(value: Any, *, source: str, key: str, environment: Mapping[str, st
             for index, item in enumerate(value)
         ]
     if isinstance(value, dict):
+        if value.get("disabled") is True:
+            return value  # a server that is left out may lack what it would need
         return {
             name: _expanded(item, source=source, key=f"{key}.{name}" if key else name, environment=environment)
             for name, item in value.items()

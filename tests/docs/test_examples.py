@@ -9,6 +9,13 @@ from support.pages import ROOT
 
 BOUND = 100.0
 PROCESSES = Path("/proc")
+SAID = (
+    *("2 + 40 = 42", "100% layer 4 of 4", "Did you mean add?", "Buy bread.", "georgian", '"servers": []'),
+    *("The call goes on as task", "19 + 4 = 23", "news: task_completed (demo)", "Dug through 3 layers in 1 s"),
+    *("demo asks: A table at Chez Demo", "Booked at Chez Demo: 4 guests at 19:30 by the window."),
+    *("demo asks for a completion", "Nobody waits long. — a poet"),
+    *("! timer_expired (emceepee)", '"message": "Tea is ready."}', "! task_completed (demo)"),
+)
 
 
 async def run(example: str, **environment: str) -> tuple[int | None, str, str]:
@@ -43,7 +50,6 @@ async def test_the_conversation_runs_to_its_end_and_leaves_no_process() -> None:
     mark = f"conversation-{os.getpid()}"  # LOGNAME is one of the few variables that every child inherits
     code, out, err = await run("conversation.py", LOGNAME=mark)
     assert (code, err) == (0, "")
-    for words in ("2 + 40 = 42", "100% layer 5 of 5", "Did you mean add?", "Buy bread.", "georgian", '"servers": []'):
-        assert words in out
+    assert [words for words in SAID if words not in " ".join(out.split())] == []
     assert "\x1b" not in out
     assert processes_with(f"LOGNAME={mark}") == []

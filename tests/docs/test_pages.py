@@ -19,7 +19,8 @@ LONGEST_README = 150
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 JSON_BLOCKS = blocks("json")
 CONFIGURATIONS = [block for block in JSON_BLOCKS if not block.label]
-CALLS = [block for block in JSON_BLOCKS if block.label and block.label != "reply"]
+ANSWERS = ("reply", "notice")  # labels of blocks that show what comes back; all others are tools
+CALLS = [block for block in JSON_BLOCKS if block.label and block.label not in ANSWERS]
 
 
 def name_of(item: Page | Block) -> str:

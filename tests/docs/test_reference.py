@@ -1,20 +1,45 @@
-"""The reference says what the code says."""
+"""The reference says what the code says, and everything that has a name has an entry."""
 
+import asyncio
+import importlib.util
 import subprocess
 import sys
 from dataclasses import fields
+from types import ModuleType
 
+import pytest
+
+from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import ServerEntry
 from emceepee.errors import ErrorCode
+from emceepee.json_types import JsonObject
+from emceepee.state.diagrams import diagrams
+from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
+from emceepee.state.question import Gone
 from emceepee.tools.catalogue import TOOLS
 from support.pages import ROOT, Page
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
 
 BOUND = 60.0
+FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+NOT_SEEN_BY_ONE_SESSION = {"server_added", "server_removed"}
 
 
 def reference(name: str) -> str:
     return (ROOT / "docs" / "reference" / f"{name}.md").read_text("utf-8")
+
+
+@pytest.fixture
+def generate() -> ModuleType:
+    """The generator, as a module of its own for each test."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_the_reference_is_what_the_generator_writes() -> None:
@@ -24,9 +49,22 @@ def test_the_reference_is_what_the_generator_writes() -> None:
     assert (check.returncode, check.stdout + check.stderr) == (0, "")
 
 
+def test_no_other_page_is_in_the_reference(generate: ModuleType) -> None:
+    assert set((ROOT / "docs" / "reference").iterdir()) == set(generate.pages())
+
+
+# Entries.
+
+
 def test_every_tool_has_an_entry() -> None:
     headings = Page(ROOT / "docs" / "reference" / "tools.md").anchors()
     assert [tool.name for tool in TOOLS if tool.name not in headings] == []
+
+
+def test_every_tool_says_what_it_returns() -> None:
+    entries = reference("tools").split("\n### ")[1:]
+    assert [entry.partition("\n")[0] for entry in entries if "\nReturns: " not in entry] == []
+    assert len(entries) == len(TOOLS)
 
 
 def test_every_error_code_has_an_entry() -> None:
@@ -39,3 +77,125 @@ def test_every_limit_has_an_entry() -> None:
 
 def test_every_key_of_a_server_has_an_entry() -> None:
     assert [name for name in ServerEntry.model_fields if f"| `{name}` | " not in reference("settings")] == []
+
+
+def test_every_event_type_and_every_reason_has_an_entry() -> None:
+    assert [name for name in [*EventType, *Gone] if f"| `{name}` | " not in reference("events")] == []
+
+
+def test_every_diagram_is_drawn() -> None:
+    drawn = {block.body.rstrip("\n") for block in Page(ROOT / "docs" / "reference" / "diagrams.md").blocks()}
+    assert drawn == {item["mermaid"] for item in diagrams()}
+
+
+# What has no words, or is gone, stops the generator.
+
+
+@pytest.mark.parametrize(
+    ("table", "page", "known"),
+    [
+        ("RESULTS", "tools", "await_activity"),
+        ("ARGUMENTS", "tools", "task_id"),
+        ("EVENT_DATA", "events", "task_created"),
+        ("TOP_KEYS", "settings", "roots"),
+        ("SERVER_KEYS", "settings", "env"),
+    ],
+)
+def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch, table: str, page: str, known: str
+) -> None:
+    write = getattr(generate, page)
+    with monkeypatch.context() as without:
+        without.delitem(getattr(generate, table), known)
+        with pytest.raises(generate.Undocumented, match=known):
+            write()
+    with monkeypatch.context() as beyond:
+        beyond.setitem(getattr(generate, table), "long_gone", "words")
+        with pytest.raises(generate.Undocumented, match="long_gone"):
+            write()
+    write()
+
+
+def test_the_generator_stops_at_a_state_diagram_whose_states_it_does_not_know(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "MACHINES", generate.MACHINES[1:])
+    with pytest.raises(generate.Undocumented, match="proxy_task_states"):
+        generate.drawings()
+
+
+def test_the_generator_stops_at_a_value_without_a_docstring(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undocumented = "class EventType(StrEnum):\n    NOTIFICATION = 'notification'\n"
+    monkeypatch.setattr(generate.inspect, "getsource", lambda _: undocumented)
+    with pytest.raises(generate.Undocumented, match="notification"):
+        generate.events()
+
+
+# What is said of events is what they hold.
+
+
+async def let_servers_come_and_go(scene: Scene) -> None:
+    one, child = scene.backends["one"], scene.backends["child"]
+    await scene.value("reconnect_server", name="one")
+    one.answers["ping"] = broken_line
+    for _ in range(3):
+        await scene.clock.advance(120)
+    one.answers["ping"] = lambda _: {}
+    await scene.clock.advance(120)
+    for backend in (one, child):
+        backend.link.break_off("it fell over")
+        await scene.clock.advance(2)
+    child.refuses = LinkError(Failure.CLOSED, "it does not start")
+    child.link.break_off("it fell over again")
+    await scene.clock.advance(600)
+    child.refuses = None
+    await scene.value("reconnect_server", name="child")
+    await scene.value("remove_server", name="child")
+
+
+def broken_line(_: JsonObject) -> JsonObject:
+    raise LinkError(Failure.UNREACHABLE, "no answer")
+
+
+async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:
+    async with a_scene(one=ScriptedBackend(), child=ScriptedBackend(is_process=True)) as scene:
+        await let_everything_happen(scene)
+        seen = scene.session.activity.take_after("from the beginning").events
+        await let_servers_come_and_go(scene)
+        seen += scene.session.activity.take_after(seen[-1].event_id).events
+    assert set(EventType) - {event.type for event in seen} == NOT_SEEN_BY_ONE_SESSION
+    for event in seen:
+        named = generate.EVENT_DATA[event.type]
+        assert {key for key in named if not key.endswith("?")} <= set(event.data) <= {key.rstrip("?") for key in named}
+
+
+async def let_everything_happen(scene: Scene) -> None:
+    """One session, every event that it can have by itself."""
+    backend = scene.backends["one"]
+    listener = backend.link.listener
+    listener.notified("notifications/tools/list_changed", {}, None)
+    for answer in ("reply", "refuse", "cancel", "expire"):
+        call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=0, task_ttl_ms=1000)
+        asked = await backend.next_asked()
+        await scene.clock.advance(0)
+        task_id = (await call)["structuredContent"]["proxy_task"]["task_id"]
+        match answer:
+            case "reply":
+                asked.reply(content=[])
+            case "refuse":
+                asked.refuse(-32000, "no")
+            case "cancel":
+                await scene.call("cancel_task", task_id=task_id)
+            case "expire":
+                await scene.clock.advance(2)
+    questions = [listener.asked(method, FORM, None) for method in ("elicitation/create", "sampling/createMessage")]
+    answers = asyncio.gather(*questions, return_exceptions=True)
+    await scene.clock.advance(scene.session.limits.question_seconds + 1)
+    await answers
+    await scene.call("set_timer", duration_ms=1, message="once")
+    await scene.call("set_timer", duration_ms=1000, message="again", interval=True)
+    await scene.clock.advance(2)
+    backend.link.break_off("the line was cut")
+    await scene.clock.advance(0)

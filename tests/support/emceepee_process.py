@@ -29,6 +29,7 @@ class EmceepeeProcess:
         self.stdout_garbage: list[bytes] = []
         self._reader = asyncio.create_task(self._read())
         self.meta: dict[str, Any] | None = None
+        self.hello: dict[str, Any] = {}  # the answer to `initialize` or `server/discover`
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
@@ -44,6 +45,9 @@ class EmceepeeProcess:
             else:
                 self.heard.append(message)
                 self._unclaimed.put_nowait(message)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionError("emceepee closed its output without an answer"))
 
     def send_line(self, line: bytes) -> None:
         assert self.process.stdin is not None
@@ -70,15 +74,16 @@ class EmceepeeProcess:
         """Open in the handshake era, or, for 2026-07-28, begin to stamp every request."""
         if version == "2026-07-28":
             self.meta = MODERN_META
-            return await self.request("server/discover", {})
+            self.hello = await self.request("server/discover", {})
+            return self.hello
         hello = {
             "protocolVersion": version,
             "capabilities": capabilities,
             "clientInfo": {"name": "tests", "version": "1"},
         }
-        answer = await self.request("initialize", hello)
+        self.hello = await self.request("initialize", hello)
         self.send_line(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        return answer
+        return self.hello
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The result of one tools/call."""
@@ -92,6 +97,12 @@ class EmceepeeProcess:
         assert not result.get("isError"), result
         return dict(result["structuredContent"])
 
+    async def error(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """The error of a call that must fail."""
+        result = await self.call(tool, **arguments)
+        assert result.get("isError"), result
+        return dict(result["structuredContent"]["error"])
+
     async def end(self) -> int:
         """Close standard input and wait for the exit code."""
         assert self.process.stdin is not None
@@ -99,13 +110,21 @@ class EmceepeeProcess:
         return await asyncio.wait_for(self.process.wait(), BOUND)
 
 
+def configured(servers: dict[str, dict[str, Any]], **limits: float) -> dict[str, str]:
+    """The environment of an emceepee with these servers and limits."""
+    return {"EMCEEPEE_CONFIG": json.dumps({"mcpServers": servers, "limits": limits})}
+
+
 @asynccontextmanager
 async def emceepee(
-    *arguments: str, env: dict[str, str] | None = None, stderr: int | None = None
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    stderr: int | None = None,
+    entry: tuple[str, ...] = ("-m", "emceepee"),
 ) -> AsyncIterator[EmceepeeProcess]:
     """A running `emceepee`; it is killed at the end if the test has not ended it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "emceepee", *arguments),
+        *(sys.executable, *entry, *arguments),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=stderr,

@@ -67,3 +67,18 @@ class FakeClock:
                 await settle()
         self._elapsed = end
         await settle()
+
+    def jump(self, seconds: float) -> None:
+        """Let `seconds` pass within this turn of the loop: what falls due happens now, and nothing runs in between."""
+        end = self._elapsed + seconds
+        while self._due and self._due[0][0] <= end:
+            when, _, handle = heapq.heappop(self._due)
+            self._elapsed = max(self._elapsed, when)
+            if handle.callback is not None:
+                handle.callback()
+        self._elapsed = end
+
+    def sleep_through(self, seconds: float) -> None:
+        """The machine sleeps: afterwards it is later, and what fell due meanwhile happens only now."""
+        self._elapsed += seconds
+        self.jump(0)

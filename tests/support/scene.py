@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import call_tool
 from emceepee.sessions.persistence import StoredServers
@@ -45,13 +45,30 @@ class Scene:
         assert result.get("isError"), result
         return cast(JsonObject, result["structuredContent"]["error"])
 
+    def quiet(self) -> "Scene":
+        """Let everything so far be told, so that the next reply carries no news."""
+        self.session.activity.take()
+        return self
+
+    def events(self) -> list[tuple[str, JsonObject]]:
+        """What happened since the last look, in order: type and data. Looking delivers it."""
+        return [(str(event.type), event.data) for event in self.session.activity.take().events]
+
+    def event_types(self) -> list[str]:
+        return [kind for kind, _ in self.events()]
+
+    def status(self, server: str) -> str:
+        """What list_servers calls the state of a server."""
+        return str(self.session.connection(server).state.status)
+
     def start(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> "asyncio.Task[JsonObject]":
         """Begin a call and go on."""
         return asyncio.create_task(self.call(tool, caller=caller, **arguments))
 
 
-def scripted_spec(name: str) -> BackendSpec:
-    return BackendSpec(name=name, target=HttpTarget(url=f"http://{name}.test/mcp"))
+def scripted_spec(name: str, *, is_process: bool = False) -> BackendSpec:
+    target = StdioTarget(command=name) if is_process else HttpTarget(url=f"http://{name}.test/mcp")
+    return BackendSpec(name=name, target=target)
 
 
 @asynccontextmanager
@@ -60,9 +77,9 @@ async def a_scene(
 ) -> AsyncIterator[Scene]:
     """A session whose backends are scripted. Every named backend is configured and connected."""
     clock = FakeClock()
-    registry = ServerRegistry(
-        specs if specs is not None else [scripted_spec(name) for name in backends], StoredServers(MemoryServers())
-    )
+    if specs is None:
+        specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
+    registry = ServerRegistry(specs, StoredServers(MemoryServers()))
     dialer = cast(Dialer, ScriptedDialer(**backends))
     limits = limits or Limits()
     budget = EventBudget(limits.events_in_all)

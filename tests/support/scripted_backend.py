@@ -1,12 +1,14 @@
 """Backends that say what the test tells them to, without a process or a socket."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
+from emceepee.backends.subscriptions import ACKNOWLEDGED
 from emceepee.json_types import JsonObject
 
 ALL_CAPABILITIES: JsonObject = {
@@ -34,11 +36,22 @@ class Asked:
     def refuse(self, code: int, message: str) -> None:
         self.answer.set_exception(RpcError({"code": code, "message": message}))
 
+    def fail(self, error: LinkError) -> None:
+        self.answer.set_exception(error)
+
+
+@dataclass(frozen=True)
+class Dialled:
+    """What one try to connect was made with."""
+
+    caller_id: str | None
+    resumption: object | None
+
 
 class ScriptedBackend:
     """A backend in the test's hands. Methods in `answers` reply by themselves; all others wait in `asked`."""
 
-    def __init__(self, *, modern: bool = False, tools: list[str] | None = None) -> None:
+    def __init__(self, *, modern: bool = False, tools: list[str] | None = None, is_process: bool = False) -> None:
         self.facts = ServerFacts(
             protocol_version="2026-07-28" if modern else "2025-11-25",
             server_info={"name": "scripted", "version": "1"},
@@ -60,6 +73,11 @@ class ScriptedBackend:
         self.refuses: LinkError | None = None
         self.identity: str | None = None
         self.opens: asyncio.Future[None] | None = None  # when set, a connect waits for it
+        self.closes: asyncio.Future[None] | None = None  # when set, closing a link waits for it
+        self.is_busy = False
+        self.is_process = is_process
+        self.pids = itertools.count(101)
+        self.dials: list[Dialled] = []
         self._arrived = asyncio.Event()
 
     @property
@@ -87,7 +105,6 @@ class ScriptedLink:
     """One connection to a scripted backend."""
 
     mirrors_arguments = False
-    is_busy = False
     resumption: object | None = None
 
     def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
@@ -95,6 +112,7 @@ class ScriptedLink:
         self.facts = backend.facts
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.log_level: str | None = None
+        self._process: JsonObject | None = {"pid": next(backend.pids)} if backend.is_process else None
 
     async def request(
         self,
@@ -105,7 +123,7 @@ class ScriptedLink:
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         if self.closed.done():
-            raise LinkError(Failure.CLOSED, self.closed.result())
+            raise LinkError(Failure.CLOSED, self.closed.result(), may_have_run=False)
         params = params or {}
         self.backend.seen.append((method, params))
         scripted = self.backend.answers.get(method)
@@ -125,6 +143,10 @@ class ScriptedLink:
         raise LinkError(Failure.CLOSED, self.closed.result())
 
     @property
+    def is_busy(self) -> bool:
+        return self.backend.is_busy
+
+    @property
     def identity(self) -> str | None:
         return self.backend.identity
 
@@ -136,9 +158,20 @@ class ScriptedLink:
 
     async def close(self) -> None:
         self.break_off("the connection was closed")
+        if self.backend.closes is not None:
+            await asyncio.shield(self.backend.closes)
 
     def process(self) -> JsonObject | None:
-        return None
+        return self._process
+
+    def crash(self, code: int = 1) -> None:
+        """The process behind it exits."""
+        self._process = {**(self._process or {}), "exitCode": code, "stderrTail": ["farewell"]}
+        self.break_off(f"exited with code {code}")
+
+    def acknowledge(self, listen: Asked) -> None:
+        """What a 2026-07-28 backend says when a listen is in force."""
+        self.listener.notified(ACKNOWLEDGED, {}, listen.origin)
 
     def break_off(self, reason: str) -> None:
         if not self.closed.done():
@@ -163,8 +196,9 @@ class ScriptedDialer:
         resumption: object | None = None,
     ) -> Link:
         backend = self.backends[spec.name]
+        backend.dials.append(Dialled(caller_id, resumption))
         if backend.opens is not None:
-            await backend.opens
+            await asyncio.shield(backend.opens)
         if backend.refuses is not None:
             raise backend.refuses
         link = ScriptedLink(backend, listener)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -44,9 +45,9 @@ class Catalog:
         *,
         tasks: TaskOwner,
         most_pages: int,
-        hears_changes: Callable[[], bool] = lambda: False,
+        hears_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`hears_changes` says whether a 2026-07-28 backend tells us of changes just now."""
+        """`hears_changes` says of a capability whether a 2026-07-28 backend tells us of changes to it just now."""
         self._link, self._clock, self._tasks, self._most_pages = link, clock, tasks, most_pages
         self._hears_changes = hears_changes
         self._kept: dict[Kind, _Listing] = {}
@@ -65,12 +66,13 @@ class Catalog:
             RpcError, LinkError
         """
         kept = self._kept.get(kind)
-        if kept is not None and (kept.good_until is None or self._clock.monotonic() < kept.good_until):
+        if kept is not None and self._is_good(kind, kept):
             return kept.items
         coming = self._coming.get(kind)
         if coming is None:
             coming = self._coming[kind] = asyncio.get_running_loop().create_future()
-            self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
+            fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
+            fetching.add_done_callback(partial(_give_up, coming))
         return (await asyncio.shield(coming)).items
 
     def changed(self, method: str) -> None:
@@ -94,18 +96,23 @@ class Catalog:
         except (RpcError, LinkError) as error:
             coming.set_exception(error)
             coming.exception()  # the askers may all have left
+        except asyncio.CancelledError:
+            coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
+            coming.exception()
+            raise
         else:
             coming.set_result(listing)
-            if self._coming.get(kind) is coming and self._keeps(listing):
+            if self._coming.get(kind) is coming:
                 self._kept[kind] = listing
         finally:
-            coming.cancel()  # no effect once it is settled
             if self._coming.get(kind) is coming:
                 del self._coming[kind]
 
-    def _keeps(self, listing: _Listing) -> bool:
+    def _is_good(self, kind: Kind, listing: _Listing) -> bool:
         """A handshake-era backend announces changes unasked; a modern one says how long its answer is good for."""
-        return listing.good_until is not None or not self._link.facts.is_modern or self._hears_changes()
+        if listing.good_until is not None:
+            return self._clock.monotonic() < listing.good_until
+        return not self._link.facts.is_modern or self._hears_changes(kind.capability)
 
     async def _all_pages(self, kind: Kind) -> _Listing:
         items: list[JsonObject] = []
@@ -137,3 +144,10 @@ class Catalog:
             items = [tool for tool in items if find_invalid_x_mcp_header(tool.get("inputSchema")) is None]
             self._header_maps = {str(tool.get("name")): x_mcp_header_map(tool.get("inputSchema")) for tool in items}
         return _Listing(items, good_until)
+
+
+def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:
+    """The fetch ended without an outcome, because the link closes: its askers are told, and not cancelled with it."""
+    if not coming.done():
+        coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
+        coming.exception()  # the askers may all have left

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -30,8 +31,10 @@ STDIN_GRACE = 1.5  # a well-behaved server ends when its input does
 TERM_GRACE = 1.0  # then it is asked to; both together stay under the 4 s that callers grant us
 KILL_GRACE = 1.0  # then it is not asked; the kernel may need a moment
 STRAY_GRACE = 0.5  # what a gone leader left in its group gets to end by itself
+STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE + STRAY_GRACE + 2  # and what had left the group
 STRAY_POLL = 0.02  # the kernel tells nobody when a process group becomes empty
 DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
+EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
 STDERR_LINES_KEPT = 50
 TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
@@ -127,17 +130,24 @@ class Child(asyncio.SubprocessProtocol):
             return
         if self.exited.done() and not self._open_pipes:
             self._end()
-        elif self._last_words is None and (self.exited.done() or 1 not in self._open_pipes):
-            self._last_words = self._clock.call_later(DRAIN_SECONDS, self._end)
+        elif self.exited.done() or 1 not in self._open_pipes:
+            if self._last_words is not None:
+                self._last_words.cancel()
+            delay = DRAIN_SECONDS if self.exited.done() else EXIT_SECONDS
+            self._last_words = self._clock.call_later(delay, self._end)
 
     def _end(self) -> None:
         if not self.ended.done():
             self.ended.set_result(self.farewell())
+            self._resume()  # who waits to write has waited long enough: a grandchild may hold the pipe and not read
 
     # What we do with it.
 
     async def write(self, data: bytes) -> None:
         """Raises: LinkError if the child no longer reads."""
+        if self._stdin is None and not self.ended.done():
+            with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
+                await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
         if self._stdin is None or self.ended.done():
             raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
         self._stdin.write(data)
@@ -148,7 +158,7 @@ class Child(asyncio.SubprocessProtocol):
         """How it went, for a person: exit code or signal, and the last lines of stderr."""
         code = self.exit_code
         if code is None:
-            how = "closed its standard output"
+            how = "closed its standard input or output"
         elif code < 0:
             how = f"was ended by signal {-code} ({_signal_name(-code)})"
         else:
@@ -169,9 +179,7 @@ class Child(asyncio.SubprocessProtocol):
 
     async def stop(self) -> None:
         """End the process and everything left in its group; returns when they are gone."""
-        await close_bounded(
-            self._stop(), within=STDIN_GRACE + TERM_GRACE + KILL_GRACE + STRAY_GRACE + 2, what=f"process {self.pid}"
-        )
+        await close_bounded(self._stop(), within=STOP_SECONDS, what=f"process {self.pid}")
 
     async def _stop(self) -> None:
         if self._stdin is not None:
@@ -184,7 +192,7 @@ class Child(asyncio.SubprocessProtocol):
         self._end()
         if self._transport is not None:
             self._transport.close()
-        self._family.left(self.pid)
+        await self._family.left(self.pid, self._clock)
 
     async def _gone_within(self, seconds: float) -> bool:
         try:
@@ -228,21 +236,45 @@ async def start_child(
     environment = child_environment(target.env, os.environ)
     program = _program(target, environment)
     await family.prepare()
-    member = family.new_member()
-    loop = asyncio.get_running_loop()
-    try:
-        _, child = await loop.subprocess_exec(
+    starting = asyncio.ensure_future(
+        _started(
+            [program, *target.args],
+            family,
             lambda: Child(target.command, clock, family, on_line=on_line, on_stderr=on_stderr, longest=longest),
-            program,
-            *target.args,
-            env=environment | family.environment(member),
+            environment=environment,
             cwd=target.cwd,
-            start_new_session=True,
         )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await close_bounded(_stopped(starting), within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
+        raise
     except (OSError, ValueError) as error:
         raise LinkError(Failure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
-    family.joined(child.pid, member)
-    return child
+
+
+async def _started(
+    command: list[str],
+    family: Family,
+    child: Callable[[], Child],
+    *,
+    environment: Mapping[str, str],
+    cwd: str | None,
+) -> Child:
+    member = family.new_member()
+    with family.starting():
+        _, started = await asyncio.get_running_loop().subprocess_exec(
+            child, *command, env={**environment, **family.environment(member)}, cwd=cwd, start_new_session=True
+        )
+        family.joined(started.pid, member)
+    return started
+
+
+async def _stopped(starting: "asyncio.Future[Child]") -> None:
+    """Whoever wanted it left while it was being started: let it come, and end it."""
+    with suppress(OSError, ValueError):
+        await (await starting).stop()
 
 
 def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
@@ -10,16 +10,18 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError,
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import Subscriptions
 from emceepee.backends.supervisor import Observer, Supervisor
-from emceepee.clock import Clock
+from emceepee.clock import Clock, give_up_after
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionState, ConnectionStatus
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
+T = TypeVar("T")
+_BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
 
 class Connection:
@@ -44,6 +46,7 @@ class Connection:
         self._subscriptions = Subscriptions(listener, self._tasks, clock)
         self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
+        self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
             spec,
             lambda resumption: dialer.dial(spec, self._subscriptions, caller_id=caller_id, resumption=resumption),
@@ -78,6 +81,10 @@ class Connection:
     @property
     def health(self) -> Health:
         return self._health.state
+
+    @property
+    def is_listening(self) -> bool:
+        return bool(self._subscriptions.uris)
 
     @property
     def subscriptions(self) -> list[str]:
@@ -118,6 +125,10 @@ class Connection:
         await self._supervisor.rest()
 
     async def close(self) -> None:
+        """Carried through even if the one who asked for it leaves."""
+        await close_bounded(self._close(), within=CLOSE_SECONDS * 5, what=f"the connection to {self.spec.name}")
+
+    async def _close(self) -> None:
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_SECONDS)
 
@@ -125,40 +136,40 @@ class Connection:
 
     async def opened(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
-        before = self._catalog
+        if self._catalog is not None:
+            self._last_seen |= {kind: items for kind in Kind if (items := self._catalog.known(kind)) is not None}
         self._catalog = Catalog(
             link,
             self._clock,
             tasks=self._tasks,
             most_pages=self._limits.list_pages,
-            hears_changes=lambda: self._subscriptions.is_listening,
+            hears_changes=self._subscriptions.hears_changes,
         )
         self._subscriptions.link_opened(link)
         self._health.link_opened(link)
         try:
-            await self._restore_log_level(link)
-            await self._subscriptions.restore()
-        except (RpcError, LinkError) as error:
-            log.warning("state_not_restored", server=self.spec.name, error=str(error))
-        if before is not None:
-            self._tasks.spawn(self._compare(before, self._catalog), name="compare")
+            async with give_up_after(self._clock, self._limits.connect_seconds):
+                await self._restore_log_level(link)
+                await self._subscriptions.restore()
+        except (RpcError, LinkError, TimeoutError) as error:
+            log.warning("state_not_restored", server=self.spec.name, error=str(error) or type(error).__name__)
+        if self._last_seen:
+            self._tasks.spawn(self._compare(self._catalog), name="compare")
 
     def lost(self) -> None:
         self._subscriptions.link_lost()
         self._health.link_lost()
 
-    async def _compare(self, before: Catalog, now: Catalog) -> None:
+    async def _compare(self, now: Catalog) -> None:
         """Lists that the backend changed while it was away raise the notification that it could not send."""
         changed: set[str] = set()
-        for kind in Kind:
-            known = before.known(kind)
-            if known is None:
-                continue
+        for kind, known in list(self._last_seen.items()):
             try:
                 if await now.entries(kind) != known:
                     changed.add(kind.changed)
             except (RpcError, LinkError):
-                return  # gone again; the next comparison will tell
+                break  # gone again; the next comparison will tell
+            self._last_seen.pop(kind, None)
         for method in sorted(changed):
             self._subscriptions.notified(method, {}, None)
 
@@ -170,45 +181,66 @@ class Connection:
         Raises:
             EmceepeeError: in the words of a caller.
         """
+
+        async def send(link: Link) -> JsonObject:
+            headers = None
+            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
+                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
+            return await link.request(method, params, origin=origin, headers=headers)
+
+        return await self._on_link(send, method)
+
+    async def _on_link(self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False) -> T:
+        """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
+
+        Raises:
+            EmceepeeError
+        """
         try:
-            return await self._request(await self.ready(), method, params, origin)
-        except LinkError as error:
-            if error.may_have_run:
-                raise self._translated(error, method) from error
+            return await self._once(work)
         except RpcError as error:
             raise self._translated(error, method) from error
+        except LinkError as error:
+            if error.may_have_run and not (is_repeatable and error.failure in _BROKEN):
+                raise self._translated(error, method) from error
         try:
-            return await self._request(await self.ready(), method, params, origin)
+            return await self._once(work)
         except (RpcError, LinkError) as error:
             raise self._translated(error, method) from error
 
-    async def _request(self, link: Link, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        headers = None
+    async def _once(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        link = await self.ready()
         self._supervisor.used(+1)
         try:
-            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
-                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
-            result = await link.request(method, params, origin=origin, headers=headers)
+            result = await work(link)
         except LinkError as error:
             if not error.may_have_run:
                 self._supervisor.report_lost(link, str(error))
+            raise
+        except RpcError:
+            self._health.succeeded()  # a refusal is an answer
             raise
         finally:
             self._supervisor.used(-1)
         self._health.succeeded()
         return result
 
+    async def _soon(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
+        """Do what has no business taking long, and does no harm if it is done twice. Raises: EmceepeeError."""
+        try:
+            async with give_up_after(self._clock, self._limits.request_seconds):
+                return await self._on_link(work, method, is_repeatable=True)
+        except TimeoutError:
+            words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
+            raise TimedOut(words, details={"server": self.spec.name}) from None
+
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """A small question that has no business taking long.
+        """A small question that changes nothing.
 
         Raises:
             EmceepeeError
         """
-        try:
-            async with asyncio.timeout(self._limits.request_seconds):
-                return await self.request(method, params)
-        except TimeoutError:
-            raise self._too_slow(method) from None
+        return await self._soon(lambda link: link.request(method, params), method)
 
     async def entries(self, kind: Kind) -> list[JsonObject]:
         """All entries of one kind; of tools, the permitted ones.
@@ -216,18 +248,14 @@ class Connection:
         Raises:
             EmceepeeError
         """
-        await self.ready()
-        catalog = self._catalog
-        if catalog is None:
-            raise self._supervisor.unavailable()
-        self._subscriptions.listen_for_changes()
-        try:
-            async with asyncio.timeout(self._limits.request_seconds):
-                items = await catalog.entries(kind)
-        except TimeoutError:
-            raise self._too_slow(kind.method) from None
-        except (RpcError, LinkError) as error:
-            raise self._translated(error, kind.method) from error
+
+        async def read(link: Link) -> list[JsonObject]:
+            if self._catalog is None:
+                raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+            self._subscriptions.listen_for_changes()
+            return await self._catalog.entries(kind)
+
+        items = await self._soon(read, kind.method)
         return self._permitted(items) if kind is Kind.TOOLS else items
 
     async def set_log_level(self, level: str) -> None:
@@ -236,26 +264,15 @@ class Connection:
         if "logging" not in link.facts.capabilities:
             raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
         self.log_level = level
-        try:
-            await self._restore_log_level(link)
-        except (RpcError, LinkError) as error:
-            raise self._translated(error, "logging/setLevel") from error
+        await self._soon(self._restore_log_level, "logging/setLevel")
 
     async def subscribe(self, uri: str) -> None:
         """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
-        await self.ready()
-        try:
-            await self._subscriptions.add(uri)
-        except (RpcError, LinkError) as error:
-            raise self._translated(error, "resources/subscribe") from error
+        await self._soon(lambda _: self._subscriptions.add(uri), "resources/subscribe")
 
     async def unsubscribe(self, uri: str) -> None:
         """Raises: EmceepeeError."""
-        await self.ready()
-        try:
-            await self._subscriptions.remove(uri)
-        except (RpcError, LinkError) as error:
-            raise self._translated(error, "resources/unsubscribe") from error
+        await self._soon(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
 
     def changed(self, method: str) -> None:
         """A change notification came."""
@@ -273,10 +290,6 @@ class Connection:
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
 
-    def _too_slow(self, method: str) -> EmceepeeError:
-        words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
-        return TimedOut(words, details={"server": self.spec.name})
-
     def _translated(self, error: RpcError | LinkError, method: str) -> EmceepeeError:
         name = self.spec.name
         if isinstance(error, RpcError):
@@ -284,7 +297,7 @@ class Connection:
                 f'Server "{name}" answered {method} with error {error.error.get("code")}: {error}',
                 details={"server": name, "error": error.error},
             )
-        if error.failure in (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST):
+        if error.failure in _BROKEN:
             ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
             return BackendDisconnected(
                 f'Server "{name}" was lost during {method}: {error}. {ran}'

@@ -64,7 +64,8 @@ class Duplex:
     def receive(self, message: Any) -> bool:
         """Take one decoded message; False if it is none that JSON-RPC knows."""
         if isinstance(message, list):  # a batch, as 2025-03-26 allows
-            return {self.receive(part) for part in message} == {True}
+            understood = [not isinstance(part, list) and self.receive(part) for part in message]
+            return bool(understood) and all(understood)
         if not isinstance(message, dict):
             return False
         if "method" in message:
@@ -84,8 +85,7 @@ class Duplex:
                     waiting.answer.set_exception(LinkError(error.failure, str(error)))
 
     def _answered(self, message: JsonObject) -> None:
-        key = message["id"]
-        waiting = self._waiting.get(int(key) if isinstance(key, str) and key.isdecimal() else key)
+        waiting = self._waiting.get(_number(message["id"]))
         if waiting is None or waiting.answer.done():
             return  # an answer that came after its caller had gone
         try:
@@ -110,6 +110,13 @@ class Duplex:
                 return  # gone meanwhile: there is nobody to tell
 
         self._tasks.spawn(tell(), name="cancelled")
+
+
+def _number(key: Any) -> int:
+    """Which of our requests an id names; 0, which none has, for an id that can be none of ours."""
+    if isinstance(key, str) and key.isdecimal() and len(key) < 20:
+        return int(key)  # a careless backend made text of it
+    return int(key) if type(key) in (int, float) and key == key // 1 else 0
 
 
 def stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: int | None) -> JsonObject | None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
+_RETRY_DIGITS = 9  # more than eleven days of milliseconds is no pause but a mistake
+
 
 @dataclass(slots=True)
 class Cursor:
@@ -32,10 +34,10 @@ class EventParser:
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """The events that `chunk` completes. One without data only moves the cursor."""
-        if self._after_cr and chunk.startswith(b"\n"):
-            chunk = chunk[1:]
         if not chunk:
             return
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         if b"\n" not in chunk and b"\r" not in chunk:
             self._unfinished.append(chunk)
@@ -57,7 +59,7 @@ class EventParser:
             self._name = value
         elif name == b"id" and b"\0" not in value:
             self._cursor.last_id = value.decode("utf-8", "replace")
-        elif name == b"retry" and value.isdigit():
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self._cursor.retry = int(value) / 1000
         return None
 

@@ -6,17 +6,21 @@ import os
 import secrets
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from emceepee.backends import guardian
-from emceepee.backends.guardian import MARK_VARIABLE, marked_processes
+from emceepee.backends.guardian import MARK_VARIABLE
+from emceepee.clock import Clock
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
 
 _PR_SET_CHILD_SUBREAPER = 36
 CLOSE_SECONDS = 2.0
+STRAY_TRIES, STRAY_PAUSE = 50, 0.02  # a killed process needs a moment to be gone, and may have had a child meanwhile
+REAP_SECONDS = 10.0  # between two looks for adopted children that have ended
 
 
 class Family:
@@ -27,6 +31,8 @@ class Family:
         self._guardian: asyncio.subprocess.Process | None = None
         self._starting = asyncio.Lock()
         self._members: dict[int, str] = {}
+        self._being_started = 0
+        self._reaping: asyncio.TimerHandle | None = None
 
     def environment(self, member: str) -> dict[str, str]:
         """What a child must inherit to be found again."""
@@ -38,8 +44,9 @@ class Family:
     async def prepare(self) -> None:
         """Before a child is started: there is someone to watch it."""
         async with self._starting:
-            if self._guardian is None:
+            if self._guardian is None or self._guardian.returncode is not None:
                 become_subreaper()
+                self._reap_now_and_then()
                 self._guardian = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-I", "-S", guardian.__file__, self._mark),
                     stdin=asyncio.subprocess.PIPE,
@@ -47,31 +54,60 @@ class Family:
                     start_new_session=True,
                     env={},
                 )
+                for pid in self._members:
+                    self._tell(f"watch {pid}")
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """While a child is being started, a process that is not known yet may be our own and not ours to collect."""
+        self._being_started += 1
+        try:
+            yield
+        finally:
+            self._being_started -= 1
 
     def joined(self, pid: int, member: str) -> None:
         self._members[pid] = member
         self._tell(f"watch {pid}")
 
-    def left(self, pid: int) -> None:
+    async def left(self, pid: int, clock: Clock) -> None:
         """After its group was ended: end what had left the group, and forget it."""
-        member = self._members.pop(pid, None)
-        self._tell(f"forget {pid}")
+        member = self._members.get(pid)
         if member is not None:
-            self.end_strays(member)
+            await self._end_strays(member, clock)
+        self._members.pop(pid, None)
+        self._tell(f"forget {pid}")
         self.reap()
 
     def reap(self) -> None:
         """Collect what we adopted and has ended: an uncollected process still counts as one of its group."""
-        reap_orphans(known={*self._members, *([self._guardian.pid] if self._guardian else [])})
+        known = {*self._members, *([self._guardian.pid] if self._guardian else [])}
+        reap_orphans(known=known, spare_leaders=self._being_started > 0 or self._starting.locked())
 
-    def end_strays(self, member: str) -> None:
-        for pid in strays_of(member, self._mark):
-            log.warning("stray_process_ended", pid=pid)
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    def _reap_now_and_then(self) -> None:
+        """A server that leaves orphans behind while it runs must not fill the process table."""
+        self.reap()
+        if self._reaping is not None:
+            self._reaping.cancel()
+        self._reaping = asyncio.get_running_loop().call_later(REAP_SECONDS, self._reap_now_and_then)
+
+    async def _end_strays(self, member: str, clock: Clock) -> None:
+        """Those that left their group are known by their mark; they are not asked."""
+        for _ in range(STRAY_TRIES):
+            strays = strays_of(member)
+            if not strays:
+                return
+            for pid in strays:
+                log.warning("stray_process_ended", pid=pid)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            await clock.sleep(STRAY_PAUSE)
+            self.reap()
 
     async def close(self) -> None:
         """Everyone has left; let the guardian go. Whoever is still there, it ends."""
+        if self._reaping is not None:
+            self._reaping.cancel()
         process, self._guardian = self._guardian, None
         if process is not None and process.stdin is not None:
             process.stdin.close()
@@ -86,14 +122,23 @@ class Family:
                 self._guardian.stdin.write(f"{line}\n".encode())
 
 
-def strays_of(member: str, mark: str) -> list[int]:
-    """Processes of one child's making that are still there."""
+def strays_of(member: str) -> list[int]:
+    """Processes of one gone child's making that are still there. Orphans are our children: see become_subreaper."""
     wanted = f"{MARK_VARIABLE}_MEMBER={member}".encode()
     found = []
-    for pid in marked_processes(mark):
+    for pid in own_children():
         with suppress(OSError):
-            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") and not _is_zombie(pid):
                 found.append(pid)
+    return found
+
+
+def own_children() -> list[int]:
+    """None where there is no /proc."""
+    found: list[int] = []
+    for children in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, children.read_text().split())
     return found
 
 
@@ -104,14 +149,12 @@ def become_subreaper() -> None:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def reap_orphans(*, known: set[int]) -> None:
-    """Collect adopted children that have ended. Our own are the event loop's to collect."""
-    for children in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            for pid in map(int, children.read_text().split()):
-                if pid not in known and _is_zombie(pid):
-                    with suppress(ChildProcessError):
-                        os.waitpid(pid, os.WNOHANG)
+def reap_orphans(*, known: set[int], spare_leaders: bool = False) -> None:
+    """Collect adopted children that have ended. Our own are the event loop's to collect: they lead a session each."""
+    for pid in own_children():
+        if pid not in known and _is_zombie(pid) and not (spare_leaders and _session_of(pid) == pid):
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _is_zombie(pid: int) -> bool:
@@ -119,3 +162,10 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return False
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0

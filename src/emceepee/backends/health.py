@@ -1,11 +1,10 @@
 """Checks that a connected backend still answers. A failing one is told of; it is never the cause of a reconnect."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 from emceepee.backends.link import Link, LinkError, RpcError
-from emceepee.clock import Clock, Handle
+from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.events import EventType
 from emceepee.state.health import Health, HealthStatus
@@ -66,7 +65,7 @@ class HealthCheck:
     async def _ask(self, link: Link) -> None:
         method = "server/discover" if link.facts.is_modern else "ping"
         try:
-            async with asyncio.timeout(self._limits.health_answer_seconds):
+            async with give_up_after(self._clock, self._limits.health_answer_seconds):
                 await link.request(method, {} if link.facts.is_modern else None)
         except RpcError:
             self.succeeded()  # a refusal is an answer

@@ -57,6 +57,7 @@ class HttpLink:
         self._numbers = itertools.count(1)
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
+        self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -82,6 +83,7 @@ class HttpLink:
             task.cancel()
         await self._tasks.close(within=COURTESY_SECONDS)
         if not was_lost:
+            self._is_forgotten = True
             await self._wire.end_session()
         self._http.detach()
 
@@ -95,7 +97,9 @@ class HttpLink:
 
     @property
     def resumption(self) -> "Resumption | None":
-        return Resumption(self._wire.session_id, self.facts) if self._wire.session_id else None
+        if self._wire.session_id is None or self._is_forgotten:
+            return None
+        return Resumption(self._wire.session_id, self.facts)
 
     async def _resumed(self, resumption: "Resumption") -> bool:
         """Whether the backend still knows the session we had."""
@@ -106,12 +110,13 @@ class HttpLink:
             await self._exchange("ping", None, self._wire.headers, None, None)
         except RpcError:
             return True  # it answered, and not that the session is gone
-        except LinkError as error:
-            self._wire.forget_session()
+        except BaseException as error:
+            self._wire.forget_session()  # also if we are cancelled: the next link may still find it
+            self._is_forgotten = False
             del self._wire.headers[VERSION_HEADER]
-            if error.failure is Failure.UNREACHABLE:
-                raise
-            return False
+            if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
+                return False
+            raise
         return True
 
     async def request(
@@ -186,7 +191,11 @@ class HttpLink:
             raise unreachable(self._url, error) from error
         except RpcError as error:
             if self._wire.session_id and says_session_lost(error.error):
+                self._is_forgotten = True
                 raise session_lost() from error
+            raise
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
             raise
         finally:
             if task is not None:
@@ -204,12 +213,18 @@ class HttpLink:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
                 ) from error
-        async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
-            async for message in stream:
-                if "method" in message:
-                    self._inbound.receive(message, origin)
-                elif str(message.get("id")) == str(number):
-                    return message
+        questions: list[asyncio.Task[None] | None] = []
+        try:
+            async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
+                async for message in stream:
+                    if "method" in message:
+                        questions.append(self._inbound.receive(message, origin))
+                    elif str(message.get("id")) == str(number):
+                        return message
+        finally:
+            for question in questions:  # with the stream, whoever asked on it is gone
+                if question is not None:
+                    question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
     # What the backend says of its own accord.
@@ -221,6 +236,7 @@ class HttpLink:
                     if "method" in message:
                         self._inbound.receive(message, None)
         except (LinkError, RpcError) as error:
+            self._is_forgotten |= isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST
             if not self.closed.done():
                 self.closed.set_result(str(error))
 

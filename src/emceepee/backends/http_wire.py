@@ -19,12 +19,14 @@ from emceepee.lifecycle import TaskOwner
 logger = logging.getLogger(__name__)
 
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-COURTESY_SECONDS = 5.0  # for what nobody waits for: cancel notices, DELETE, the tail of a finished stream
+COURTESY_SECONDS = 5.0  # for what nobody waits for: cancel notices, the tail of a finished stream
+GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
 PUSH_PAUSE = 0.1  # before a push stream that broke is opened again: if the backend is gone, this shows it
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
 REDIRECTS = 3
 BROKEN = (aiohttp.ClientError, OSError, asyncio.IncompleteReadError)
+NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)  # so nothing was sent
 
 
 class HttpWire:
@@ -47,7 +49,7 @@ class HttpWire:
         for _ in range(REDIRECTS):
             try:
                 response = await self._http.post(self._url, data=body, headers=headers, allow_redirects=False)
-            except aiohttp.ClientConnectorError as error:
+            except NOT_CONNECTED as error:
                 raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 raise unreachable(self._url, error) from error
@@ -75,7 +77,7 @@ class HttpWire:
 
     async def end_session(self) -> None:
         if self.session_id:
-            await courtesy(self._delete(), what="ending the backend's session")
+            await courtesy(self._delete(), what="ending the backend's session", within=GOODBYE_SECONDS)
 
     async def stream(self, response: aiohttp.ClientResponse, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
         """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can."""
@@ -104,20 +106,24 @@ class HttpWire:
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
         """
-        cursor, pause = Cursor(), 0.0
+        cursor, pause, was_open = Cursor(), 0.0, False
         while True:
             try:
                 async with self._get(cursor) as response:
-                    if response.status in (400, 404) and self.session_id:
+                    # A server that never had the stream may say so with any of these; once it had, they mean a loss.
+                    if response.status in (400, 404) and self.session_id and was_open:
                         raise await self._refusal(response)
+                    if response.status >= 500 and was_open:
+                        raise aiohttp.ClientPayloadError(f"HTTP {response.status}")
                     if response.status != 200:
                         logger.debug("no push stream: HTTP %s", response.status)
                         return
+                    was_open = True
                     async for event in events(response, cursor):
                         if isinstance(message := _decoded(event.data), dict):
                             yield message
                 pause = cursor.retry
-            except aiohttp.ClientConnectorError as error:
+            except NOT_CONNECTED as error:
                 raise unreachable(self._url, error, may_have_run=False) from error
             except BROKEN as error:
                 logger.debug("push stream broke: %s", error)
@@ -183,10 +189,10 @@ def session_lost(status: int = 200) -> LinkError:
     return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
-async def courtesy(work: Awaitable[Any], *, what: str) -> None:
+async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
     """Do what nobody waits for: bounded, and its failure is nobody's."""
     try:
-        async with asyncio.timeout(COURTESY_SECONDS):
+        async with asyncio.timeout(within):
             await work
     except (*BROKEN, TimeoutError, LinkError, RpcError) as error:
         logger.debug("%s failed: %s", what, error)

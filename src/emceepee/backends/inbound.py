@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from emceepee.backends.link import Listener, RpcError
+from emceepee.backends.link import LinkError, Listener, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -24,23 +24,25 @@ class Inbound:
         self._listener, self._tasks, self._reply = listener, tasks, reply
         self._serving: dict[Any, asyncio.Task[None]] = {}
 
-    def receive(self, message: JsonObject, origin: object | None) -> None:
-        """Take one message that has a `method`."""
+    def receive(self, message: JsonObject, origin: object | None) -> "asyncio.Task[None] | None":
+        """Take one message that has a `method`; if it is a question, the task that answers it."""
         method, key = message["method"], message.get("id")
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         if not isinstance(method, str):
-            return
+            return None
         if isinstance(key, int | str):
             task = self._tasks.spawn(self._serve(key, method, params, origin), name=method)
             self._serving[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
-        elif method == "notifications/cancelled":
+            return task
+        if method == "notifications/cancelled":
             withdrawn = params.get("requestId")
             if isinstance(withdrawn, int | str) and (task_ := self._serving.get(withdrawn)):
                 task_.cancel()
         else:
             self._listener.notified(method, params, origin)
+        return None
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
         if self._serving.get(key) is task:  # a careless backend may have used the id twice
@@ -57,4 +59,7 @@ class Inbound:
             # The backend must not wait for ever because we failed.
             logger.exception("answering the backend's %s failed", method)
             answer = {"error": {"code": INTERNAL_ERROR, "message": "Internal error"}}
-        await self._reply({"jsonrpc": "2.0", "id": key, **answer})
+        try:
+            await self._reply({"jsonrpc": "2.0", "id": key, **answer})
+        except LinkError as error:
+            logger.debug("the backend's %s could not be answered: %s", method, error)

@@ -10,7 +10,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import Duplex
 from emceepee.backends.event_stream import Cursor, events
-from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, unreachable
+from emceepee.backends.http_wire import BROKEN, COURTESY_SECONDS, NOT_CONNECTED, unreachable
 from emceepee.backends.link import Failure, LinkError, Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.backends.spec import HttpTarget
@@ -126,6 +126,8 @@ class SseLink:
                 await self._endpoint, data=encode(message), headers=headers, allow_redirects=False
             ) as response:
                 body = await response.read()
+        except NOT_CONNECTED as error:
+            raise unreachable(self._target.url, error, may_have_run=False) from error
         except BROKEN as error:
             raise unreachable(self._target.url, error) from error
         if response.status >= 300:
@@ -138,6 +140,6 @@ class SseLink:
         if not self._endpoint.done():
             self._endpoint.set_exception(failure)
             self._endpoint.exception()  # nobody may be waiting for it
-        self._duplex.end(failure)
         if not self.closed.done():
             self.closed.set_result(reason)
+        self._duplex.end(failure)

@@ -117,6 +117,6 @@ class StdioLink:
             self._listener.said(line.decode("utf-8", "replace"), "stdout")
 
     def _child_ended(self, ended: "asyncio.Future[str]") -> None:
-        self._duplex.end(LinkError(Failure.CLOSED, ended.result()))
         if not self.closed.done():
             self.closed.set_result(ended.result())
+        self._duplex.end(LinkError(Failure.CLOSED, ended.result()))

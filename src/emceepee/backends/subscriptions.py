@@ -3,7 +3,7 @@
 import asyncio
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.clock import Clock
+from emceepee.clock import Clock, give_up_after
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.telemetry.logs import EventLog
@@ -20,7 +20,8 @@ _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "re
 class _Listen:
     """One `subscriptions/listen` request, which stays open as long as it is wanted."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: JsonObject) -> None:
+        self.wanted = wanted
         self.acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
 
@@ -53,10 +54,10 @@ class Subscriptions:
         self._wants_lists = False
         self.uris: set[str] = set()
 
-    @property
-    def is_listening(self) -> bool:
-        """Whether a 2026-07-28 backend tells us of changed lists."""
-        return self._listen is not None and self._wants_lists
+    def hears_changes(self, capability: str) -> bool:
+        """Whether a 2026-07-28 backend tells us just now when the lists of that capability change."""
+        flag = _LIST_FLAGS.get(capability)
+        return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
 
     # The life of links.
 
@@ -77,17 +78,24 @@ class Subscriptions:
         if link is None or not (self.uris or self._wants_lists):
             return
         if link.facts.is_modern:
-            await self._renew(link)
+            try:
+                await self._renew(link)
+            except (RpcError, LinkError):
+                self._tasks.spawn(self._take_up_again(link), name="listen")
+                raise
         else:
             for uri in sorted(self.uris):
-                await link.request("resources/subscribe", {"uri": uri})
+                try:
+                    await link.request("resources/subscribe", {"uri": uri})
+                except RpcError as error:  # one that is gone is no reason to lose the others
+                    log.warning("subscription_refused", uri=uri, error=str(error))
 
     # What is wanted.
 
     async def add(self, uri: str) -> None:
         """Raises: RpcError, LinkError; then nothing has changed."""
-        link = self._link
-        if uri in self.uris or link is None:
+        link = self._live_link()
+        if uri in self.uris:
             return
         self.uris.add(uri)
         try:
@@ -101,16 +109,19 @@ class Subscriptions:
 
     async def remove(self, uri: str) -> None:
         """Raises: RpcError, LinkError."""
-        link = self._link
+        link = self._live_link()
         if uri not in self.uris:
             return
         self.uris.discard(uri)
-        if link is None:
-            return
         if link.facts.is_modern:
             await self._renew(link)
         else:
             await link.request("resources/unsubscribe", {"uri": uri})
+
+    def _live_link(self) -> Link:
+        if self._link is None:
+            raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+        return self._link
 
     def listen_for_changes(self) -> None:
         """Someone reads lists: a 2026-07-28 backend is asked, aside, to tell when they change."""
@@ -127,18 +138,18 @@ class Subscriptions:
             self._wants_lists = False
             log.debug("listen_refused", error=str(error))
 
-    async def _renew(self, link: Link) -> None:
-        """Open a listen for all that is wanted now, then let the old one go."""
+    async def _renew(self, link: Link) -> JsonObject:
+        """Open a listen for all that is wanted now, then let the old one go. Returns what is wanted."""
         async with self._changing:
             wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
             if self.uris:
                 wanted["resourceSubscriptions"] = sorted(self.uris)
             old, fresh = self._listen, None
             if wanted:
-                fresh = self._opening = _Listen()
-                fresh.task = self._tasks.spawn(self._hold(link, fresh, wanted), name="listen")
+                fresh = self._opening = _Listen(wanted)
+                fresh.task = self._tasks.spawn(self._hold(link, fresh), name="listen")
                 try:
-                    async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+                    async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
                         await asyncio.shield(fresh.acknowledged)
                 except TimeoutError:
                     fresh.end()
@@ -149,24 +160,25 @@ class Subscriptions:
             self._listen = fresh
             if old is not None:
                 old.end()
+            return wanted
 
-    async def _hold(self, link: Link, listen: _Listen, wanted: JsonObject) -> None:
+    async def _hold(self, link: Link, listen: _Listen) -> None:
         try:
-            await link.request("subscriptions/listen", {"notifications": wanted}, origin=listen)
+            await link.request("subscriptions/listen", {"notifications": listen.wanted}, origin=listen)
             error: Exception | None = None  # ended in order, perhaps without a word before
         except (RpcError, LinkError) as failure:
             error = failure
         listen.settle(error)
         if self._listen is listen and link is self._link:
             self._listen = None
-            await self._take_up_again(link, wanted)
+            await self._take_up_again(link)
 
-    async def _take_up_again(self, link: Link, wanted: JsonObject) -> None:
+    async def _take_up_again(self, link: Link) -> None:
         """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
         pause = FIRST_PAUSE
         while link is self._link and not link.closed.done() and self._listen is None:
             try:
-                await self._renew(link)
+                wanted = await self._renew(link)
             except LinkError as error:
                 if not error.may_have_run and not link.closed.done():
                     link.closed.set_result(str(error))

@@ -9,7 +9,7 @@ from typing import Protocol
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.clock import Clock, Handle, within
+from emceepee.clock import Clock, Handle, give_up_after, within
 from emceepee.errors import BackendDisconnected, EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
@@ -17,6 +17,9 @@ from emceepee.state.connection import ConnectionState, ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.retry import GiveUp, Retry, RetryCount, RetryPolicy
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("backends")
 
 CLOSED = "the connection was closed"
 RESTING = "nobody used it for a while; the next call starts it again"
@@ -41,6 +44,11 @@ class Owner(Protocol):
 
     async def opened(self, link: Link) -> None: ...
     def lost(self) -> None: ...
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether someone wants to hear what the backend says unasked: then it is not stopped for being idle."""
+        ...
 
 
 class Supervisor:
@@ -68,6 +76,10 @@ class Supervisor:
         self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
         self._nudge: asyncio.Future[None] | None = None  # there while a pause before the next try may be cut short
         self._is_wanted = False  # whether someone waits for the next try
+        self._invalidated: JsonObject | None = None  # by the last loss
+        self._is_up = False  # whether the link was announced and its end was not
+        self._reopening: asyncio.Task[None] | None = None
+        self._is_closed = False
         self._identity: str | None = None
         self._resumption: object | None = None
         self._last_process: JsonObject | None = None
@@ -84,7 +96,7 @@ class Supervisor:
     # What the connection asks.
 
     def start(self, *, retrying: bool = True) -> None:
-        if self.state.status is ConnectionStatus.NOT_CONNECTED:
+        if self.state.status is ConnectionStatus.NOT_CONNECTED and not self._is_closed:
             self._begin(retrying=retrying)
 
     async def ready(self, *, retrying: bool = True) -> Link:
@@ -92,17 +104,22 @@ class Supervisor:
         if self.link is not None and not self.link.closed.done():
             return self.link
         self.start(retrying=retrying)
-        if self._opening is None:
+        is_running = self._reopening is not None or (self._runner is not None and not self._runner.done())
+        if not is_running:
             raise self.unavailable()
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_future()
         self._is_wanted = True
         if self._nudge is not None and not self._nudge.done():
             self._nudge.set_result(None)
         return await asyncio.shield(self._opening)
 
     async def reconnect(self) -> Link:
-        """Raises: BackendDisconnected."""
-        await self._end()
-        self._begin()
+        """Many at once cause one. Raises: BackendDisconnected."""
+        if self._reopening is None and not self._is_closed:
+            self._reopening = self._tasks.spawn(self._reopen(), name="reopen")
+        if self._reopening is not None:
+            await asyncio.shield(self._reopening)
         return await self.ready()
 
     async def rest(self) -> None:
@@ -116,6 +133,9 @@ class Supervisor:
             self.state = self.state.resting()
 
     async def close(self) -> None:
+        self._is_closed = True
+        if self._reopening is not None:
+            await asyncio.wait({self._reopening}, timeout=CLOSE_SECONDS * 2)
         await self._end()
 
     def report_lost(self, link: Link, reason: str) -> None:
@@ -135,7 +155,7 @@ class Supervisor:
     def unavailable(self) -> EmceepeeError:
         """Why there is no link, and what to do."""
         name, state = self._spec.name, self.state
-        reason = state.reason or "it was not connected yet"
+        reason = state.reason or (CLOSED if self._is_closed else "it was not connected yet")
         details: JsonObject = {"server": name, "status": str(state.status)}
         if state.status is ConnectionStatus.RECONNECTING:
             next_ms = self.next_retry_ms() or 0
@@ -159,14 +179,25 @@ class Supervisor:
 
     def _begin(self, *, retrying: bool = True) -> None:
         self.state = self.state.connecting()
-        self._opening = asyncio.get_running_loop().create_future()
         self._runner = self._tasks.spawn(self._run(retrying=retrying), name="supervisor")
 
+    async def _reopen(self) -> None:
+        """A task of its own, so that a caller who leaves does not leave it half done."""
+        try:
+            await self._end()
+            if not self._is_closed:
+                self._begin()
+        finally:
+            self._reopening = None
+
     async def _end(self) -> None:
+        """Whatever the one task is at: it stops, and its link is closed."""
         runner, self._runner = self._runner, None
         if runner is not None and not runner.done():
+            self.link = None  # nobody is to begin anything on it
             runner.cancel()
             await asyncio.wait({runner}, timeout=CLOSE_SECONDS * 2)
+        self._closed()
 
     async def _run(self, *, retrying: bool) -> None:
         count, failed_tries = RetryCount(self._policy), 0
@@ -197,27 +228,24 @@ class Supervisor:
                     self._give_up(reason, count.attempts)
                     return
                 count, failed_tries = count.tried(), 1
-        except asyncio.CancelledError:
-            self._closed()
-            raise
+        except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
+            log.error("supervisor_failed", server=self._spec.name, error=f"{type(error).__name__}: {error}")
+            self._give_up(f"emceepee failed to keep it connected ({type(error).__name__}: {error})", 0)
 
     async def _open(self) -> Link:
-        async with asyncio.timeout(self._limits.connect_seconds):
+        async with give_up_after(self._clock, self._limits.connect_seconds):
             return await self._dial(self._resumption)
 
     async def _serve(
         self, link: Link, invalidated: JsonObject | None, failed_tries: int
     ) -> tuple[str, JsonObject | None]:
         """From a fresh link to its end: the reason, and what its loss invalidated."""
-        lost: JsonObject | None = None
         try:
             await self._owner.opened(link)
             self._announce(link, invalidated, failed_tries)
+            link.closed.add_done_callback(lambda _: self._notice_end(link))
             reason = await asyncio.shield(link.closed)
-            self.link, self._last_process = None, link.process()
-            self._opening = asyncio.get_running_loop().create_future()  # who comes from now on waits for the next link
-            if reason != RESTING:
-                lost = self._lose(reason)
+            self._notice_end(link)
         finally:
             self.link = None
             if self._idle_since is not None:
@@ -226,13 +254,20 @@ class Supervisor:
             self._resumption = link.resumption
             await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
             self._last_process = link.process()
-        return reason, lost
+        return reason, self._invalidated
+
+    def _notice_end(self, link: Link) -> None:
+        """Before the calls on it fail: whoever hears of them has heard why, and they are counted."""
+        if self.link is link:
+            reason = link.closed.result()
+            self.link, self._last_process, self._is_up = None, link.process(), False
+            self._invalidated = None if reason == RESTING else self._lose(reason)
 
     def _announce(self, link: Link, invalidated: JsonObject | None, failed_tries: int) -> None:
         process, name = link.process(), self._spec.name
         was_lost = invalidated is not None
         kept = link.identity is not None and link.identity == self._identity
-        self._identity, self.link = link.identity, link
+        self._identity, self.link, self._is_up, self._is_wanted = link.identity, link, True, False
         self.state = self.state.connected(self._clock.now())
         if process is not None:
             self._restarts += was_lost
@@ -270,9 +305,8 @@ class Supervisor:
         retry_at = self._clock.now() + timedelta(seconds=decision.delay)
         self.state = self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at)
         self._tell_of_retry(decision)
-        if not was_connected and self._opening is not None:
-            self._refuse(self._opening)
-            self._opening = asyncio.get_running_loop().create_future()
+        if not was_connected:
+            self._refuse()
         elif self._is_wanted:
             return True
         self._nudge = asyncio.get_running_loop().create_future()
@@ -295,17 +329,21 @@ class Supervisor:
             self._observer.happened(EventType.RESTART_FAILED, name=self._spec.name, attempts=attempts, error=reason)
         was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
         self.state = self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason)
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            self._refuse(opening)
+        self._refuse()
 
-    def _refuse(self, opening: "asyncio.Future[Link]") -> None:
-        if not opening.done():
+    def _refuse(self) -> None:
+        """Whoever waits for a link learns that there is none."""
+        opening, self._opening = self._opening, None
+        if opening is not None and not opening.done():
             opening.set_exception(self.unavailable())
             opening.exception()  # there may be nobody waiting
 
     def _rest(self) -> None:
-        if self.link is not None and self._in_use == 0:
+        if self.link is None or self._in_use:
+            return
+        if self._owner.is_listening:
+            self.used(0)  # not now; look again after the same time
+        else:
             self.report_lost(self.link, RESTING)
 
     def _rested(self) -> bool:
@@ -315,22 +353,20 @@ class Supervisor:
         if self._is_wanted:
             self.state = self.state.connecting()
             return True
-        self._opening = None
         return False
 
     def _closed(self) -> None:
-        """On purpose: whoever waits is told, and the process is gone."""
-        was_connected = self.state.status is ConnectionStatus.CONNECTED
+        """On purpose: whoever waits is told, unless it is opened anew, and the process is gone."""
         if self.state.status in (
             ConnectionStatus.CONNECTED,
             ConnectionStatus.CONNECTING,
             ConnectionStatus.RECONNECTING,
         ):
             self.state = self.state.disconnected(CLOSED)
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            self._refuse(opening)
-        if was_connected:
+        if self._reopening is None or self._is_closed:
+            self._refuse()
+        if self._is_up:
+            self._is_up = False
             self._observer.lost(CLOSED)
             self._stopped()
 

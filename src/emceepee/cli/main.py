@@ -40,7 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
         return _serve(config)
-    _run(run_stdio(config, stdin=0, stdout=_private_stdout()))
+    try:
+        os.fstat(0)  # before anything is opened: the next descriptor would take its place
+        stdout = _private_stdout()
+    except OSError:
+        sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
+        return USAGE_ERROR
+    _run(run_stdio(config, stdin=0, stdout=stdout))
     return 0
 
 

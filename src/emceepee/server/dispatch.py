@@ -43,13 +43,15 @@ class Tools:
             if tool.needs_session:
                 session.wake()
             result = reply(await tool.verb(tool.check(arguments), session, caller))
+            if not tool.carries_news:
+                return result  # it has them in keys of its own; an error of the same tool has not
         except EmceepeeError as error:
             log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
             result = error_reply(error)
         except Exception as error:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
             result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
-        if session is None or not tool.carries_news or caller.is_gone():
+        if session is None or not tool.needs_session or caller.is_gone():
             return result
         return with_notices(result, session)
 

@@ -25,8 +25,7 @@ class EventsFeed:
         self._listeners[token] = listener
 
         def unsubscribe() -> None:
-            self._listeners.pop(token, None)
-            if not self._listeners:
+            if self._listeners.pop(token, None) is not None and not self._listeners:
                 self._activity.unwatch(self._happened)
 
         return unsubscribe

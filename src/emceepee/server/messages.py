@@ -34,9 +34,9 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The caller's answer to something emceepee asked."""
+    """The caller's answer to something emceepee asked; without an id that makes sense, to nothing."""
 
-    request_id: RequestId
+    request_id: RequestId | None
     message: JsonObject
 
 
@@ -56,8 +56,8 @@ def classify(value: Any) -> Request | Notice | Answer | Invalid:
     if value.get("jsonrpc") != "2.0":
         return Invalid(error_message(known_key, INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"'))
     method, params = value.get("method"), value.get("params")
-    if method is None and known_key is not None and ("result" in value or "error" in value):
-        return Answer(known_key, value)
+    if method is None and ("result" in value or "error" in value):
+        return Answer(known_key, value)  # never answered, however odd: complaints about complaints have no end
     if not isinstance(method, str):
         return Invalid(error_message(known_key, INVALID_REQUEST, "Invalid request: method must be a string"))
     if params is not None and not isinstance(params, dict):

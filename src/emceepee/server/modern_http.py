@@ -22,7 +22,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.asgi import Headers, Receive, Scope, Send, respond, respond_json
 from emceepee.server.callers import Guest, Started, caller_for
-from emceepee.server.dispatch import Tools
+from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import ModernExchange
 from emceepee.server.kernel import CallerState
@@ -145,7 +145,7 @@ class ModernDoor:
     ) -> JsonObject:
         is_call = request.method == "tools/call"
         try:
-            session = await self._session(request.method, name, guest.visitor)
+            session = await self._session(request, name, guest.visitor)
         except EmceepeeError as error:
             if not is_call:
                 raise MCPError(INVALID_PARAMS, str(error), error.body()) from None
@@ -162,9 +162,9 @@ class ModernDoor:
         name = headers.get(SESSION_HEADER, b"").decode("latin-1")
         return name or parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session", [""])[0]
 
-    async def _session(self, method: str, name: str, visitor: Visitor) -> Session | None:
+    async def _session(self, request: Request, name: str, visitor: Visitor) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both."""
-        if method not in ("tools/call", "subscriptions/listen"):
+        if request.method not in ("tools/call", "subscriptions/listen") or _names_session(request):
             return None
         if len(name) > LONGEST_NAME:
             raise EmceepeeError("The session's name is too long.", code=ErrorCode.INVALID_ARGUMENTS)
@@ -175,3 +175,8 @@ class ModernDoor:
         if self._shared_default:
             return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, SHARED_NAME))
         return None
+
+
+def _names_session(request: Request) -> bool:
+    arguments = (request.params or {}).get("arguments")
+    return isinstance(arguments, dict) and SESSION_ARGUMENT in arguments

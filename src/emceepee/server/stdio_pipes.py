@@ -137,7 +137,7 @@ class LineWriter(asyncio.BaseProtocol):
 
 def _is_pollable(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)  # /dev/null is a device, but no terminal
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

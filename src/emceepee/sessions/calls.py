@@ -28,7 +28,7 @@ _SETTLED_EVENT = {
 }
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Call:
     """One request in the air.
 
@@ -52,6 +52,10 @@ class Call:
     settled: "asyncio.Future[None] | None" = None
     turn: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     runner: "asyncio.Task[None] | None" = None
+
+    def __repr__(self) -> str:
+        stage = "task" if self.is_task else "done" if self.is_done else "waiting"
+        return f"<Call {self.server} {self.tool} {stage}>"
 
     @property
     def server(self) -> str:
@@ -79,7 +83,9 @@ class Ask(Protocol):
 class CallDesk:
     """The calls and tasks of one session. Every call settles exactly once, whatever happens at the same time."""
 
-    def __init__(self, ask: Ask, parts: DeskParts) -> None:
+    def __init__(self, ask: Ask, parts: DeskParts, *, ended: Callable[[Call], None]) -> None:
+        """`ended` hears of every call that waits for nothing more."""
+        self._ended = ended
         self._ask, self._activity, self._wake_by = ask, parts.activity, parts.wake_by
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._runners = TaskOwner("calls")
@@ -152,6 +158,8 @@ class CallDesk:
             self._settle(call, error)
 
     async def _run(self, call: Call) -> None:
+        began = self._clock.monotonic()
+        log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
         try:
             outcome: JsonObject | EmceepeeError = await self._ask(call)
         except EmceepeeError as error:
@@ -159,6 +167,12 @@ class CallDesk:
         except asyncio.CancelledError:
             self._leave(call)
             raise
+        except Exception:
+            # A defect of ours, which the owner of the runner logs: whoever waits must not wait for ever.
+            self._settle(call, EmceepeeError(f"{call.method} failed inside emceepee; its log says more."))
+            raise
+        took = round((self._clock.monotonic() - began) * 1000)
+        log.debug("tool_execution_complete", server=call.server, tool=call.tool, durationMs=took)
         self._settle(call, outcome)
 
     def _settle(self, call: Call, outcome: JsonObject | EmceepeeError) -> None:
@@ -182,6 +196,7 @@ class CallDesk:
             call.settled.set_result(None)
         if call.runner is not None and not call.runner.done() and call.runner is not asyncio.current_task():
             call.runner.cancel()
+        self._ended(call)
 
     # Tasks.
 

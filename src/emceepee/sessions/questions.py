@@ -86,6 +86,12 @@ class QuestionDesk:
             if entry.question.server == server:
                 self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
 
+    def call_ended(self, call_id: str | None) -> None:
+        """A call that is over waits for no answer: what it asked is withdrawn."""
+        for entry in list(self._open.values()) if call_id is not None else ():
+            if entry.question.call_id == call_id:
+                self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
+
     def tick(self, now: datetime) -> datetime | None:
         """Let go of what nobody answered in time; the next deadline, if there is one."""
         for entry in list(self._open.values()):
@@ -116,7 +122,7 @@ class QuestionDesk:
                     details={"requestId": request_id, "problems": problems},
                 )
         elif action == "accept" and content:
-            raise InvalidArguments("This question asks to open a link and has no form: accept it without content.")
+            raise InvalidArguments("This question has no form to fill in: accept it without content.")
         self._answer(entry, action, answer)
 
     def answer_sampling(self, request_id: str, answer: JsonObject) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from emceepee.backends.link import RpcError
 from emceepee.clock import Clock
-from emceepee.errors import ExecutionFailed
+from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.questions import QuestionDesk, Unanswered
@@ -20,6 +20,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # between rounds that only say "try aga
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
 Announce = Callable[[str, Call | None], None]
 Send = Callable[[JsonObject], Awaitable[JsonObject]]
+
+
+class ServerLost(RpcError):
+    """There will be no answer, because nobody is there to get it."""
 
 
 class Interviewer:
@@ -58,7 +62,8 @@ class Interviewer:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}
             code = REFUSED if gone.why is Gone.CANCELLED else UNANSWERED
-            raise RpcError({"code": code, "message": f"The {kind} request has no answer: {gone}"}) from None
+            condition = ServerLost if gone.why is Gone.DISCONNECTED else RpcError
+            raise condition({"code": code, "message": f"The {kind} request has no answer: {gone}"}) from None
 
     async def rounds(
         self, call: Call, result: JsonObject, send: Send, *, roots: list[JsonObject], seconds: float, most: int
@@ -94,6 +99,8 @@ class Interviewer:
                 }
         except ExceptionGroup as errors:
             first = errors.exceptions[0]
+            if isinstance(first, ServerLost):
+                raise BackendDisconnected(f'Server "{call.server}" was lost while it waited for an answer.') from first
             raise ExecutionFailed(f'Server "{call.server}" asked something that got no answer: {first}') from first
         return {key: task.result() for key, task in tasks.items()}
 

@@ -66,8 +66,8 @@ class Session:
         desk = DeskParts(
             activity=self.activity, clock=self.clock, ids=ids, limits=self.limits, wake_by=alarm.not_later_than
         )
-        self.calls = CallDesk(self._put_to_backend, desk)
-        self.questions = QuestionDesk(desk)
+        questions = self.questions = QuestionDesk(desk)
+        self.calls = CallDesk(self._put_to_backend, desk, ended=lambda call: questions.call_ended(call.call_id))
         self.timers = TimerDesk(desk)
         self._interviewer = Interviewer(
             self.questions, self.clock, announce=self.calls.question_asked, call_id=self.calls.identify
@@ -114,7 +114,8 @@ class Session:
         log.info("registry_shutdown_complete")
 
     def _let_time_pass(self, now: datetime) -> datetime | None:
-        deadlines = [self.calls.tick(now), self.questions.tick(now), self.timers.tick(now)]
+        # Questions first: one that nobody answered is out of time, not withdrawn by a task that ends with it.
+        deadlines = [self.questions.tick(now), self.calls.tick(now), self.timers.tick(now)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # Servers.
@@ -216,8 +217,9 @@ class Session:
 
     def _let_go(self, server: str, reason: str) -> None:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""
-        self.calls.server_lost(server, BackendDisconnected(reason, details={"server": server}))
+        # Questions first: they are gone because the server is, not because their calls are.
         self.questions.server_lost(server, reason)
+        self.calls.server_lost(server, BackendDisconnected(reason, details={"server": server}))
 
     # What backends say.
 
@@ -311,6 +313,9 @@ class Session:
 
     def _patience(self, connection: Connection, timeout: float | None) -> float:
         if timeout is not None:
+            if timeout > self.limits.longest_call_seconds:
+                most = round(self.limits.longest_call_seconds * 1000)
+                raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
             return timeout
         return connection.spec.timeout if connection.spec.timeout is not None else self.limits.call_seconds
 

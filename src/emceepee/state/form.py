@@ -11,6 +11,9 @@ from emceepee.json_types import JsonObject
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+# Python's own parser takes more than RFC 3339 does, and the backend would refuse what is let through here.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[str]]:
@@ -19,9 +22,8 @@ def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[s
     fields = {name: rule for name, rule in fields.items() if isinstance(rule, dict)} if isinstance(fields, dict) else {}
     filled = {name: rule["default"] for name, rule in fields.items() if "default" in rule} | content
     required = schema.get("required")
-    problems = [
-        f"{name}: is required" for name in (required if isinstance(required, list) else ()) if name not in filled
-    ]
+    required = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    problems = [f"{name}: is required" for name in required if name not in filled]
     for name, value in filled.items():
         if name in fields:
             problems += [f"{name}: {problem}" for problem in _problems(value, fields[name])]
@@ -63,7 +65,8 @@ def _string_problems(value: Any, rule: JsonObject) -> Iterator[str]:
 
 
 def _number_problems(value: Any, rule: JsonObject, *, whole: bool) -> Iterator[str]:
-    if isinstance(value, bool) or not isinstance(value, int | float) or (whole and value != int(value)):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (whole and isinstance(value, float) and not value.is_integer()):
         yield "must be a whole number" if whole else "must be a number"
         return
     if value < _number(rule, "minimum", float("-inf")):
@@ -119,9 +122,9 @@ def _has_format(value: str, kind: Any) -> bool:
         case "uri":
             return _URI.fullmatch(value) is not None
         case "date":
-            return _parses(date, value)
+            return _DATE.fullmatch(value) is not None and _parses(date, value)
         case "date-time":
-            return "T" in value.upper() and _parses(datetime, value)
+            return _DATE_TIME.fullmatch(value) is not None and _parses(datetime, value.upper())
     return True
 
 

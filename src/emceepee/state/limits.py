@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 
 def _limit(default: float, meaning: str) -> float:
-    return field(default=default, metadata={"meaning": meaning})
+    return field(default=float(default), metadata={"meaning": meaning})  # a float: fractions are welcome
 
 
 def _count(default: int, meaning: str) -> int:

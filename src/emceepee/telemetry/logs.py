@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from emceepee.telemetry.redaction import redacted
+from emceepee.telemetry.redaction import public_url, redacted
 
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("text", "json")
@@ -62,7 +62,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
             "level": _level(record),
-            "event": record.getMessage(),
+            "event": public_url(record.getMessage()),
             "timestamp": _timestamp(record),
             "logger": record.name,
         }
@@ -78,7 +78,7 @@ class ReadableLines(logging.Formatter):
         data = _data(record, self)
         error = data.pop("traceback", None)
         fields = "".join(f" {key}={_readable(value)}" for key, value in data.items())
-        line = f"{_timestamp(record)[11:23]} {_level(record):5} {record.getMessage()}{fields}"
+        line = f"{_timestamp(record)[11:23]} {_level(record):5} {public_url(record.getMessage())}{fields}"
         return line if error is None else f"{line}\n{error}"
 
 
@@ -93,10 +93,12 @@ def _timestamp(record: logging.LogRecord) -> str:
 def _data(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, Any]:
     data = {key: redacted(value, name=key) for key, value in getattr(record, "fields", {}).items()}
     if record.exc_info and record.exc_info[0] is not None:
-        data["traceback"] = formatter.formatException(record.exc_info)
+        data["traceback"] = public_url(formatter.formatException(record.exc_info))
     return data
 
 
 def _readable(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return json.dumps(text) if not text or any(c.isspace() or c == '"' for c in text) else text
+    # Quoted also if a terminal would obey it: backends' own words stand in here.
+    plain = bool(text) and text.isprintable() and not any(c in ' "' for c in text)
+    return text if plain else json.dumps(text)

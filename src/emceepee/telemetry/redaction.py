@@ -9,13 +9,14 @@ _SECRET_NAME = re.compile(
     r"(?i)(^|[-_.])(authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key)"
     r"($|[-_.])"
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+_WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # accessToken is an access_token
+_USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 _QUERY_VALUE = re.compile(r"([?&][^=&#\s]+=)[^&#\s]*")
 
 
 def redacted(value: Any, *, name: str = "") -> Any:
     """The same shape with secrets masked; `name` is the key under which the value stands."""
-    if name and _SECRET_NAME.search(name):
+    if name and _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)):
         return MASK
     if isinstance(value, Mapping):
         return {key: redacted(item, name=str(key)) for key, item in value.items()}

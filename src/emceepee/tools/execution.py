@@ -12,6 +12,7 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
@@ -67,18 +68,19 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
         )
     arguments = params.args or {}
     try:
-        result = await session.call(
-            params.server,
-            "tools/call",
-            {"name": params.tool, "arguments": arguments},
-            tool=params.tool,
-            arguments=arguments,
-            timeout=seconds(params.timeout_ms),
-            ttl=seconds(params.task_ttl_ms),
-            wait_for_answers=params.on_question == "wait",
-            on_progress=caller.on_progress,
-            on_call=caller.on_call,
-        )
+        with kept_awake(caller, session.clock) as on_progress:
+            result = await session.call(
+                params.server,
+                "tools/call",
+                {"name": params.tool, "arguments": arguments},
+                tool=params.tool,
+                arguments=arguments,
+                timeout=seconds(params.timeout_ms),
+                ttl=seconds(params.task_ttl_ms),
+                wait_for_answers=params.on_question == "wait",
+                on_progress=on_progress,
+                on_call=caller.on_call,
+            )
     except ExecutionFailed as error:
         if unknown := await _unknown_tool(connection, params.tool, str(error)):
             raise unknown from error

@@ -1,12 +1,14 @@
 """Progress for a caller that waits long, so that an impatient client stays on the line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from emceepee.clock import Clock, Handle
+from emceepee.json_types import JsonObject
 from emceepee.tools.declaration import Caller
 
 BEAT_SECONDS = 10.0  # well under the minute after which many clients give up
+NUDGE = 1e-6  # progress must grow with every message, and must not overtake the server's own
 
 
 @contextmanager
@@ -27,5 +29,33 @@ def heartbeat(caller: Caller, clock: Clock, total: float | None) -> Iterator[Non
     pending = clock.call_later(BEAT_SECONDS, beat)
     try:
         yield
+    finally:
+        pending.cancel()
+
+
+@contextmanager
+def kept_awake(caller: Caller, clock: Clock) -> Iterator[Callable[[JsonObject], None] | None]:
+    """Yields where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
+    tell = caller.on_progress
+    if tell is None:
+        yield None
+        return
+    latest: JsonObject = {"progress": 0}
+    pending: Handle
+
+    def pass_on(params: JsonObject) -> None:
+        nonlocal latest, pending
+        latest = params
+        pending.cancel()
+        pending = clock.call_later(BEAT_SECONDS, beat)
+        tell(params)
+
+    def beat() -> None:
+        value = latest.get("progress")
+        pass_on(latest | {"progress": value + NUDGE if isinstance(value, int | float) else NUDGE})
+
+    pending = clock.call_later(BEAT_SECONDS, beat)
+    try:
+        yield pass_on
     finally:
         pending.cancel()

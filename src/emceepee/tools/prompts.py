@@ -9,6 +9,7 @@ from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.promotion import promoted
 from emceepee.tools.resources import ListOf, list_kind
 
@@ -43,16 +44,17 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
-    result = await session.call(
-        params.server,
-        "prompts/get",
-        request,
-        tool="get_prompt",
-        arguments=request,
-        timeout=seconds(params.timeout_ms),
-        on_progress=caller.on_progress,
-        on_call=caller.on_call,
-    )
+    with kept_awake(caller, session.clock) as on_progress:
+        result = await session.call(
+            params.server,
+            "prompts/get",
+            request,
+            tool="get_prompt",
+            arguments=request,
+            timeout=seconds(params.timeout_ms),
+            on_progress=on_progress,
+            on_call=caller.on_call,
+        )
     return promoted(result, session) if isinstance(result, Task) else result
 
 

@@ -12,6 +12,7 @@ from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.own_resources import LISTED, read_own_resource
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.promotion import promoted
@@ -49,16 +50,17 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
     """Read a resource, text and binary. emceepee's own (emceepee://diagrams) with server="emceepee"."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
-    result = await session.call(
-        params.server,
-        "resources/read",
-        {"uri": params.uri},
-        tool="read_resource",
-        arguments={"uri": params.uri},
-        timeout=seconds(params.timeout_ms),
-        on_progress=caller.on_progress,
-        on_call=caller.on_call,
-    )
+    with kept_awake(caller, session.clock) as on_progress:
+        result = await session.call(
+            params.server,
+            "resources/read",
+            {"uri": params.uri},
+            tool="read_resource",
+            arguments={"uri": params.uri},
+            timeout=seconds(params.timeout_ms),
+            on_progress=on_progress,
+            on_call=caller.on_call,
+        )
     return promoted(result, session) if isinstance(result, Task) else result
 
 

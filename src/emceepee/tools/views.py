@@ -46,22 +46,20 @@ def task_view(task: Task) -> JsonObject:
 
 
 def question_view(question: Question, *, task_id: str | None = None) -> JsonObject:
-    """A question in full: the backend's own words, and what is needed to answer."""
-    view: JsonObject = {
+    """A question in full: the backend's own words, and what is needed to answer. None of them can pass for ours."""
+    own: JsonObject = {
         "requestId": question.request_id,
         "server": question.server,
         "timestamp": iso(question.created_at),
         "expiresAt": iso(question.expires_at),
     }
-    if question.kind is QuestionKind.ELICITATION:
-        view["mode"] = "form"
-    view |= question.params | {key: view[key] for key in ("requestId", "server", "timestamp", "expiresAt")}
-    view.pop("_meta", None)
     if question.call_id is not None:
-        view["callId"] = question.call_id
+        own["callId"] = question.call_id
     if task_id is not None:
-        view["taskId"] = task_id
-    return view
+        own["taskId"] = task_id
+    mode = {"mode": "form"} if question.kind is QuestionKind.ELICITATION else {}
+    words = {key: value for key, value in question.params.items() if key not in ("_meta", "callId", "taskId")}
+    return own | mode | words | own
 
 
 def question_summary(question: Question) -> JsonObject:

@@ -1,0 +1,53 @@
+"""emceepee's own resources, read like any other server's."""
+
+import json
+
+import pytest
+
+from support.asking import hush
+from support.scene import a_scene
+from support.scripted_backend import ScriptedBackend
+
+REQUIRED = {
+    "proxy_task_states",
+    "pending_elicitation_states",
+    "pending_sampling_states",
+    "tool_call_lifecycle",
+    "entity_relationships",
+}
+
+
+async def test_the_diagrams_are_a_resource_of_emceepee_itself() -> None:
+    async with a_scene() as scene:
+        [content] = (await scene.value("read_resource", server="emceepee", uri="emceepee://diagrams"))["contents"]
+        assert (content["uri"], content["mimeType"]) == ("emceepee://diagrams", "application/json")
+        drawn = {diagram["name"]: diagram for diagram in json.loads(content["text"])["diagrams"]}
+        assert set(drawn) >= REQUIRED
+        assert all(set(diagram) == {"name", "description", "mermaid"} for diagram in drawn.values())
+        assert drawn["proxy_task_states"]["mermaid"].startswith("stateDiagram-v2\n    [*] --> working")
+        assert drawn["entity_relationships"]["mermaid"].startswith("flowchart")
+
+
+async def test_emceepees_own_resources_can_be_listed() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        listed = (await scene.value("list_resources", server="emceepee"))["resources"]
+        assert [(entry["server"], entry["uri"]) for entry in listed] == [
+            ("emceepee", "emceepee://diagrams"),
+            ("emceepee", "emceepee://events"),
+        ]
+
+
+async def test_reading_the_events_resource_delivers_no_event() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        await hush(scene)
+        await scene.value("read_resource", server="emceepee", uri="emceepee://events")
+        scene.backends["one"].link.listener.notified("notifications/tick", {}, None)
+        reply = await scene.call("read_resource", server="emceepee", uri="emceepee://events")
+        assert "notification" not in json.dumps(reply["structuredContent"])
+
+
+@pytest.mark.parametrize("uri", ["emceepee://nothing", "file:///etc/passwd", "emceepee://diagrams/"])
+async def test_any_other_resource_of_emceepee_is_an_error_that_names_those_there_are(uri: str) -> None:
+    async with a_scene() as scene:
+        error = await scene.error("read_resource", server="emceepee", uri=uri)
+        assert (error["code"], "emceepee://diagrams" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)

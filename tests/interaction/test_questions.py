@@ -1,0 +1,699 @@
+"""What backends ask reaches the caller, and each answer reaches the one who asked."""
+
+import asyncio
+import json
+import logging
+import random
+from typing import Any
+
+import pytest
+
+from emceepee.backends.link import RpcError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
+from support.asking import (
+    NAME_FORM,
+    a_call,
+    a_task,
+    elicit,
+    event_types,
+    events,
+    hush,
+    notices,
+    open_ids,
+    sample,
+    task_id,
+)
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import Asked, ScriptedBackend
+
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+JO: JsonObject = {"name": "Jo"}
+
+
+def gone(told: list[JsonObject]) -> list[tuple[str, str]]:
+    """Which questions went, and why."""
+    kinds = ("elicitation_expired", "sampling_expired")
+    return [(event["type"], event["data"]["reason"]) for event in told if event["type"] in kinds]
+
+
+async def refusal(asking: "asyncio.Task[JsonObject]") -> JsonObject:
+    """The error that the backend got instead of an answer."""
+    with pytest.raises(RpcError) as caught:
+        await asyncio.wait_for(asking, 5)
+    return caught.value.error
+
+
+# Who is promoted.
+
+
+async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_it() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        other, _ = await a_call(scene)
+        asking = elicit(scene.backends["one"], origin=asked.origin)
+        result = await call
+        [request_id] = await open_ids(scene)
+        line = {"requestId": request_id, "server": "one", "message": "Your name?"}
+        assert result["structuredContent"]["pending_on_server"]["elicitations_for_server"] == [line]
+        assert notices(result)["pending_client_action"] == {"elicitations": [line], "sampling_requests": []}
+        assert [event["type"] for event in notices(result)["events_since_last_response"]][-2:] == [
+            "elicitation_request",
+            "task_created",
+        ]
+        assert "pending_client_action" in result["content"][0]["text"]
+        assert not other.done()
+        shown = (await scene.value("get_elicitations"))["requests"][0]
+        assert (shown["taskId"], shown["callId"]) == (task_id(result), task_id(result))
+        await scene.call("respond_to_elicitation", request_id=request_id, action="accept", content=JO)
+        assert await asking == {"action": "accept", "content": JO}
+        asked.reply(**DONE)
+        assert (await scene.call("get_task_result", task_id=task_id(result)))["content"][0] == DONE["content"][0]
+
+
+async def test_a_question_from_nobody_knows_which_call_promotes_every_call_of_that_backend_and_no_other() -> None:
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        first, _ = await a_call(scene)
+        second, _ = await a_call(scene)
+        patient, _ = await a_call(scene, on_question="wait")
+        elsewhere, _ = await a_call(scene, "two")
+        sample(scene.backends["one"])
+        await settle()
+        assert (first.done(), second.done(), patient.done(), elsewhere.done()) == (True, True, False, False)
+        assert task_id(first.result()) != task_id(second.result())
+        request = (await scene.value("get_sampling_requests"))["requests"][0]
+        assert "callId" not in request
+        assert "taskId" not in request
+
+
+async def test_a_caller_that_wants_to_wait_goes_on_waiting_and_gets_the_result_itself() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene, on_question="wait")
+        asking = elicit(scene.backends["one"], origin=asked.origin)
+        [request_id] = await open_ids(scene)
+        assert not call.done()
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content=JO)
+        assert (await asking)["content"] == JO
+        asked.reply(**DONE)
+        assert (await call)["content"][0] == DONE["content"][0]
+        assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
+
+
+async def test_a_question_is_asked_also_when_no_call_is_waiting() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content=JO)
+        assert await asking == {"action": "accept", "content": JO}
+
+
+# Looking at them.
+
+
+async def test_an_elicitation_is_listed_with_everything_that_is_needed_to_answer_it() -> None:
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        elicit(scene.backends["one"], "Who?", _meta={"k": 1}, hint={"odd": None})
+        elicit(scene.backends["two"], "Go there", mode="url", url="https://example.org/x", elicitationId="e1")
+        [first, second] = await open_ids(scene)
+        listed = (await scene.value("get_elicitations"))["requests"]
+        assert listed[0] == {
+            "requestId": first,
+            "server": "one",
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "expiresAt": "2026-01-01T00:10:00.000Z",
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": NAME_FORM,
+            "hint": {"odd": None},
+        }
+        assert (listed[1]["requestId"], listed[1]["mode"], listed[1]["url"], listed[1]["elicitationId"]) == (
+            second,
+            "url",
+            "https://example.org/x",
+            "e1",
+        )
+        only = (await scene.value("get_elicitations", server="two"))["requests"]
+        assert [item["requestId"] for item in only] == [second]
+        assert (await scene.value("get_sampling_requests"))["requests"] == []
+        assert (await scene.error("get_elicitations", server="tow"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+
+
+async def test_a_backend_cannot_pass_its_question_off_as_another_one() -> None:
+    forged = dict.fromkeys(("requestId", "server", "timestamp", "expiresAt", "callId", "taskId"), "forged")
+    async with a_scene(one=ScriptedBackend()) as scene:
+        elicit(scene.backends["one"], **forged)
+        [request_id] = await open_ids(scene)
+        [item] = (await scene.value("get_elicitations"))["requests"]
+        assert (item["requestId"], item["server"]) == (request_id, "one")
+        assert "forged" not in item.values()
+
+
+async def test_one_task_shows_the_elicitations_of_its_server() -> None:
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        name, asked = await a_task(scene)
+        elicit(scene.backends["one"], origin=asked.origin)
+        elicit(scene.backends["two"])
+        sample(scene.backends["one"])
+        await settle()
+        [item] = (await scene.value("get_task", task_id=name))["pending_elicitations"]
+        assert (item["server"], item["taskId"], item["requestedSchema"]) == ("one", name, NAME_FORM)
+
+
+# Answering elicitations.
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_no_is_passed_on_as_it_is(action: str) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        told = await scene.value("respond_to_elicitation", request_id=request_id, action=action)
+        assert told == {"responded": request_id, "action": action}
+        assert await asking == {"action": action}
+        await hush(scene)
+        assert await event_types(scene) == []
+
+
+async def test_defaults_are_filled_in_before_the_answer_leaves() -> None:
+    form = {"type": "object", "properties": {"n": {"type": "integer", "default": 42}, "s": {"type": "string"}}}
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"], requestedSchema=form)
+        [request_id] = await open_ids(scene)
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept")
+        assert await asking == {"action": "accept", "content": {"n": 42}}
+
+
+async def test_content_that_does_not_fit_is_named_by_field_and_the_question_stays_open() -> None:
+    form = {"properties": {"age": {"type": "integer", "minimum": 18}, "mail": {"type": "string", "format": "email"}}}
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"], requestedSchema=form)
+        [request_id] = await open_ids(scene)
+        error = await scene.error(
+            "respond_to_elicitation", request_id=request_id, action="accept", content={"age": 7, "mail": "x", "z": 1}
+        )
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert error["details"]["problems"] == [
+            "age: must be at least 18",
+            "mail: must be of the format email",
+            "z: the form has no such field; it has age, mail",
+        ]
+        assert await open_ids(scene) == [request_id]
+        assert not asking.done()
+        good = {"age": 18, "mail": "a@b.org"}
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content=good)
+        assert (await asking)["content"] == good
+
+
+async def test_content_goes_with_accept_only() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        error = await scene.error("respond_to_elicitation", request_id=request_id, action="decline", content=JO)
+        assert (error["code"], await open_ids(scene)) == ("ERR_INVALID_ARGUMENTS", [request_id])
+
+
+async def test_a_link_is_accepted_without_content() -> None:
+    link: JsonObject = {"mode": "url", "url": "https://example.org", "elicitationId": "e1", "requestedSchema": None}
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"], **link)
+        [request_id] = await open_ids(scene)
+        error = await scene.error("respond_to_elicitation", request_id=request_id, action="accept", content=JO)
+        assert (error["code"], await open_ids(scene)) == ("ERR_INVALID_ARGUMENTS", [request_id])
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept")
+        assert await asking == {"action": "accept"}
+
+
+# Answering sampling requests.
+
+IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+USE = {"type": "tool_use", "id": "u1", "name": "add", "input": {"a": 1}}
+TEXT = {"type": "text", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("content", "stop_reason", "answered"),
+    [
+        ("Hi", None, {"role": "assistant", "content": TEXT, "model": "m"}),
+        (IMAGE, "endTurn", {"role": "assistant", "content": IMAGE, "model": "m", "stopReason": "endTurn"}),
+        ([TEXT], None, {"role": "assistant", "content": TEXT, "model": "m"}),
+        ([TEXT, USE], "toolUse", {"role": "assistant", "content": [TEXT, USE], "model": "m", "stopReason": "toolUse"}),
+        ({"type": "novel", "x": 1}, None, {"role": "assistant", "content": {"type": "novel", "x": 1}, "model": "m"}),
+    ],
+)
+async def test_a_completion_is_passed_on_in_the_protocols_own_words(
+    content: Any, stop_reason: str | None, answered: JsonObject
+) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+        asking = sample(scene.backends["one"], "2+2?", tools=tools, toolChoice={"mode": "auto"})
+        [request_id] = await open_ids(scene, "sampling_requests")
+        shown = (await scene.value("get_sampling_requests"))["requests"][0]
+        assert (shown["tools"], shown["maxTokens"], shown["messages"][0]["content"]["text"]) == (tools, 10, "2+2?")
+        assert "mode" not in shown
+        extra = {} if stop_reason is None else {"stop_reason": stop_reason}
+        reply = await scene.value(
+            "respond_to_sampling", request_id=request_id, role="assistant", content=content, model="m", **extra
+        )
+        assert reply == {"responded": request_id}
+        assert await asking == answered
+
+
+@pytest.mark.parametrize(
+    "content", [[], {}, {"text": "no type"}, {"type": "text"}, [TEXT, {"type": "image", "data": "AA=="}], 5]
+)
+async def test_a_completion_that_is_none_is_refused_and_the_request_stays_open(content: Any) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = sample(scene.backends["one"])
+        [request_id] = await open_ids(scene, "sampling_requests")
+        error = await scene.error(
+            "respond_to_sampling", request_id=request_id, role="assistant", content=content, model="m"
+        )
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert await open_ids(scene, "sampling_requests") == [request_id]
+        assert not asking.done()
+
+
+# No answer.
+
+
+async def test_cancelling_an_elicitation_dismisses_it() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        reply = await scene.call("cancel_elicitation_request", request_id=request_id, reason="not now")
+        assert reply["structuredContent"] == {"cancelled": request_id}
+        [told] = notices(reply)["events_since_last_response"]
+        assert (told["type"], told["data"]) == (
+            "elicitation_expired",
+            {"requestId": request_id, "reason": "cancelled", "message": "not now"},
+        )
+        assert "pending_client_action" not in notices(reply)
+        assert await asking == {"action": "cancel"}
+
+
+async def test_cancelling_a_sampling_request_is_a_refusal_with_the_reason() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = sample(scene.backends["one"])
+        [request_id] = await open_ids(scene, "sampling_requests")
+        await scene.value("cancel_sampling_request", request_id=request_id, reason="no model here")
+        error = await refusal(asking)
+        assert (error["code"], "no model here" in error["message"]) == (-1, True)
+
+
+async def test_a_question_that_nobody_answers_in_ten_minutes_expires_and_the_backend_hears_it() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        first = elicit(scene.backends["one"], origin=asked.origin)
+        second = sample(scene.backends["one"])
+        await call
+        await hush(scene)
+        await scene.clock.advance(599.9)
+        assert len(scene.session.questions.open()) == 2
+        await scene.clock.advance(0.2)
+        assert await first == {"action": "cancel"}
+        assert "in time" in (await refusal(second))["message"]
+        told = await events(scene)
+        assert gone(told) == [("elicitation_expired", "timeout"), ("sampling_expired", "timeout")]
+        assert await open_ids(scene) == []
+
+
+async def test_a_backend_that_withdraws_its_question_is_not_answered() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = [elicit(scene.backends["one"]), sample(scene.backends["one"])]
+        [request_id] = await open_ids(scene)
+        await hush(scene)
+        for question in asking:
+            question.cancel()
+        assert gone(await events(scene)) == [("elicitation_expired", "withdrawn"), ("sampling_expired", "withdrawn")]
+        error = await scene.error("respond_to_elicitation", request_id=request_id, action="decline")
+        assert error["code"] == "ERR_REQUEST_NOT_FOUND"
+
+
+async def test_a_lost_backend_takes_its_questions_with_it_and_fails_its_tasks() -> None:
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        name, asked = await a_task(scene)
+        asking = elicit(scene.backends["one"], origin=asked.origin)
+        elicit(scene.backends["two"])
+        await hush(scene)
+        scene.backends["one"].link.break_off("it fell over")
+        told = await events(scene)
+        assert gone(told) == [("elicitation_expired", "disconnected")]
+        assert [event["type"] for event in told if event["type"] != "server_reconnecting"] == [
+            "server_disconnected",
+            "elicitation_expired",
+            "task_failed",
+        ]
+        assert "it fell over" in (await refusal(asking))["message"]
+        assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+        assert len(await open_ids(scene)) == 1
+
+
+@pytest.mark.parametrize("ending", ["cancel", "expire", "complete", "cancel the request"])
+async def test_the_questions_of_a_call_go_when_the_call_is_over(ending: str) -> None:
+    async with a_scene(limits=Limits(task_ttl_seconds=60), one=ScriptedBackend()) as scene:
+        waits = ending == "cancel the request"
+        call, asked = await a_call(scene, on_question="wait" if waits else "promote")
+        mine, other = elicit(scene.backends["one"], origin=asked.origin), elicit(scene.backends["one"])
+        await settle()
+        match ending:
+            case "cancel":
+                await scene.value("cancel_task", task_id=task_id(await call))
+            case "expire":
+                await scene.clock.advance(61)
+            case "complete":
+                asked.reply(**DONE)
+            case "cancel the request":
+                call.cancel()
+        await settle()
+        told = scene.session.activity.take_after("the beginning").events
+        assert [event.data["reason"] for event in told if event.type == "elicitation_expired"] == ["withdrawn"]
+        assert len(await open_ids(scene)) == 1
+        assert await mine == {"action": "cancel"}
+        assert not other.done()
+
+
+# Answers that come to nothing.
+
+
+async def test_a_second_answer_is_refused_and_the_first_one_holds() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        both = await asyncio.gather(
+            scene.call("respond_to_elicitation", request_id=request_id, action="accept", content=JO),
+            scene.call("respond_to_elicitation", request_id=request_id, action="decline"),
+        )
+        assert [bool(reply.get("isError")) for reply in both] == [False, True]
+        assert both[1]["structuredContent"]["error"]["code"] == "ERR_REQUEST_NOT_FOUND"
+        assert await asking == {"action": "accept", "content": JO}
+        for tool in ("cancel_elicitation_request", "cancel_sampling_request"):
+            assert (await scene.error(tool, request_id=request_id))["code"] == "ERR_REQUEST_NOT_FOUND"
+
+
+async def test_an_answer_of_the_wrong_kind_or_for_nobody_is_refused_and_nothing_is_lost() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking, sampling = elicit(scene.backends["one"]), sample(scene.backends["one"])
+        [question], [wish] = await open_ids(scene), await open_ids(scene, "sampling_requests")
+        completion = {"role": "assistant", "content": "Hi", "model": "m"}
+        for request_id in (question, "01NOSUCHREQUEST", ""):
+            error = await scene.error("respond_to_sampling", request_id=request_id, **completion)
+            assert (error["code"], "get_sampling_requests" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
+        for request_id in (wish, "01NOSUCHREQUEST"):
+            error = await scene.error("respond_to_elicitation", request_id=request_id, action="decline")
+            assert (error["code"], "get_elicitations" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
+            await scene.error("cancel_elicitation_request", request_id=request_id)
+        await scene.error("cancel_sampling_request", request_id=question)
+        assert (await open_ids(scene), await open_ids(scene, "sampling_requests")) == ([question], [wish])
+        await scene.value("respond_to_elicitation", request_id=question, action="decline")
+        await scene.value("respond_to_sampling", request_id=wish, **completion)
+        assert (await asking, (await sampling)["model"]) == ({"action": "decline"}, "m")
+
+
+async def test_an_answer_after_the_expiry_is_refused() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        elicit(scene.backends["one"])
+        [request_id] = await open_ids(scene)
+        await scene.clock.advance(601)
+        error = await scene.error("respond_to_elicitation", request_id=request_id, action="accept", content=JO)
+        assert (error["code"], "expired" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
+
+
+async def test_a_request_that_nobody_can_serve_is_refused_at_once() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        await hush(scene)
+        listener = scene.backends["one"].link.listener
+        with pytest.raises(RpcError) as caught:
+            await listener.asked("tasks/invent", {}, None)
+        assert caught.value.code == -32601
+        assert await event_types(scene) == []
+
+
+async def test_roots_are_offered_without_asking_anyone() -> None:
+    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test/mcp"), roots=("file:///home/jo",))
+    async with a_scene(specs=[spec], one=ScriptedBackend()) as scene:
+        await hush(scene)
+        answer = await scene.backends["one"].link.listener.asked("roots/list", {}, None)
+        assert answer == {"roots": [{"uri": "file:///home/jo"}]}
+        assert await event_types(scene) == []
+
+
+# Rounds: a 2026-07-28 backend asks inside the result of the call.
+
+
+def ask_for(**questions: JsonObject) -> JsonObject:
+    return {"resultType": "input_required", "inputRequests": questions}
+
+
+def form(message: str) -> JsonObject:
+    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": NAME_FORM}}
+
+
+SAMPLE: JsonObject = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}
+
+
+async def answer(scene: Scene, message: str, name: str) -> None:
+    """Answer the open question with that message."""
+    await settle()
+    waiting = (await scene.value("get_elicitations"))["requests"]
+    [request_id] = [item["requestId"] for item in waiting if item["message"] == message]
+    await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content={"name": name})
+
+
+async def test_a_call_is_sent_again_with_the_answer_and_the_state_it_was_given() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        backend = scene.backends["one"]
+        call, asked = await a_call(scene, args={"n": 1})
+        asked.reply(**ask_for(q1=form("Who?")), requestState={"sealed": [1, None]})
+        name = task_id(await call)
+        await answer(scene, "Who?", "Jo")
+        again = await backend.next_asked()
+        assert again.params == {
+            "name": "slow",
+            "arguments": {"n": 1},
+            "inputResponses": {"q1": {"action": "accept", "content": {"name": "Jo"}}},
+            "requestState": {"sealed": [1, None]},
+        }
+        again.reply(resultType="complete", **DONE)
+        result = await scene.call("get_task_result", task_id=name)
+        assert (result["content"][0], result["resultType"]) == (DONE["content"][0], "complete")
+
+
+async def test_a_call_may_ask_in_several_rounds_and_only_the_newest_state_is_returned() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        backend = scene.backends["one"]
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(a=form("First?")), requestState="s1")
+        name = task_id(await call)
+        await answer(scene, "First?", "Jo")
+        second = await backend.next_asked()
+        assert second.params["requestState"] == "s1"
+        second.reply(**ask_for(b=form("Second?")))
+        await answer(scene, "Second?", "Mo")
+        third = await backend.next_asked()
+        assert third.params["inputResponses"] == {"b": {"action": "accept", "content": {"name": "Mo"}}}
+        assert "requestState" not in third.params
+        third.reply(**DONE)
+        assert (await scene.call("get_task_result", task_id=name))["content"][0] == DONE["content"][0]
+
+
+async def test_all_questions_of_a_round_are_open_at_once_and_answered_in_any_order() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(a=form("A?"), s=SAMPLE, b=form("B?"), r={"method": "roots/list"}))
+        name = task_id(await call)
+        assert (len(await open_ids(scene)), len(await open_ids(scene, "sampling_requests"))) == (2, 1)
+        await answer(scene, "B?", "Bo")
+        [wish] = await open_ids(scene, "sampling_requests")
+        await scene.value("respond_to_sampling", request_id=wish, role="assistant", content="Hi", model="m")
+        assert scene.backends["one"].asked == []
+        await answer(scene, "A?", "Al")
+        again = await scene.backends["one"].next_asked()
+        assert again.params["inputResponses"] == {
+            "a": {"action": "accept", "content": {"name": "Al"}},
+            "s": {"role": "assistant", "content": {"type": "text", "text": "Hi"}, "model": "m"},
+            "b": {"action": "accept", "content": {"name": "Bo"}},
+            "r": {"roots": []},
+        }
+        again.reply(**DONE)
+        assert (await scene.call("get_task_result", task_id=name))["content"][0] == DONE["content"][0]
+
+
+async def test_a_round_that_asks_for_nothing_is_tried_again_after_a_pause() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        backend = scene.backends["one"]
+        call, asked = await a_call(scene)
+        asked.reply(resultType="input_required", requestState="s1")
+        await scene.clock.advance(0.04)
+        assert backend.asked == []
+        await scene.clock.advance(0.02)
+        again = await backend.next_asked()
+        assert (again.params["requestState"], "inputResponses" in again.params) == ("s1", False)
+        again.reply(resultType="input_required", requestState="s2", inputRequests={})
+        await scene.clock.advance(0.06)
+        assert backend.asked == []
+        await scene.clock.advance(0.05)
+        last = await backend.next_asked()
+        assert last.params["requestState"] == "s2"
+        last.reply(**DONE)
+        assert (await call)["content"][0] == DONE["content"][0]
+        assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
+
+
+async def test_roots_alone_are_answered_without_making_a_task() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(r={"method": "roots/list"}))
+        again = await scene.backends["one"].next_asked()
+        again.reply(**DONE)
+        assert (await call)["content"][0] == DONE["content"][0]
+
+
+async def test_a_call_that_never_stops_asking_is_given_up() -> None:
+    async with a_scene(limits=Limits(question_rounds=3), one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        for _ in range(3):
+            asked.reply(resultType="input_required", requestState="again")
+            await scene.clock.advance(1)
+            asked = await scene.backends["one"].next_asked()
+        asked.reply(resultType="input_required", requestState="again")
+        error = (await call)["structuredContent"]["error"]
+        assert (error["code"], "3 rounds" in error["message"]) == ("TOOL_ERR_EXECUTION_FAILED", True)
+
+
+async def test_a_modern_question_expires_after_nine_minutes_and_the_round_goes_on_without() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(q=form("Who?")), requestState="s")
+        await call
+        await scene.clock.advance(539.9)
+        assert len(await open_ids(scene)) == 1
+        await hush(scene)
+        await scene.clock.advance(0.2)
+        again = await scene.backends["one"].next_asked()
+        assert again.params["inputResponses"] == {"q": {"action": "cancel"}}
+        assert gone(await events(scene)) == [("elicitation_expired", "timeout")]
+
+
+@pytest.mark.parametrize("odd", [{"method": "tasks/invent"}, {}, "what?", None])
+async def test_a_round_that_asks_what_nobody_can_answer_fails_the_call_and_withdraws_the_rest(odd: Any) -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene, on_question="wait")
+        await hush(scene)
+        asked.reply(**ask_for(a=form("Who?"), b=odd))
+        result = await call
+        error = result["structuredContent"]["error"]
+        assert (error["code"], "no answer" in error["message"]) == ("TOOL_ERR_EXECUTION_FAILED", True)
+        assert gone(notices(result)["events_since_last_response"]) == [("elicitation_expired", "withdrawn")]
+        assert await open_ids(scene) == []
+
+
+async def test_a_refused_sampling_request_fails_its_round() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(s=SAMPLE))
+        name = task_id(await call)
+        [wish] = await open_ids(scene, "sampling_requests")
+        await scene.value("cancel_sampling_request", request_id=wish, reason="no model here")
+        assert "no model here" in (await scene.error("get_task_result", task_id=name))["message"]
+
+
+async def test_cancelling_a_task_withdraws_the_questions_of_its_round() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(a=form("A?"), b=form("B?")))
+        name = task_id(await call)
+        await hush(scene)
+        reply = await scene.call("cancel_task", task_id=name)
+        told = [*notices(reply)["events_since_last_response"], *await events(scene)]
+        assert sorted(gone(told)) == [("elicitation_expired", "withdrawn")] * 2
+        assert await open_ids(scene) == []
+        assert scene.backends["one"].asked == []
+
+
+async def test_a_modern_backend_that_is_lost_takes_the_questions_of_its_round_with_it() -> None:
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(a=form("A?")))
+        name = task_id(await call)
+        await hush(scene)
+        scene.backends["one"].link.break_off("it fell over")
+        assert gone(await events(scene)) == [("elicitation_expired", "disconnected")]
+        assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+
+
+# Many at once, and secrets.
+
+
+@pytest.mark.parametrize("modern", [False, True])
+async def test_of_ten_calls_at_once_each_answer_reaches_its_question_and_each_result_its_call(modern: bool) -> None:
+    async with a_scene(one=ScriptedBackend(modern=modern)) as scene:
+        backend = scene.backends["one"]
+        calls: list[asyncio.Task[JsonObject]] = []
+        sides: list[Asked] = []
+        for number in range(10):
+            call, side = await a_call(scene, args={"n": number})
+            calls.append(call)
+            sides.append(side)
+        asking: dict[int, asyncio.Task[JsonObject]] = {}
+        for number in (7, 2, 5):
+            if modern:
+                sides[number].reply(**ask_for(q=form(f"Who is {number}?")), requestState=number)
+            else:
+                asking[number] = elicit(backend, f"Who is {number}?", origin=sides[number].origin)
+        await settle()
+        assert [number for number, call in enumerate(calls) if call.done()] == [2, 5, 7]
+        chance = random.Random(2)
+        for number in chance.sample([2, 5, 7], 3):
+            await answer(scene, f"Who is {number}?", f"Number {number}")
+        if modern:
+            for _ in range(3):
+                again = await backend.next_asked()
+                number = again.params["requestState"]
+                given = again.params["inputResponses"]["q"]["content"]["name"]
+                assert (again.params["arguments"], given) == ({"n": number}, f"Number {number}")
+                sides[number] = again
+        for number, question in asking.items():
+            assert (await question)["content"]["name"] == f"Number {number}"
+        for number in chance.sample(range(10), 10):
+            sides[number].reply(content=[{"type": "text", "text": f"result {number}"}])
+        for number, call in enumerate(calls):
+            result = await call
+            if number in (2, 5, 7):
+                result = await scene.call("get_task_result", task_id=task_id(result))
+            assert result["content"][0]["text"] == f"result {number}"
+
+
+async def test_answers_are_passed_on_and_never_seen_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret, wrong = "s3cret-answer", "s3cret-that-does-not-fit"
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend(modern=True)) as scene:
+        said: list[Any] = []
+        call, asked = await a_call(scene)
+        modern, inside = await a_call(scene, "two")
+        asking, wish = elicit(scene.backends["one"], origin=asked.origin), sample(scene.backends["one"])
+        inside.reply(**ask_for(q=form("And?")))
+        said += [await call, await modern]
+        for request_id in await open_ids(scene):
+            bad: JsonObject = {"request_id": request_id, "action": "accept"}
+            said.append(await scene.call("respond_to_elicitation", **bad, content={"name": [wrong]}))
+            said.append(await scene.call("respond_to_elicitation", **bad, content=wrong))
+            said.append(await scene.call("respond_to_elicitation", **bad, content={"name": secret}))
+            said.append(await scene.call("respond_to_elicitation", **bad, content={"name": secret}))
+        for request_id in await open_ids(scene, "sampling_requests"):
+            completion: JsonObject = {"request_id": request_id, "role": "assistant", "model": "m"}
+            said.append(await scene.call("respond_to_sampling", **completion, content=[{"type": "image", "x": wrong}]))
+            said.append(await scene.call("respond_to_sampling", **completion, content=secret))
+        assert (await asking)["content"] == {"name": secret}
+        assert (await wish)["content"]["text"] == secret
+        await scene.backends["two"].next_asked()
+        for tool in ("get_elicitations", "get_sampling_requests", "list_tasks", "get_logs", "get_notifications"):
+            said.append(await scene.call(tool))
+        said.append(await scene.call("await_activity", last_event_id="everything"))
+        assert len(said[-1]["structuredContent"]["events"]) == 2
+    logged = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "elicitation_responded" in logged
+    for words in (secret, wrong):
+        assert words not in json.dumps(said)
+        assert words not in logged

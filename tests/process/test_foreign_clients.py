@@ -1,0 +1,111 @@
+"""Clients that nobody here wrote drive a real emceepee over stdio."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import TextContent
+
+from emceepee import __file__ as emceepee_file
+from support.emceepee_process import BOUND
+from support.real_servers import NODE, everything
+from support.stdio_backends import stdio_server
+
+EMCEEPEE = (sys.executable, "-m", "emceepee")
+INSPECTOR = NODE / "node_modules" / ".bin" / "mcp-inspector"
+
+
+async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+    """The exit code, standard output and standard error of a program."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+    )
+    stdout, stderr = await asyncio.wait_for(process.communicate(stdin), BOUND)
+    assert process.returncode is not None
+    return process.returncode, stdout, stderr
+
+
+# The Python SDK.
+
+
+@pytest.mark.parametrize(
+    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+)
+async def test_the_python_sdk_adds_a_server_and_calls_its_tools(mode: str, version: str) -> None:
+    """In the handshake era, by discovery, and pinned to the newest version."""
+    emceepee = StdioServerParameters(command=EMCEEPEE[0], args=list(EMCEEPEE[1:]), env=dict(os.environ))
+    async with asyncio.timeout(BOUND), Client(stdio_client(emceepee), mode=mode) as client:
+        assert client.protocol_version == version
+        listed = await client.list_tools()
+        assert {"add_server", "list_tools", "execute_tool"} <= {tool.name for tool in listed.tools}
+        added = await client.call_tool("add_server", {"name": "small", **stdio_server()})
+        assert not added.is_error
+        assert added.structured_content is not None
+        assert added.structured_content["server"]["status"] == "connected"
+        calls = [{"server": "small", "tool": "echo", "args": {"text": f"number {number}"}} for number in range(20)]
+        results = await asyncio.gather(*(client.call_tool("execute_tool", call) for call in calls))
+        assert [_first_text(result.content) for result in results] == [f"number {number}" for number in range(20)]
+        refused = await client.call_tool("execute_tool", {"server": "smallx", "tool": "echo"})
+        assert refused.is_error
+        assert "Did you mean small?" in _first_text(refused.content)
+
+
+def _first_text(content: Any) -> str:
+    assert isinstance(content[0], TextContent)
+    return content[0].text
+
+
+# The TypeScript SDK.
+
+
+async def test_the_typescript_sdk_adds_a_server_and_calls_its_tools() -> None:
+    """It validates every answer against its own schemas, and starts a real server through emceepee."""
+    entry = json.dumps({"name": "everything", **everything()}).encode()
+    code, stdout, stderr = await run("node", str(NODE / "sdk_client.mjs"), *EMCEEPEE, stdin=entry)
+    assert code == 0, stderr
+    found = json.loads(stdout)
+    assert found["server"] == "emceepee"
+    assert "execute_tool" in found["tools"]
+    assert found["added"]["server"]["serverInfo"]["name"] == "mcp-servers/everything"
+    assert {"server": "everything", "name": "echo"} in found["listed"]["tools"]
+    assert found["echoed"]["content"][0] == {"type": "text", "text": "Echo: hello"}
+    assert found["refused"]["isError"] is True
+    assert found["refused"]["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+
+
+# The Inspector.
+
+
+async def inspect(home: Path, *options: str) -> tuple[int, bytes, bytes]:
+    """Its command line, with nothing written outside of `home`. It hands on little of the environment by itself."""
+    env = {"HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"}
+    same_code = ("-e", f"PYTHONPATH={Path(emceepee_file).parents[1]}")
+    return await run("node", str(INSPECTOR), "--cli", *EMCEEPEE, *same_code, *options, env=env)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_the_inspector_finds_no_fault_with_the_tools(era: str, tmp_path: Path) -> None:
+    """Its strict lint looks for schemas that some model's API would refuse."""
+    code, stdout, stderr = await inspect(tmp_path, "--method", "tools/list", "--strict", "--protocol-era", era)
+    assert code == 0, stderr
+    tools = json.loads(stdout)["tools"]
+    assert {"add_server", "execute_tool"} <= {tool["name"] for tool in tools}
+    assert b"Suggestion:" not in stderr, stderr  # so it has no milder complaint either
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_the_inspector_calls_a_tool(era: str, tmp_path: Path) -> None:
+    options = ("--method", "tools/call", "--tool-name", "list_servers", "--protocol-era", era)
+    code, stdout, stderr = await inspect(tmp_path, *options)
+    assert code == 0, stderr
+    assert json.loads(stdout)["structuredContent"] == {"servers": []}

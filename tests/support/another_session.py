@@ -1,0 +1,23 @@
+"""A second session beside a scene's own: the same registry, backends and clock."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.events import EventBudget
+from support.scene import Scene
+
+
+@asynccontextmanager
+async def another_session(scene: Scene, principal: str = "local") -> AsyncIterator[Session]:
+    """Open, and not yet woken."""
+    first = scene.session
+    parts = SessionParts(
+        registry=first._registry, dialer=first._dialer, clock=first.clock, limits=first.limits, budget=EventBudget(1000)
+    )
+    session = Session("01ANOTHERSESSION0000000000", principal, parts)
+    await session.open()
+    try:
+        yield session
+    finally:
+        await session.close()

@@ -1,0 +1,66 @@
+"""Real servers that ask questions, as the arguments with which add_server connects them."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parents[1]
+EVERYTHING = TESTS / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+MODERN = TESTS / "support/backends/modern_server.py"
+ATTEMPTS = 3  # another program may take the free port before the server does
+# Preloaded into the server, which would otherwise listen on every interface.
+LOOPBACK_ONLY = (
+    "data:text/javascript,import net from 'node:net';"
+    "const listen = net.Server.prototype.listen;"
+    "net.Server.prototype.listen = function (port, ...rest) { return listen.call(this, port, '127.0.0.1', ...rest); };"
+)
+
+
+@contextmanager
+def everything(transport: str) -> Iterator[dict[str, Any]]:
+    """The protocol's own example server, over `stdio` or `streamableHttp`."""
+    if transport == "stdio":
+        yield {"command": "node", "args": [str(EVERYTHING), "stdio"]}
+        return
+    command = ["node", "--import", LOOPBACK_ONLY, str(EVERYTHING), transport]
+    for _ in range(ATTEMPTS):
+        port = _free_port()
+        with _running(command, stderr=subprocess.PIPE, PORT=str(port)) as process:
+            assert process.stderr is not None
+            if any(b"listening" in line for line in process.stderr):
+                yield {"url": f"http://127.0.0.1:{port}/mcp"}
+                return
+    raise AssertionError("server-everything did not open its port")
+
+
+@contextmanager
+def modern(transport: str) -> Iterator[dict[str, Any]]:
+    """Our own server of the 2026-07-28 era, over `stdio` or `http`."""
+    if transport == "stdio":
+        yield {"command": sys.executable, "args": [str(MODERN)]}
+        return
+    with _running([sys.executable, str(MODERN), "http"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}
+
+
+@contextmanager
+def _running(
+    command: list[str], *, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL, **env: str
+) -> "Iterator[subprocess.Popen[bytes]]":
+    with subprocess.Popen(command, env={**os.environ, **env}, stdout=stdout, stderr=stderr) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

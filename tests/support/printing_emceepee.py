@@ -1,0 +1,27 @@
+"""An emceepee whose list_servers prints on the way: in Python, past Python's own buffers, in a child."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable
+from typing import Any
+
+from emceepee.cli.main import main
+from emceepee.sessions.session import Session
+from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.declaration import Caller, Outcome
+
+QUIET = CATALOGUE["list_servers"].verb
+
+
+def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+    print("printed")
+    sys.stdout.flush()
+    os.write(1, b"written to descriptor 1\n")
+    subprocess.run([sys.executable, "-S", "-c", "print('printed by a child')"], check=True)
+    return QUIET(params, session, caller)
+
+
+if __name__ == "__main__":
+    object.__setattr__(CATALOGUE["list_servers"], "verb", printing_verb)  # frozen for everyone else
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""The upward end of a link: remembers what it heard, and answers as the test tells it to."""
+
+import asyncio
+
+from emceepee.backends.link import RpcError
+from emceepee.json_types import JsonObject
+
+
+class ScriptedListener:
+    """Questions in `answers` are answered at once (an exception is raised); all others wait until withdrawn."""
+
+    def __init__(self, **answers: JsonObject | Exception) -> None:
+        self.answers = answers
+        self.questions: list[tuple[str, JsonObject, object | None]] = []
+        self.withdrawn: list[str] = []
+        self.heard: list[tuple[str, JsonObject, object | None]] = []
+        self.lines: list[tuple[str, str]] = []
+
+    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        self.questions.append((method, params, origin))
+        answer = self.answers.get(method)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            return answer
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.withdrawn.append(method)
+            raise
+        raise RpcError({"code": 0, "message": "never"})
+
+    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+        self.heard.append((method, params, origin))
+
+    def said(self, line: str, source: str) -> None:
+        self.lines.append((line, source))

@@ -1,0 +1,150 @@
+"""A list is asked for once, kept as long as it is certainly good, and never shown after it changed."""
+
+import asyncio
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.json_types import JsonObject
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+CHANGED = "notifications/tools/list_changed"
+LISTEN = "subscriptions/listen"
+
+
+def offer(backend: ScriptedBackend, *names: str, **more: object) -> None:
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    backend.answers["tools/list"] = lambda _: {"tools": tools, **more}
+
+
+def asked_for(backend: ScriptedBackend) -> int:
+    return [method for method, _ in backend.seen].count("tools/list")
+
+
+async def names(scene: Scene) -> list[str]:
+    return [tool["name"] for tool in (await scene.value("list_tools", detail="names"))["tools"]]
+
+
+def tools(*offered: str) -> JsonObject:
+    return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in offered]}
+
+
+async def test_many_askers_cause_one_request_and_later_ones_none() -> None:
+    backend = ScriptedBackend()
+    del backend.answers["tools/list"]
+    async with a_scene(one=backend) as scene:
+        asking = [scene.start("list_tools") for _ in range(20)]
+        (await backend.next_asked("tools/list")).reply(**tools("a"))
+        assert {len(reply["structuredContent"]["tools"]) for reply in await asyncio.gather(*asking)} == {1}
+        assert await names(scene) == ["a"]
+        assert asked_for(backend) == 1
+
+
+async def test_an_asker_who_leaves_takes_nothing_from_the_others() -> None:
+    backend = ScriptedBackend()
+    del backend.answers["tools/list"]
+    async with a_scene(one=backend) as scene:
+        first, second = scene.start("list_tools"), scene.start("list_tools")
+        asked = await backend.next_asked("tools/list")
+        first.cancel()
+        await settle()
+        asked.reply(**tools("a"))
+        assert len((await second)["structuredContent"]["tools"]) == 1
+
+
+async def test_a_list_is_never_stale_after_the_server_said_that_it_changed() -> None:
+    backend = ScriptedBackend()
+    offer(backend, "old")
+    async with a_scene(one=backend) as scene:
+        assert await names(scene) == ["old"]
+        offer(backend, "new")
+        assert await names(scene) == ["old"]
+        backend.link.listener.notified(CHANGED, {}, None)
+        assert await names(scene) == ["new"]
+
+
+async def test_an_answer_that_was_on_its_way_when_the_list_changed_is_not_kept() -> None:
+    backend = ScriptedBackend()
+    del backend.answers["tools/list"]
+    async with a_scene(one=backend) as scene:
+        early = scene.start("list_tools")
+        old = await backend.next_asked("tools/list")
+        backend.link.listener.notified(CHANGED, {}, None)
+        late = scene.start("list_tools", detail="names")
+        new = await backend.next_asked("tools/list")
+        new.reply(**tools("new"))
+        assert [tool["name"] for tool in (await late)["structuredContent"]["tools"]] == ["new"]
+        old.reply(**tools("old"))
+        await early
+        assert await names(scene) == ["new"]
+
+
+async def test_a_modern_answer_is_good_for_as_long_as_it_says() -> None:
+    backend = ScriptedBackend(modern=True)
+    backend.facts.capabilities["tools"] = {}
+    offer(backend, "old", ttlMs=5000)
+    async with a_scene(one=backend) as scene:
+        assert await names(scene) == ["old"]
+        offer(backend, "new", ttlMs=5000)
+        await scene.clock.advance(4.9)
+        assert await names(scene) == ["old"]
+        await scene.clock.advance(0.1)
+        assert await names(scene) == ["new"]
+
+
+async def test_a_modern_list_without_a_time_is_kept_only_while_its_changes_are_heard_of() -> None:
+    backend = ScriptedBackend(modern=True)
+    offer(backend, "one")
+    async with a_scene(one=backend) as scene:
+        await names(scene)
+        listen = await backend.next_asked(LISTEN)
+        backend.link.acknowledge(listen)
+        await settle()
+        await names(scene)
+        kept = asked_for(backend)
+        assert await names(scene) == ["one"]
+        assert asked_for(backend) == kept
+        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        await backend.next_asked(LISTEN)
+        offer(backend, "two")
+        assert await names(scene) == ["two"]
+
+
+async def test_a_modern_list_whose_changes_are_never_told_is_asked_for_each_time() -> None:
+    """Other lists of the same server are listened to; that says nothing of this one."""
+    backend = ScriptedBackend(modern=True)
+    backend.facts.capabilities["tools"] = {}
+    offer(backend, "one")
+    async with a_scene(one=backend) as scene:
+        await names(scene)
+        backend.link.acknowledge(await backend.next_asked(LISTEN))
+        await settle()
+        await names(scene)
+        offer(backend, "two")
+        assert await names(scene) == ["two"]
+
+
+async def test_a_failed_list_is_an_error_of_that_server_only_and_is_asked_for_again() -> None:
+    good, bad = ScriptedBackend(), ScriptedBackend()
+    offer(good, "a")
+
+    def broken(_: JsonObject) -> JsonObject:
+        raise LinkError(Failure.PROTOCOL, "not a list")
+
+    bad.answers["tools/list"] = broken
+    async with a_scene(good=good, bad=bad) as scene:
+        reply = await scene.value("list_tools")
+        assert [tool["server"] for tool in reply["tools"]] == ["good"]
+        assert [error["server"] for error in reply["errors"]] == ["bad"]
+        offer(bad, "b")
+        assert sorted(await names(scene)) == ["a", "b"]
+
+
+async def test_a_list_is_read_again_if_the_line_broke_under_it() -> None:
+    backend = ScriptedBackend()
+    del backend.answers["tools/list"]
+    async with a_scene(one=backend) as scene:
+        listing = scene.start("list_tools", detail="names")
+        (await backend.next_asked("tools/list")).fail(LinkError(Failure.UNREACHABLE, "the connection was reset"))
+        (await backend.next_asked("tools/list")).reply(**tools("a"))
+        assert [tool["name"] for tool in (await listing)["structuredContent"]["tools"]] == ["a"]

@@ -1,0 +1,161 @@
+"""A connected server is checked now and then; a failing check is told of and nothing else."""
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+DEGRADED = "server_health_degraded"
+RESTORED = "server_health_restored"
+
+
+def checks(backend: ScriptedBackend) -> int:
+    return sum(method in ("ping", "server/discover") for method, _ in backend.seen)
+
+
+def silent(_: JsonObject) -> JsonObject:
+    raise LinkError(Failure.UNREACHABLE, "no answer")
+
+
+def lively(_: JsonObject) -> JsonObject:
+    return {}
+
+
+def refusing(_: JsonObject) -> JsonObject:
+    raise RpcError({"code": -32601, "message": "Method not found"})
+
+
+async def degraded(scene: Scene, backend: ScriptedBackend) -> None:
+    backend.answers["ping"] = silent
+    scene.events()
+    await scene.clock.advance(360)
+    assert scene.event_types() == [DEGRADED]
+
+
+@pytest.mark.parametrize(("modern", "method"), [(False, "ping"), (True, "server/discover")])
+async def test_it_is_asked_every_two_minutes_in_the_words_of_its_era(modern: bool, method: str) -> None:
+    backend = ScriptedBackend(modern=modern)
+    backend.answers[method] = lively
+    async with a_scene(one=backend) as scene:
+        await scene.clock.advance(119.9)
+        assert checks(backend) == 0
+        await scene.clock.advance(0.1)
+        assert backend.seen == [(method, {})]
+        await scene.clock.advance(1200)
+        assert checks(backend) == 11
+
+
+@pytest.mark.parametrize(("spread", "after"), [(-1.0, 108), (1.0, 132)])
+async def test_the_time_between_two_checks_is_spread_by_a_tenth(
+    monkeypatch: pytest.MonkeyPatch, spread: float, after: float
+) -> None:
+    backend = ScriptedBackend()
+    backend.answers["ping"] = lively
+    as_before = Session.__init__
+
+    def spread_out(self: Session, *args: object) -> None:
+        as_before(self, *args)  # type: ignore[arg-type]  # passed on as they came
+        self._spread = lambda: spread
+
+    monkeypatch.setattr(Session, "__init__", spread_out)
+    async with a_scene(one=backend) as scene:
+        await scene.clock.advance(after - 0.1)
+        assert checks(backend) == 0
+        await scene.clock.advance(0.2)
+        assert checks(backend) == 1
+
+
+async def test_any_json_rpc_answer_is_a_sign_of_life() -> None:
+    backend = ScriptedBackend()
+    backend.answers["ping"] = refusing
+    async with a_scene(one=backend) as scene:
+        scene.events()
+        await scene.clock.advance(1200)
+        assert checks(backend) == 10
+        assert scene.events() == []
+        assert scene.session.connection("one").health.failures == 0
+
+
+async def test_a_busy_pipe_is_never_checked() -> None:
+    backend = ScriptedBackend(is_process=True)
+    backend.answers["ping"] = lively
+    async with a_scene(one=backend) as scene:
+        backend.is_busy = True
+        await scene.clock.advance(1200)
+        assert checks(backend) == 0
+        backend.is_busy = False
+        await scene.clock.advance(120)
+        assert checks(backend) == 1
+
+
+async def test_three_failures_in_a_row_are_told_once_and_never_cause_a_reconnect() -> None:
+    backend = ScriptedBackend()
+    backend.answers["ping"] = silent
+    async with a_scene(one=backend) as scene:
+        scene.events()
+        await scene.clock.advance(240)
+        assert scene.events() == []
+        await scene.clock.advance(3600)
+        assert scene.events() == [(DEGRADED, {"name": "one", "consecutiveFailures": 3, "lastError": "no answer"})]
+        assert (scene.status("one"), len(backend.dials)) == ("connected", 1)
+        listed = (await scene.value("list_servers"))["servers"][0]
+        assert (listed["healthStatus"], listed["consecutiveHealthFailures"]) == ("degraded", 32)
+
+
+async def test_a_check_that_gets_no_answer_at_all_fails_after_ten_seconds() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        await scene.clock.advance(129.9)
+        assert scene.session.connection("one").health.failures == 0
+        await scene.clock.advance(0.2)
+        health = scene.session.connection("one").health
+        assert (health.failures, health.last_error) == (1, "no answer within 10 s")
+
+
+async def test_a_check_that_is_answered_restores_it_once() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        await degraded(scene, backend)
+        backend.answers["ping"] = lively
+        await scene.clock.advance(360)
+        assert scene.events() == [(RESTORED, {"name": "one"})]
+
+
+@pytest.mark.parametrize("answer", [lively, refusing])
+async def test_a_call_that_is_answered_restores_it_too(answer: object) -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        await degraded(scene, backend)
+        backend.answers["tools/call"] = answer  # type: ignore[assignment]  # one of the two above
+        result = await scene.call("execute_tool", server="one", tool="echo")
+        assert RESTORED in str(result["content"])
+        assert scene.session.connection("one").health.failures == 0
+
+
+async def test_a_new_link_starts_healthy_and_only_the_new_one_is_checked() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        await degraded(scene, backend)
+        backend.link.break_off("the line went dead")
+        await scene.clock.advance(1)
+        assert scene.session.connection("one").health.failures == 0
+        backend.answers["ping"] = lively
+        backend.seen.clear()
+        await scene.clock.advance(1200)
+        assert checks(backend) == 10
+
+
+async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off() -> None:
+    gone, unchecked = ScriptedBackend(), ScriptedBackend()
+    async with a_scene(one=gone) as scene:
+        gone.refuses = LinkError(Failure.UNREACHABLE, "connection refused")
+        gone.link.break_off("the line went dead")
+        await scene.clock.advance(1200)
+        assert checks(gone) == 0
+    async with a_scene(limits=Limits(health_check_seconds=0), one=unchecked) as scene:
+        await scene.clock.advance(1200)
+        assert checks(unchecked) == 0

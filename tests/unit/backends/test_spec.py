@@ -1,0 +1,140 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, ServerEntry, StdioTarget
+from emceepee.state.tool_filter import ToolFilter
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=100).filter(
+    lambda n: n != "emceepee"
+)
+RESTARTS = st.builds(
+    RestartPolicy,
+    enabled=st.booleans(),
+    max_attempts=st.integers(min_value=0, max_value=100),
+    base_delay=st.integers(min_value=1, max_value=10**6).map(lambda ms: ms / 1000),
+    max_delay=st.integers(min_value=1, max_value=10**6).map(lambda ms: ms / 1000),
+    multiplier=st.floats(min_value=1, max_value=100),
+)
+HTTP = st.builds(
+    HttpTarget,
+    url=TEXT.map("https://host/{}".format),
+    headers=st.dictionaries(TEXT, TEXT, max_size=3),
+    kind=st.sampled_from(["any", "http", "sse"]),
+)
+STDIO = st.builds(
+    StdioTarget,
+    command=TEXT,
+    args=st.lists(TEXT, max_size=3).map(tuple),
+    env=st.dictionaries(TEXT, TEXT, max_size=3),
+    cwd=st.none() | TEXT,
+    restart=RESTARTS,
+)
+SPECS = st.builds(
+    BackendSpec,
+    name=NAMES,
+    target=HTTP | STDIO,
+    tools=st.builds(ToolFilter, st.lists(TEXT, max_size=3).map(tuple), st.lists(TEXT, max_size=3).map(tuple)),
+    timeout=st.none() | st.integers(min_value=0, max_value=900_000).map(lambda ms: ms / 1000),
+    mode=st.sampled_from(["auto", "legacy", "2026-07-28"]),
+)
+
+
+@given(SPECS)
+def test_an_entry_written_from_a_specification_gives_it_back(spec: BackendSpec) -> None:
+    written = ServerEntry.of(spec).model_dump(exclude_none=True, mode="json")
+    assert ServerEntry.model_validate(written).spec() == spec
+
+
+@pytest.mark.parametrize("milliseconds", [1, 1001, 2003, 64_001, 900_000])
+def test_times_come_back_to_the_millisecond(milliseconds: int) -> None:
+    restart = {"baseDelayMs": milliseconds, "maxDelayMs": milliseconds}
+    entry = ServerEntry.model_validate(
+        {"name": "a", "command": "x", "timeout_ms": milliseconds, "restartConfig": restart}
+    )
+    again = ServerEntry.of(entry.spec())
+    assert again.timeout_ms == milliseconds
+    assert again.restartConfig is not None
+    assert (again.restartConfig.baseDelayMs, again.restartConfig.maxDelayMs) == (milliseconds, milliseconds)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"name": "a"}, "give either url (HTTP or SSE server) or command (stdio server), and only one of them"),
+        (
+            {"name": "a", "url": "http://h", "command": "x"},
+            "give either url (HTTP or SSE server) or command (stdio server), and only one of them",
+        ),
+        (
+            {"name": "emceepee", "command": "x"},
+            'the name "emceepee" is reserved for emceepee itself; choose another',
+        ),
+        ({"name": "a", "url": "ftp://h"}, "url must begin with http:// or https://, not 'ftp://h'"),
+        ({"name": "a", "url": "ftp://u:s3cret@h/?k=s3cret"}, "not 'ftp://h/?k=***'"),
+        ({"name": "a", "url": ""}, "url must begin with http:// or https://, not ''"),
+        ({"name": "a", "url": "http://h", "type": "stdio"}, 'type "stdio" does not go with url'),
+        ({"name": "a", "command": "x", "type": "http"}, 'type "http" does not go with command'),
+        ({"name": "a", "command": "x", "type": "sse"}, 'type "sse" does not go with command'),
+        ({"name": "a", "url": "http://h", "args": ["x"]}, "args does not go with url"),
+        ({"name": "a", "url": "http://h", "env": {}}, "env does not go with url"),
+        ({"name": "a", "url": "http://h", "cwd": "/"}, "cwd does not go with url"),
+        ({"name": "a", "url": "http://h", "restartConfig": {}}, "restartConfig does not go with url"),
+        ({"name": "a", "command": "x", "headers": {}}, "headers does not go with command"),
+    ],
+)
+def test_an_entry_that_does_not_fit_together_says_why(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ServerEntry.model_validate(entry)
+    assert message in caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, "a\nb", "a\n", "\x7f", "\0"])
+def test_a_name_is_one_line_of_up_to_a_hundred_characters(name: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ServerEntry.model_validate({"name": name, "command": "x"})
+    assert caught.value.errors()[0]["loc"] == ("name",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"timeout_ms": -1},
+        {"timeout_ms": 900_001},
+        {"mode": "2025-11-25"},
+        {"restartConfig": {"maxAttempts": -1}},
+        {"restartConfig": {"backoffMultiplier": 0.5}},
+        {"restartConfig": {"maxAttemps": 1}},
+        {"type": "pigeon"},
+    ],
+)
+def test_a_value_out_of_range_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ServerEntry.model_validate({"name": "a", "command": "x", **change})
+
+
+def test_an_entry_with_only_a_command_has_the_promised_defaults() -> None:
+    assert ServerEntry.model_validate({"name": "a", "command": "x"}).spec() == BackendSpec(
+        name="a",
+        target=StdioTarget(
+            command="x",
+            restart=RestartPolicy(enabled=True, max_attempts=5, base_delay=1, max_delay=60, multiplier=2),
+        ),
+        timeout=None,
+        mode="auto",
+    )
+
+
+def test_a_label_shows_where_and_no_secret() -> None:
+    assert HttpTarget(url="https://u:p@h/mcp?key=s3cret").label == "https://h/mcp?key=***"
+    assert StdioTarget(command="npx", args=("--token", "s3cret")).label == "stdio://npx"
+
+
+def test_what_a_specification_shows_of_itself_holds_no_credential() -> None:
+    http = HttpTarget(url="https://h", headers={"Authorization": "s3cret"})
+    stdio = StdioTarget(command="x", args=("s3cret",), env={"TOKEN": "s3cret"})
+    assert "s3cret" not in repr((http, stdio))

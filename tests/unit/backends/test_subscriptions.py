@@ -1,0 +1,178 @@
+"""What someone wants to hear of is asked for in the way of the era, and again on every new link."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.json_types import JsonObject
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import Asked, ScriptedBackend
+
+LISTEN = "subscriptions/listen"
+LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+
+
+def wanted(listen: Asked) -> JsonObject:
+    return dict(listen.params["notifications"])
+
+
+def notices(scene: Scene) -> list[str]:
+    return [data["method"] for kind, data in scene.events() if kind == "notification"]
+
+
+async def subscribed(scene: Scene, backend: ScriptedBackend, uri: str) -> Asked:
+    """Subscribe to a resource of a modern backend; the listen that is in force then."""
+    asking = scene.start("subscribe_resource", server="one", uri=uri)
+    listen = await backend.next_asked(LISTEN)
+    backend.link.acknowledge(listen)
+    assert not (await asking).get("isError")
+    return listen
+
+
+async def listed(scene: Scene, backend: ScriptedBackend) -> Asked:
+    """Read a list of a modern backend; the listen that this brings about."""
+    await scene.value("list_tools")
+    listen = await backend.next_asked(LISTEN)
+    backend.link.acknowledge(listen)
+    await settle()
+    return listen
+
+
+@asynccontextmanager
+async def a_modern_scene() -> AsyncIterator[tuple[Scene, ScriptedBackend]]:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        yield scene, backend
+
+
+async def test_one_listen_names_all_that_is_wanted_and_the_next_is_in_force_before_the_last_is_let_go() -> None:
+    async with a_modern_scene() as (scene, backend):
+        first = await subscribed(scene, backend, "note://b")
+        assert wanted(first) == {"resourceSubscriptions": ["note://b"]}
+        asking = scene.start("subscribe_resource", server="one", uri="note://a")
+        second = await backend.next_asked(LISTEN)
+        await settle()
+        assert wanted(second) == {"resourceSubscriptions": ["note://a", "note://b"]}
+        assert backend.cancelled == []
+        assert not asking.done()
+        backend.link.acknowledge(second)
+        await asking
+        await settle()
+        assert backend.cancelled == [first]
+        third = await listed(scene, backend)
+        assert wanted(third) == LISTS | {"resourceSubscriptions": ["note://a", "note://b"]}
+        assert backend.cancelled == [first, second]
+
+
+async def test_the_last_unsubscribe_ends_the_listen() -> None:
+    async with a_modern_scene() as (scene, backend):
+        listen = await subscribed(scene, backend, "note://a")
+        await scene.value("unsubscribe_resource", server="one", uri="note://a")
+        await settle()
+        assert backend.cancelled == [listen]
+        assert backend.asked == []
+
+
+async def test_what_a_listen_brings_arrives_once_and_without_the_mark_of_its_stream() -> None:
+    async with a_modern_scene() as (scene, backend):
+        listen = await subscribed(scene, backend, "note://a")
+        scene.events()
+        mark = {"io.modelcontextprotocol/subscriptionId": "7"}
+        backend.link.listener.notified(
+            "notifications/resources/updated", {"uri": "note://a", "_meta": mark}, listen.origin
+        )
+        ((kind, data),) = scene.events()
+        assert (kind, data["method"], data["params"]) == (
+            "notification",
+            "notifications/resources/updated",
+            {"uri": "note://a"},
+        )
+
+
+async def test_a_new_link_listens_to_all_that_was_wanted() -> None:
+    async with a_modern_scene() as (scene, backend):
+        await subscribed(scene, backend, "note://a")
+        await listed(scene, backend)
+        backend.link.break_off("the line went dead")
+        await scene.clock.advance(1)
+        fresh = await backend.next_asked(LISTEN)
+        assert wanted(fresh) == LISTS | {"resourceSubscriptions": ["note://a"]}
+        backend.link.acknowledge(fresh)
+        await settle()
+        assert scene.status("one") == "connected"
+
+
+async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_again() -> None:
+    async with a_modern_scene() as (scene, backend):
+        await subscribed(scene, backend, "note://a")
+        listen = await listed(scene, backend)
+        scene.events()
+        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        again = await backend.next_asked(LISTEN)
+        assert wanted(again) == wanted(listen)
+        assert notices(scene) == []
+        backend.link.acknowledge(again)
+        await settle()
+        assert sorted(notices(scene)) == [
+            "notifications/prompts/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+            "notifications/tools/list_changed",
+        ]
+        assert len(backend.links) == 1
+
+
+async def test_a_listen_that_cannot_be_opened_again_shows_that_the_server_is_gone() -> None:
+    async with a_modern_scene() as (scene, backend):
+        listen = await subscribed(scene, backend, "note://a")
+        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        again = await backend.next_asked(LISTEN)
+        again.fail(LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False))
+        await settle()
+        assert scene.status("one") == "reconnecting"
+
+
+async def test_a_listen_that_was_not_acknowledged_on_a_new_link_is_tried_again() -> None:
+    async with a_modern_scene() as (scene, backend):
+        await subscribed(scene, backend, "note://a")
+        backend.link.break_off("the line went dead")
+        await scene.clock.advance(1)
+        await backend.next_asked(LISTEN)
+        await scene.clock.advance(10)
+        assert scene.status("one") == "connected"
+        again = await backend.next_asked(LISTEN)
+        backend.link.acknowledge(again)
+        await settle()
+        assert notices(scene) == ["notifications/resources/updated"]
+
+
+async def test_a_subscription_that_is_refused_is_not_kept() -> None:
+    async with a_modern_scene() as (scene, backend):
+        asking = scene.start("subscribe_resource", server="one", uri="note://a")
+        (await backend.next_asked(LISTEN)).refuse(-32602, "no such resource")
+        assert (await asking)["structuredContent"]["error"]["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert scene.session.connection("one").subscriptions == []
+
+
+async def test_a_handshake_era_server_is_asked_once_for_each_resource() -> None:
+    backend = ScriptedBackend()
+    backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}
+    async with a_scene(one=backend) as scene:
+        for _ in range(2):
+            await scene.value("subscribe_resource", server="one", uri="note://a")
+        await scene.value("unsubscribe_resource", server="one", uri="note://a")
+        await scene.value("unsubscribe_resource", server="one", uri="note://never")
+        assert backend.seen == [
+            ("resources/subscribe", {"uri": "note://a"}),
+            ("resources/unsubscribe", {"uri": "note://a"}),
+        ]
+
+
+async def test_a_subscription_to_a_server_that_never_answers_is_given_up_in_time() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        asking = scene.start("subscribe_resource", server="one", uri="note://a")
+        await scene.clock.advance(60)
+        assert (await asking)["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"
+        assert scene.session.connection("one").subscriptions == []

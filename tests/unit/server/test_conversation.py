@@ -1,0 +1,341 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee.codec import encode
+from emceepee.json_types import JsonObject
+from emceepee.server.conversation import Conversation
+from emceepee.server.kernel import build_kernel
+from support.fake_clock import settle
+from support.replies import backend_part
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+ENVELOPE: JsonObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Talk:
+    """One conversation: say something, then look at what was heard."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.backend = scene, scene.backends["demo"]
+        self.heard: list[Any] = []
+        self._arrived = asyncio.Event()
+        self.conversation = Conversation(build_kernel(), scene.session, self._send)
+
+    def _send(self, message: JsonObject | list[JsonObject]) -> None:
+        self.heard.append(message)
+        self._arrived.set()
+
+    async def say(self, message: Any) -> None:
+        line = message if isinstance(message, bytes | None) else encode(message)
+        async with asyncio.timeout(5):
+            await self.conversation.hear(line)
+
+    async def ask(self, method: str, key: Any = 1, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": key, "method": method}
+        await self.say(message | {"params": params} if params else message)
+
+    async def call(self, tool: str, key: Any = 1, /, **arguments: Any) -> None:
+        await self.ask("tools/call", key, name=tool, arguments=arguments)
+
+    async def tell(self, method: str, **params: Any) -> None:
+        await self.say({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def open(self, version: str = "2025-11-25") -> None:
+        await self.ask(
+            "initialize", "hello", protocolVersion=version, capabilities={}, clientInfo={"name": "t", "version": "1"}
+        )
+        await self.tell("notifications/initialized")
+        assert [message["id"] for message in self.heard] == ["hello"]
+        self.heard.clear()
+
+    async def next(self) -> Any:
+        """The next thing heard."""
+        async with asyncio.timeout(5):
+            while not self.heard:
+                self._arrived.clear()
+                await self._arrived.wait()
+        return self.heard.pop(0)
+
+
+@asynccontextmanager
+async def a_talk() -> AsyncIterator[Talk]:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        talk = Talk(scene)
+        try:
+            yield talk
+        finally:
+            async with asyncio.timeout(5):
+                await talk.conversation.close()
+
+
+@pytest.fixture
+async def talk() -> AsyncIterator[Talk]:
+    async with a_talk() as made:
+        await made.open()
+        yield made
+
+
+@pytest.fixture
+async def fresh() -> AsyncIterator[Talk]:
+    """A conversation in which nothing was said yet."""
+    async with a_talk() as made:
+        yield made
+
+
+def code(message: Any) -> tuple[Any, int]:
+    return message["id"], message["error"]["code"]
+
+
+def a_request(key: Any, method: str = "ping", **params: Any) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": key, "method": method, **({"params": params} if params else {})}
+
+
+@pytest.mark.parametrize("line", [b"{oops", b"hello", b"\xff\xfe", b"[" * 100_000])
+async def test_a_line_that_is_no_json_is_a_parse_error_and_the_talk_goes_on(talk: Talk, line: bytes) -> None:
+    await talk.say(line)
+    assert code(await talk.next()) == (None, -32700)
+    await talk.ask("ping", 2)
+    assert await talk.next() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.parametrize("value", [5, "x", None, True, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "2.0"}])
+async def test_json_that_is_no_message_is_an_invalid_request(talk: Talk, value: Any) -> None:
+    await talk.say(encode(value))
+    assert (await talk.next())["error"]["code"] == -32600
+
+
+async def test_a_line_too_long_is_an_invalid_request(talk: Talk) -> None:
+    await talk.say(None)
+    assert code(await talk.next()) == (None, -32600)
+
+
+async def test_an_unknown_method_is_not_found(talk: Talk) -> None:
+    await talk.ask("no/such", 5)
+    assert code(await talk.next()) == (5, -32601)
+
+
+async def test_an_unknown_tool_is_an_error_of_the_protocol(talk: Talk) -> None:
+    await talk.call("list_toolz", 5)
+    assert code(await talk.next()) == (5, -32602)
+
+
+async def test_a_tool_call_is_answered_under_its_id(talk: Talk) -> None:
+    await talk.call("list_servers", "abc")
+    answer = await talk.next()
+    assert answer["id"] == "abc"
+    assert answer["result"]["structuredContent"]["servers"][0]["name"] == "demo"
+
+
+async def test_a_result_of_a_backend_passes_through_without_loss(talk: Talk) -> None:
+    result = {"content": [{"type": "hologram", "x": None}], "structuredContent": None, "zz": {"a": [None]}}
+    talk.backend.answers["tools/call"] = lambda _: result
+    await talk.call("execute_tool", server="demo", tool="echo")
+    assert backend_part((await talk.next())["result"]) == result
+
+
+async def test_answers_and_notifications_from_the_caller_are_not_answered(talk: Talk) -> None:
+    await talk.say({"jsonrpc": "2.0", "id": 1, "result": {}})
+    await talk.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
+    await talk.tell("notifications/roots/list_changed")
+    await talk.tell("no/such/thing", a=1)
+    await settle()
+    assert talk.heard == []
+
+
+async def test_a_slow_request_does_not_delay_another(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    await talk.ask("ping", 2)
+    assert (await talk.next())["id"] == 2
+    asked.reply(content=[])
+    answer = await talk.next()
+    assert (answer["id"], backend_part(answer["result"])) == (1, {"content": []})
+
+
+async def test_a_cancelled_request_is_not_answered_and_its_backend_call_is_cancelled(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+    await settle()
+    assert talk.backend.cancelled == [asked]
+    await talk.ask("ping", 2)
+    assert (await talk.next())["id"] == 2
+    assert talk.heard == []
+
+
+async def test_the_number_one_and_the_text_one_are_two_requests(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow", args={"n": 1})
+    first = await talk.backend.next_asked()
+    await talk.call("execute_tool", "1", server="demo", tool="slow", args={"n": 2})
+    second = await talk.backend.next_asked()
+    await talk.tell("notifications/cancelled", requestId="1")
+    await settle()
+    assert talk.backend.cancelled == [second]
+    first.reply(content=[])
+    answer = await talk.next()
+    assert answer["id"] == 1
+    assert type(answer["id"]) is int
+
+
+async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answered(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    first = await talk.backend.next_asked()
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    second = await talk.backend.next_asked()
+    first.reply(content=[])
+    assert (await talk.next())["id"] == 1
+    await settle()
+    await talk.tell("notifications/cancelled", requestId=1)
+    await settle()
+    assert talk.backend.cancelled == [second]
+
+
+@pytest.mark.parametrize("key", [99, None, [], {}, 1.5, "1"])
+async def test_cancelling_what_is_not_running_does_nothing(talk: Talk, key: Any) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    await talk.tell("notifications/cancelled", requestId=key)
+    await talk.say({"jsonrpc": "2.0", "method": "notifications/cancelled"})
+    await settle()
+    asked.reply(content=[])
+    assert (await talk.next())["id"] == 1
+
+
+async def test_progress_is_told_under_the_callers_own_token(talk: Talk) -> None:
+    params = {
+        "name": "execute_tool",
+        "arguments": {"server": "demo", "tool": "slow"},
+        "_meta": {"progressToken": "mine"},
+    }
+    await talk.say(a_request(1, "tools/call", **params))
+    asked = await talk.backend.next_asked()
+    talk.backend.link.listener.notified("notifications/progress", {"progressToken": 3, "progress": 1}, asked.origin)
+    assert await talk.next() == {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progress": 1, "progressToken": "mine"},
+    }
+    asked.reply(content=[])
+    assert (await talk.next())["id"] == 1
+
+
+async def test_progress_is_not_told_to_a_caller_that_gave_no_token(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    talk.backend.link.listener.notified("notifications/progress", {"progress": 1}, asked.origin)
+    asked.reply(content=[])
+    assert (await talk.next())["id"] == 1
+
+
+async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answered(fresh: Talk) -> None:
+    await fresh.call("list_servers", 1)
+    assert code(await fresh.next()) == (1, -32600)
+    await fresh.ask("ping", 2)
+    assert (await fresh.next())["result"] == {}
+    await fresh.open()
+    await fresh.call("list_servers", 3)
+    assert "result" in await fresh.next()
+
+
+async def test_what_follows_the_handshake_at_once_finds_it_done(fresh: Talk) -> None:
+    await fresh.open()
+    await fresh.call("list_servers", 2)
+    assert "result" in await fresh.next()
+
+
+async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: Talk) -> None:
+    await fresh.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
+    answer = await fresh.next()
+    assert answer["result"]["resultType"] == "complete"
+    await fresh.ask(
+        "initialize", 2, protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"}
+    )
+    assert code(await fresh.next()) == (2, -32022)
+    await fresh.call("list_servers", 3)
+    assert (await fresh.next())["error"]["code"] < 0
+
+
+async def test_a_handshake_caller_stays_one(talk: Talk) -> None:
+    await talk.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
+    assert code(await talk.next()) == (1, -32600)
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
+async def test_a_batch_is_refused_in_every_version_without_batches(fresh: Talk, version: str) -> None:
+    await fresh.open(version)
+    await fresh.say([a_request(1)])
+    assert code(await fresh.next()) == (None, -32600)
+
+
+async def test_a_batch_before_the_handshake_is_refused(fresh: Talk) -> None:
+    await fresh.say([a_request(1)])
+    assert code(await fresh.next()) == (None, -32600)
+
+
+async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh: Talk) -> None:
+    await fresh.open("2025-03-26")
+    await fresh.say(
+        [
+            a_request(1),
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+            a_request("2", "no/such"),
+            5,
+            {"jsonrpc": "2.0", "id": 9, "result": {}},
+        ]
+    )
+    answers = await fresh.next()
+    assert sorted((str(answer["id"]), "error" in answer) for answer in answers) == [
+        ("1", False),
+        ("2", True),
+        ("None", True),
+    ]
+
+
+async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_invalid(fresh: Talk) -> None:
+    await fresh.open("2025-03-26")
+    await fresh.say([{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}])
+    await settle()
+    assert fresh.heard == []
+    await fresh.say([])
+    assert code(await fresh.next()) == (None, -32600)
+
+
+async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answered(fresh: Talk) -> None:
+    await fresh.open("2025-03-26")
+    slow = {"name": "execute_tool", "arguments": {"server": "demo", "tool": "slow"}}
+    await fresh.say([a_request(1, "tools/call", **slow), a_request(2)])
+    await fresh.backend.next_asked()
+    await fresh.tell("notifications/cancelled", requestId=1)
+    assert await fresh.next() == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+    assert len(fresh.backend.cancelled) == 1
+
+
+async def test_at_the_end_what_is_nearly_done_may_finish(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    finishing = asyncio.create_task(talk.conversation.finish(within=5))
+    await settle()
+    assert not finishing.done()
+    asked.reply(content=[])
+    async with asyncio.timeout(5):
+        await finishing
+    assert [message["id"] for message in talk.heard] == [1]
+
+
+async def test_at_the_end_nobody_waits_for_what_never_ends(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await talk.backend.next_asked()
+    async with asyncio.timeout(5):
+        await talk.conversation.finish(within=0.01)
+        await talk.conversation.close()
+    assert talk.heard == []
+    assert talk.backend.cancelled == [asked]

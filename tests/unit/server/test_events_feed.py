@@ -1,0 +1,80 @@
+"""Subscribers of emceepee://events hear that something happened, once a moment, until they leave."""
+
+from datetime import UTC, datetime
+
+from mcp.server.subscriptions import ResourceUpdated, ServerEvent
+
+from emceepee.ids import Ulids
+from emceepee.server.events_feed import EventsFeed
+from emceepee.sessions.activity import Activity
+from emceepee.state.events import EventBudget, EventType
+from emceepee.state.limits import Limits
+from support.fake_clock import FakeClock, settle
+
+NEWS = ResourceUpdated(uri="emceepee://events")
+
+
+def an_activity() -> Activity:
+    clock, limits = FakeClock(), Limits()
+    return Activity(clock, Ulids(lambda: int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())), limits, EventBudget(100))
+
+
+async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
+    activity = an_activity()
+    feed = EventsFeed(activity)
+    first: list[ServerEvent] = []
+    second: list[ServerEvent] = []
+    feed.subscribe(first.append)
+    feed.subscribe(second.append)
+    for _ in range(5):
+        activity.emit(EventType.NOTIFICATION, "one")
+    await settle()
+    assert (first, second) == ([NEWS], [NEWS])
+    activity.emit(EventType.NOTIFICATION, "one")
+    await settle()
+    assert (first, second) == ([NEWS, NEWS], [NEWS, NEWS])
+
+
+async def test_news_deliver_no_event() -> None:
+    activity = an_activity()
+    EventsFeed(activity).subscribe(lambda _: None)
+    activity.emit(EventType.NOTIFICATION, "one")
+    await settle()
+    assert len(activity.take().events) == 1
+
+
+async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
+    activity = an_activity()
+    feed = EventsFeed(activity)
+    heard: list[ServerEvent] = []
+    leave = feed.subscribe(heard.append)
+    leave()
+    leave()
+    stay = feed.subscribe(heard.append)
+    leave()
+    activity.emit(EventType.NOTIFICATION, "one")
+    await settle()
+    assert heard == [NEWS]
+    stay()
+    activity.emit(EventType.NOTIFICATION, "one")
+    await settle()
+    assert heard == [NEWS]
+
+
+async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
+    activity = an_activity()
+    feed = EventsFeed(activity)
+    heard: list[ServerEvent] = []
+    leave = feed.subscribe(heard.append)
+    activity.emit(EventType.NOTIFICATION, "one")
+    leave()
+    await settle()
+    assert heard == []
+
+
+async def test_what_is_published_reaches_every_subscriber() -> None:
+    feed = EventsFeed(an_activity())
+    heard: list[ServerEvent] = []
+    feed.subscribe(heard.append)
+    await feed.publish(NEWS)
+    assert heard == [NEWS]

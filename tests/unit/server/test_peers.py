@@ -1,0 +1,157 @@
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.server.dispatch import BadCall
+from emceepee.server.kernel import CallerState, build_kernel
+from emceepee.server.messages import Notice, Request
+from emceepee.server.peers import Channel, HandshakePeer, ModernPeer, error_for, peer_for
+
+ENVELOPE: JsonObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Ears:
+    """What was sent to the caller."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def __call__(self, message: Any) -> None:
+        self.heard.append(message)
+
+
+def state(ears: Ears | None = None) -> CallerState:
+    return CallerState(None, ears or Ears())
+
+
+def request(method: str, key: int = 1, **params: Any) -> Request:
+    return Request(key, method, params or None)
+
+
+def modern(method: str, **params: Any) -> Request:
+    return request(method, **params, _meta=ENVELOPE)
+
+
+def hello(version: str) -> Request:
+    return request("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "tests", "version": "1"})
+
+
+@pytest.mark.parametrize(
+    ("opening", "era"),
+    [
+        (hello("2025-11-25"), HandshakePeer),
+        (request("ping"), HandshakePeer),
+        (request("server/discover"), HandshakePeer),
+        (request("tools/list", _meta={"progressToken": 1}), HandshakePeer),
+        (modern("server/discover"), ModernPeer),
+        (modern("tools/list"), ModernPeer),
+        (modern("initialize"), HandshakePeer),
+    ],
+)
+def test_the_first_request_decides_the_era(opening: Request, era: type) -> None:
+    assert type(peer_for(opening, build_kernel(), state())) is era
+
+
+async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() -> None:
+    peer = HandshakePeer(build_kernel(), state())
+    answer = await peer.serve(hello("2025-06-18"), Ears())
+    assert answer["protocolVersion"] == "2025-06-18"
+    assert answer["serverInfo"]["name"] == "emceepee"
+    assert "tools" in answer["capabilities"]
+    await peer.hear(Notice("notifications/initialized", None))
+    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(request("tools/list"), Ears()))["tools"]]
+
+
+@pytest.mark.parametrize(("version", "batches"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
+async def test_only_one_version_has_batches(version: str, batches: bool) -> None:
+    peer = HandshakePeer(build_kernel(), state())
+    assert peer.has_batches is False
+    await peer.serve(hello(version), Ears())
+    assert peer.has_batches is batches
+
+
+async def test_a_handshake_caller_must_initialize_before_it_calls_a_tool() -> None:
+    peer = HandshakePeer(build_kernel(), state())
+    refusal = peer.refusal(request("tools/call", 7, name="list_servers"))
+    assert refusal == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "error": {"code": -32600, "message": "send initialize before tools/call"},
+    }
+    await peer.serve(hello("2025-11-25"), Ears())
+    assert peer.refusal(request("tools/call", name="list_servers")) is None
+
+
+def test_a_handshake_caller_cannot_change_to_the_modern_era() -> None:
+    refusal = HandshakePeer(build_kernel(), state()).refusal(modern("tools/list"))
+    assert refusal is not None
+    assert refusal["error"]["code"] == -32600
+
+
+def test_a_modern_caller_cannot_initialize() -> None:
+    refusal = ModernPeer(build_kernel(), state()).refusal(hello("2025-11-25"))
+    assert refusal is not None
+    assert refusal["error"]["code"] == -32022
+    assert refusal["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+
+
+def test_a_modern_request_without_its_envelope_is_refused() -> None:
+    peer = ModernPeer(build_kernel(), state())
+    assert peer.refusal(modern("tools/list")) is None
+    for bare in (request("tools/list"), request("tools/call", name="list_servers"), request("tools/list", _meta={})):
+        refusal = peer.refusal(bare)
+        assert refusal is not None
+        assert refusal["id"] == 1
+        assert "error" in refusal
+
+
+async def test_a_modern_caller_discovers_and_lists_the_tools() -> None:
+    peer = ModernPeer(build_kernel(), state())
+    found = await peer.serve(modern("server/discover"), Ears())
+    assert "2026-07-28" in found["supportedVersions"]
+    assert "execute_tool" in [tool["name"] for tool in (await peer.serve(modern("tools/list"), Ears()))["tools"]]
+
+
+def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
+    peer = ModernPeer(build_kernel(), state())
+    finished = peer.finished({"content": [], "zz": None})
+    assert finished["resultType"] == "complete"
+    assert finished["content"] == []
+    assert finished["zz"] is None
+    assert next(iter(finished["_meta"].values()))["name"] == "emceepee"
+
+
+def test_a_modern_result_keeps_what_the_backend_said_in_it() -> None:
+    peer = ModernPeer(build_kernel(), state())
+    own: JsonObject = {"content": [], "_meta": {"mine": 1}, "resultType": "odd"}
+    assert peer.finished(own) == own
+
+
+def test_a_handshake_result_is_left_as_it_is() -> None:
+    result: JsonObject = {"content": []}
+    assert HandshakePeer(build_kernel(), state()).finished(result) is result
+
+
+async def test_a_channel_tells_progress_only_to_a_caller_that_asked_for_it() -> None:
+    ears = Ears()
+    await Channel(ears, request("tools/list")).progress(1)
+    await Channel(ears, request("tools/list", _meta={"progressToken": "t"})).progress(1, 2)
+    assert ears.heard == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/progress",
+            "params": {"progress": 1, "total": 2, "progressToken": "t"},
+        }
+    ]
+
+
+def test_a_bad_call_is_told_and_a_defect_is_not() -> None:
+    told = error_for(request("tools/call", 3), BadCall("Unknown tool 'x'"))
+    assert told == {"jsonrpc": "2.0", "id": 3, "error": {"code": -32602, "message": "Unknown tool 'x'"}}
+    hidden = error_for(request("tools/list", 3), ZeroDivisionError("a secret detail"))
+    assert hidden == {"jsonrpc": "2.0", "id": 3, "error": {"code": -32603, "message": "Internal error"}}

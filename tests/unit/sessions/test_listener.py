@@ -1,0 +1,31 @@
+from support.fake_clock import START
+from support.scene import a_scene
+from support.scripted_backend import ScriptedBackend
+
+
+async def test_log_messages_and_lines_are_logs_and_everything_else_is_a_notification() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        listener = backend.link.listener
+        listener.notified("notifications/message", {"level": "error", "data": "x"}, None)
+        listener.said("y", "stderr")
+        listener.said("z", "stdout")
+        listener.notified("notifications/resources/updated", {"uri": "a://b"}, None)
+        listener.notified("custom/thing", {}, None)
+        [buffers] = scene.session.buffers_of("demo")
+        assert [(line.source, line.data, line.at) for line in buffers.logs] == [
+            ("protocol", "x", START),
+            ("stderr", "y", START),
+            ("stdout", "z", START),
+        ]
+        assert [item.method for item in buffers.notifications] == ["notifications/resources/updated", "custom/thing"]
+
+
+async def test_a_change_notification_makes_the_next_list_fresh() -> None:
+    backend = ScriptedBackend(tools=["old"])
+    async with a_scene(demo=backend) as scene:
+        await scene.value("list_tools")
+        backend.answers["tools/list"] = lambda _: {"tools": [{"name": "new"}]}
+        backend.link.listener.notified("notifications/tools/list_changed", {}, None)
+        listed = await scene.value("list_tools", detail="names")
+        assert listed["tools"] == [{"server": "demo", "name": "new"}]

@@ -1,0 +1,36 @@
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
+from emceepee.sessions.persistence import StoredServers, entry_of
+from emceepee.state.tool_filter import ToolFilter
+from emceepee.store.memory import MemoryServers
+
+FULL = BackendSpec(
+    name="full",
+    target=StdioTarget(command="x", args=("a",), env={"A": "b"}, cwd="/", restart=RestartPolicy(max_attempts=1)),
+    tools=ToolFilter(("a*",), ("ab",)),
+    timeout=2.5,
+    mode="legacy",
+)
+PLAIN = BackendSpec(name="plain", target=HttpTarget(url="https://h/mcp", headers={"A": "b"}, kind="sse"))
+
+
+async def test_specifications_come_back_from_the_store_as_they_went_in() -> None:
+    shelf = StoredServers(MemoryServers())
+    assert [await shelf.add("ann", spec) for spec in (FULL, PLAIN)] == [True, True]
+    assert await shelf.all("ann") == [FULL, PLAIN]
+    assert await shelf.all("bob") == []
+
+
+async def test_a_name_is_taken_once_and_removed_once() -> None:
+    shelf = StoredServers(MemoryServers())
+    assert [await shelf.add("ann", PLAIN), await shelf.add("ann", PLAIN)] == [True, False]
+    assert [await shelf.remove("ann", "plain"), await shelf.remove("ann", "plain")] == [True, False]
+
+
+def test_a_stored_entry_is_written_as_add_server_takes_it() -> None:
+    assert entry_of(PLAIN) == {
+        "name": "plain",
+        "url": "https://h/mcp",
+        "type": "sse",
+        "headers": {"A": "b"},
+        "mode": "auto",
+    }

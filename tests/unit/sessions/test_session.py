@@ -1,0 +1,225 @@
+import asyncio
+from typing import cast
+
+import pytest
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
+from emceepee.json_types import JsonObject
+from emceepee.sessions.persistence import StoredServers
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.session import Session, SessionParts
+from emceepee.state.events import EventBudget
+from emceepee.state.limits import Limits
+from emceepee.store.memory import MemoryServers
+from support.another_session import another_session
+from support.fake_clock import FakeClock, settle
+from support.scene import a_scene, scripted_spec
+from support.scripted_backend import ScriptedBackend, ScriptedDialer
+
+NONE: list[BackendSpec] = []
+
+
+async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_once() -> None:
+    backends = {"a": ScriptedBackend(), "b": ScriptedBackend()}
+    registry = ServerRegistry([scripted_spec(name) for name in backends], StoredServers(MemoryServers()))
+    dialer = cast(Dialer, ScriptedDialer(**backends))
+    parts = SessionParts(registry=registry, dialer=dialer, clock=FakeClock(), limits=Limits(), budget=EventBudget(100))
+    session = Session("01S", "ann", parts)
+    await session.open()
+    await settle()
+    assert [backend.links for backend in backends.values()] == [[], []]
+    for _ in range(2):
+        session.wake()
+    await settle()
+    assert [len(backend.links) for backend in backends.values()] == [1, 1]
+    assert repr(session) == "<Session 01S servers=2 calls=0>"
+    await session.close()
+
+
+async def test_closing_a_session_ends_its_links_and_its_calls() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        call = scene.start("execute_tool", server="demo", tool="slow")
+        await backend.next_asked()
+    async with asyncio.timeout(5):
+        await asyncio.wait({call})
+    assert backend.link.closed.done()
+    assert len(backend.cancelled) == 1
+
+
+async def test_a_server_is_added_only_once_it_is_connected() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        await settle()
+        assert scene.session.connections == []
+        backend.opens.set_result(None)
+        async with asyncio.timeout(5):
+            connection = await adding
+        assert scene.session.connections == [connection]
+
+
+async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added_again() -> None:
+    backend = ScriptedBackend()
+    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr ends: no token")
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        with pytest.raises(ExecutionFailed, match=r"was not added, because .*no token") as caught:
+            await scene.session.add_server(scripted_spec("demo"))
+        assert caught.value.details == {"server": "demo", "url": "http://demo.test/mcp"}
+        assert scene.session.connections == []
+        with pytest.raises(UnknownBackend):
+            scene.session.buffers_of("demo")
+        backend.refuses = None
+        assert (await scene.session.add_server(scripted_spec("demo"))).is_connected
+
+
+async def test_a_cancelled_add_leaves_nothing() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        await settle()
+        adding.cancel()
+        await settle()
+        assert adding.cancelled()
+        backend.opens.set_result(None)
+        await settle()
+        assert (scene.session.connections, backend.links) == ([], []), "the connecting was given up too"
+        backend.opens = None
+        await scene.session.add_server(scripted_spec("demo"))
+
+
+async def test_adding_the_same_configuration_again_is_the_same_server() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        connection = await scene.session.add_server(scripted_spec("demo"))
+        assert len(backend.links) == 1
+        backend.link.break_off("gone")
+        await settle()
+        assert await scene.session.add_server(scripted_spec("demo")) is connection
+        assert connection.is_connected
+        assert len(backend.links) == 2
+
+
+async def test_a_name_in_use_with_another_configuration_is_refused_and_the_server_stays() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
+        with pytest.raises(InvalidArguments, match='The name "demo" is in use'):
+            await scene.session.add_server(other)
+        assert scene.session.connection("demo").is_connected
+
+
+async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        backend.link.listener.said("hello", "stderr")
+        await scene.session.remove_server("demo")
+        assert backend.link.closed.done()
+        assert (scene.session.connections, scene.session.buffers_of(None)) == ([], [])
+        with pytest.raises(UnknownBackend):
+            await scene.session.remove_server("demo")
+
+
+async def test_a_call_in_the_air_fails_when_its_server_is_removed() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        call = asyncio.create_task(_disconnected(scene.session))
+        await backend.next_asked()
+        await scene.session.remove_server("demo")
+        async with asyncio.timeout(5):
+            assert await call
+
+
+async def _disconnected(session: Session) -> bool:
+    with pytest.raises(BackendDisconnected):
+        await session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None)
+    return True
+
+
+async def test_a_caller_who_leaves_cancels_the_backends_call() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        call = asyncio.create_task(scene.session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None))
+        asked = await backend.next_asked()
+        call.cancel()
+        await settle()
+        assert call.cancelled()
+        assert backend.cancelled == [asked]
+
+
+async def test_a_call_waits_for_a_server_that_is_still_connecting() -> None:
+    backend = ScriptedBackend()
+    backend.answers["tools/call"] = lambda _: {"content": []}
+    async with a_scene(specs=[scripted_spec("demo")], demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        reconnecting = asyncio.create_task(scene.session.connection("demo").reconnect())
+        await settle()
+        call = asyncio.create_task(scene.session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None))
+        await settle()
+        assert not call.done()
+        backend.opens.set_result(None)
+        async with asyncio.timeout(5):
+            assert await call == {"content": []}
+            await reconnecting
+
+
+async def test_a_defect_of_ours_during_a_call_fails_it_instead_of_letting_it_wait() -> None:
+    def broken(_: JsonObject) -> JsonObject:
+        raise OverflowError("a defect")
+
+    backend = ScriptedBackend()
+    backend.answers["tools/call"] = broken
+    async with a_scene(demo=backend) as scene, asyncio.timeout(5):
+        with pytest.raises(EmceepeeError, match="failed inside emceepee"):
+            await scene.session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None)
+
+
+async def test_progress_reaches_only_the_call_it_belongs_to_and_without_our_token() -> None:
+    backend = ScriptedBackend()
+    heard: list[tuple[str, JsonObject]] = []
+    async with a_scene(demo=backend) as scene:
+        calls = [
+            asyncio.create_task(
+                scene.session.call(
+                    "demo",
+                    "tools/call",
+                    {"name": name},
+                    tool=name,
+                    timeout=None,
+                    on_progress=lambda params, name=name: heard.append((name, params)),  # type: ignore[misc]  # mypy cannot infer the default's type
+                )
+            )
+            for name in ("a", "b")
+        ]
+        first, second = await backend.next_asked(), await backend.next_asked()
+        notified = backend.link.listener.notified
+        notified("notifications/progress", {"progressToken": 1, "progress": 0.5, "message": None}, second.origin)
+        notified("notifications/progress", {"progressToken": 9, "progress": 1}, None)
+        assert heard == [(second.params["name"], {"progress": 0.5, "message": None})]
+        for asked in (first, second):
+            asked.reply(content=[])
+        async with asyncio.timeout(5):
+            await asyncio.gather(*calls)
+        assert scene.session.buffers_of(None) == []
+
+
+async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> None:
+    backend = ScriptedBackend()
+    async with (
+        a_scene(specs=NONE, demo=backend) as scene,
+        another_session(scene) as other,
+        another_session(scene, "bob") as stranger,
+    ):
+        await scene.session.add_server(scripted_spec("demo"))
+        assert [item.spec.name for item in other.connections] == ["demo"]
+        assert stranger.connections == []
+        assert len(backend.links) == 1, "it connects when it is used"
+        async with asyncio.timeout(5):
+            await other.connection("demo").ready()
+            await other.remove_server("demo")
+        assert (scene.session.connections, other.connections) == ([], [])
+        assert all(link.closed.done() for link in backend.links)

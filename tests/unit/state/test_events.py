@@ -1,0 +1,243 @@
+"""Events are kept for a while, delivered once each, and never skipped while they are kept."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEEP = timedelta(minutes=30)
+MOST = 20
+
+
+def an_event(number: int, at: datetime = NOW) -> Event:
+    return Event(event_id=f"e{number}", type=EventType.NOTIFICATION, server="one", created_at=at, data={"n": number})
+
+
+def a_box(count: int = 0, *, most: int = MOST) -> Outbox:
+    box = Outbox(most=most, keep=KEEP)
+    for number in range(count):
+        box.append(an_event(number))
+    return box
+
+
+def ids(delivery: Delivery) -> list[str]:
+    return [event.event_id for event in delivery.events]
+
+
+def test_what_was_appended_is_taken_once_in_order() -> None:
+    box = a_box(3)
+    news = [box.has_news, ids(box.take()), box.has_news, ids(box.take())]
+    assert news == [True, ["e0", "e1", "e2"], False, []]
+    assert (len(box), box.last_id) == (3, "e2")
+
+
+def test_an_empty_box_has_no_news_and_no_last_event() -> None:
+    assert (a_box().has_news, a_box().last_id, a_box().take()) == (False, None, Delivery([]))
+
+
+def test_what_came_after_a_known_event_can_be_had_again() -> None:
+    box = a_box(4)
+    box.take()
+    assert ids(box.take_after("e1")) == ["e2", "e3"]
+    assert ids(box.take_after("e1")) == ["e2", "e3"]
+    assert box.take_after("e3") == Delivery([])
+
+
+def test_an_unknown_event_gets_everything_kept_and_says_that_the_place_is_lost() -> None:
+    box = a_box(2)
+    box.take()
+    assert box.take_after("gone") == Delivery([an_event(0), an_event(1)], cursor_lost=True)
+
+
+def test_the_oldest_tenth_goes_when_the_box_is_full_and_the_unseen_are_counted_once() -> None:
+    box = a_box(MOST)
+    assert box.append(an_event(MOST)) == MOST // 10
+    delivery = box.take()
+    assert (ids(delivery)[0], len(delivery.events), delivery.dropped) == ("e2", MOST - 1, 2)
+    assert box.take() == Delivery([])
+
+
+def test_an_eviction_of_seen_events_is_nobodys_loss() -> None:
+    box = a_box(MOST)
+    box.take()
+    box.append(an_event(MOST))
+    assert box.take() == Delivery([an_event(MOST)])
+
+
+def test_a_loss_is_news_even_if_nothing_else_is() -> None:
+    box = a_box(1, most=5)
+    box.evict()
+    news = [box.has_news, box.take(), box.has_news]
+    assert news == [True, Delivery([], dropped=1), False]
+
+
+def test_a_tiny_box_still_lets_one_go() -> None:
+    assert ids(a_box(4, most=3).take()) == ["e1", "e2", "e3"]
+
+
+def test_delivered_events_go_after_the_retention_and_undelivered_ones_stay() -> None:
+    box = a_box(2)
+    box.take()
+    box.append(an_event(2))
+    assert box.expire(NOW + KEEP - timedelta(microseconds=1)) == 0
+    assert box.expire(NOW + KEEP) == 2
+    assert box.expire(NOW + KEEP * 100) == 0
+    assert box.take() == Delivery([an_event(2)])
+
+
+def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
+    box = a_box(most=10)
+    warned = []
+    for number in range(10):
+        box.append(an_event(number))
+        warned.append(box.crowded)
+    assert warned == [False] * 7 + [True, False, False]
+    box.take()
+    box.expire(NOW + KEEP)
+    assert not box.crowded
+    for number in range(8):
+        box.append(an_event(number))
+    assert (box.crowded, box.crowded) == (True, False)
+
+
+def test_the_fullest_box_gives_way_when_all_together_hold_too_much() -> None:
+    budget = EventBudget(25)
+    small, large = a_box(8), a_box(17)
+    budget.join(small)
+    budget.join(large)
+    assert budget.enforce() == 0
+    large.append(an_event(17))
+    assert budget.enforce() == 2
+    assert (len(small), len(large), large.take().dropped) == (8, 16, 2)
+
+
+def test_a_box_that_left_no_longer_counts() -> None:
+    budget = EventBudget(10)
+    box = a_box(MOST)
+    budget.join(box)
+    budget.leave(box)
+    budget.leave(box)
+    assert (budget.enforce(), len(box)) == (0, MOST)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 10])
+def test_the_shared_room_is_never_exceeded_and_enforcing_always_ends(most: int) -> None:
+    budget = EventBudget(most)
+    boxes = [a_box(count) for count in (0, 1, 7, 20)]
+    for box in boxes:
+        budget.join(box)
+    evicted = budget.enforce()
+    assert sum(map(len, boxes)) <= most
+    assert evicted == 28 - sum(map(len, boxes)) == sum(box.take().dropped for box in boxes)
+
+
+@dataclass
+class Kept:
+    """An event in the model."""
+
+    event: Event
+    is_delivered: bool = False
+
+
+class OutboxAgainstAModel(RuleBasedStateMachine):
+    """Whatever is done in whatever order, the box does what a plain list with flags would do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.box = Outbox(most=MOST, keep=KEEP)
+        self.kept: list[Kept] = []
+        self.now = NOW
+        self.made = 0
+        self.owed_drops = 0
+        self.told_drops = 0
+        self.taken: list[str] = []
+        self.passed_over: set[str] = set()
+
+    def forget(self, count: int) -> None:
+        gone, self.kept = self.kept[:count], self.kept[count:]
+        self.owed_drops += sum(not item.is_delivered for item in gone)
+
+    def delivered(self, delivery: Delivery, expected: list[Kept]) -> None:
+        assert delivery.events == [item.event for item in expected]
+        assert delivery.dropped == self.owed_drops
+        self.told_drops += delivery.dropped
+        self.owed_drops = 0
+        self.taken += [item.event.event_id for item in expected if not item.is_delivered]
+        for item in self.kept:
+            if not item.is_delivered and item not in expected:
+                self.passed_over.add(item.event.event_id)  # the caller says it has seen them
+            item.is_delivered = True
+
+    @rule(count=st.integers(1, 8), pause=st.sampled_from([0, 1, 600]))
+    def append(self, count: int, pause: int) -> None:
+        for _ in range(count):
+            self.now += timedelta(seconds=pause)
+            event = an_event(self.made, self.now)
+            self.made += 1
+            self.kept.append(Kept(event))
+            evicted = self.box.append(event)
+            if len(self.kept) > MOST:
+                self.forget(MOST // 10)
+                assert evicted == MOST // 10
+            else:
+                assert evicted == 0
+
+    @rule()
+    def take(self) -> None:
+        self.delivered(self.box.take(), [item for item in self.kept if not item.is_delivered])
+
+    @precondition(lambda self: self.kept)
+    @rule(data=st.data())
+    def take_after_a_known_event(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.kept) - 1))
+        delivery = self.box.take_after(self.kept[index].event.event_id)
+        assert not delivery.cursor_lost
+        self.delivered(delivery, self.kept[index + 1 :])
+
+    @rule()
+    def take_after_an_unknown_event(self) -> None:
+        delivery = self.box.take_after("never there")
+        assert delivery.cursor_lost
+        self.delivered(delivery, self.kept)
+
+    @rule(pause=st.sampled_from([0, 600, 1800]))
+    def expire(self, pause: int) -> None:
+        self.now += timedelta(seconds=pause)
+        old = 0
+        while old < len(self.kept) and self.kept[old].is_delivered:
+            if self.kept[old].event.created_at + KEEP > self.now:
+                break
+            old += 1
+        assert self.box.expire(self.now) == old
+        self.forget(old)
+
+    @rule()
+    def evict(self) -> None:
+        count = min(MOST // 10, len(self.kept))
+        assert self.box.evict() == count
+        self.forget(count)
+
+    @invariant()
+    def looks_the_same(self) -> None:
+        assert len(self.box) == len(self.kept) <= MOST
+        assert self.box.last_id == (self.kept[-1].event.event_id if self.kept else None)
+        assert self.box.has_news is (any(not item.is_delivered for item in self.kept) or self.owed_drops > 0)
+
+    @invariant()
+    def accounts_for_every_event_once(self) -> None:
+        waiting = [item.event.event_id for item in self.kept if not item.is_delivered]
+        assert len(set(self.taken)) == len(self.taken)
+        assert not set(self.taken) & (set(waiting) | self.passed_over)
+        accounted = len(self.taken) + len(self.passed_over) + len(waiting) + self.owed_drops + self.told_drops
+        assert accounted == self.made
+
+
+def test_nothing_is_delivered_twice_nothing_skipped_while_kept_and_every_loss_counted_once() -> None:
+    quick = settings(max_examples=100, stateful_step_count=40, deadline=None, database=None)
+    run_state_machine_as_test(OutboxAgainstAModel, settings=quick)

@@ -1,0 +1,210 @@
+"""An answer to a form: every kind of field, defaults, and backends whose schemas mean no good."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emceepee.state.form import fill_in
+
+FRIENDS: dict[str, Any] = {"type": "string", "enum": ["Monica", "Joey"]}
+HEROES: dict[str, Any] = {"type": "string", "oneOf": [{"const": "h1", "title": "One"}, {"const": "h2", "title": "Two"}]}
+PETS: dict[str, Any] = {"type": "string", "enum": ["p1", "p2"], "enumNames": ["Cats", "Dogs"]}
+TUNES: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string", "enum": ["a", "b"]}}
+FISH: dict[str, Any] = {
+    "type": "array",
+    "items": {"anyOf": [{"const": "f1", "title": "Tuna"}, {"const": "f2", "title": "Trout"}]},
+}
+TEXT: dict[str, Any] = {"type": "string", "minLength": 2, "maxLength": 4}
+
+
+def problems(rule: Any, value: Any) -> list[str]:
+    """What is wrong with `value` in a form with the one field `it`."""
+    content, found = fill_in({"it": value}, {"type": "object", "properties": {"it": rule}})
+    assert content == {"it": value}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ({"type": "string"}, ""),
+        (TEXT, "ab"),
+        (TEXT, "abcd"),
+        ({"type": "string", "pattern": "^[a-z]+$"}, "abc"),
+        ({"type": "string", "pattern": "b"}, "abc"),
+        ({"type": "string", "format": "email"}, "jo@example.org"),
+        ({"type": "string", "format": "uri"}, "https://example.org/a?b#c"),
+        ({"type": "string", "format": "uri"}, "urn:isbn:0451450523"),
+        ({"type": "string", "format": "date"}, "2024-02-29"),
+        ({"type": "string", "format": "date-time"}, "2024-02-29T12:30:00Z"),
+        ({"type": "string", "format": "date-time"}, "2024-02-29t12:30:00.25+02:00"),
+        ({"type": "string", "format": "unheard-of"}, "anything"),
+        ({"type": "number", "minimum": 0, "maximum": 1.5}, 0),
+        ({"type": "number", "minimum": 0, "maximum": 1.5}, 1.5),
+        ({"type": "number"}, -3),
+        ({"type": "integer", "minimum": 1, "maximum": 100}, 1),
+        ({"type": "integer", "minimum": 1, "maximum": 100}, 100),
+        ({"type": "integer"}, 4.0),
+        ({"type": "integer"}, 10**400),
+        ({"type": "boolean"}, False),
+        (FRIENDS, "Joey"),
+        (HEROES, "h2"),
+        (PETS, "p1"),
+        (TUNES, ["a"]),
+        (TUNES, ["a", "b"]),
+        (FISH, []),
+        (FISH, ["f2", "f1"]),
+        ({}, {"of": "any kind"}),
+    ],
+)
+def test_a_value_that_fits_is_passed_on_as_it_is(rule: dict[str, Any], value: Any) -> None:
+    assert problems(rule, value) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "problem"),
+    [
+        ({"type": "string"}, 1, "must be text"),
+        ({"type": "string"}, None, "must be text"),
+        (TEXT, "a", "must have at least 2 characters"),
+        (TEXT, "abcde", "must have at most 4 characters"),
+        ({"type": "string", "pattern": "^[a-z]+$"}, "ab1", "must match ^[a-z]+$"),
+        ({"type": "string", "format": "email"}, "jo at example", "must be of the format email"),
+        ({"type": "string", "format": "email"}, "jo@example.org\n", "must be of the format email"),
+        ({"type": "string", "format": "uri"}, "example.org", "must be of the format uri"),
+        ({"type": "string", "format": "date"}, "29.2.2024", "must be of the format date"),
+        ({"type": "string", "format": "date"}, "2023-02-29", "must be of the format date"),
+        ({"type": "string", "format": "date"}, "20240229", "must be of the format date"),
+        ({"type": "string", "format": "date"}, "2024-W09-4", "must be of the format date"),
+        ({"type": "string", "format": "date-time"}, "2024-02-29", "must be of the format date-time"),
+        ({"type": "string", "format": "date-time"}, "2024-02-29T12:30:00", "must be of the format date-time"),
+        ({"type": "string", "format": "date-time"}, "2024-02-29T25:30:00Z", "must be of the format date-time"),
+        ({"type": "number"}, "1", "must be a number"),
+        ({"type": "number"}, True, "must be a number"),
+        ({"type": "number", "minimum": 0}, -0.1, "must be at least 0"),
+        ({"type": "number", "maximum": 1.5}, 1.6, "must be at most 1.5"),
+        ({"type": "integer"}, 4.5, "must be a whole number"),
+        ({"type": "integer"}, False, "must be a whole number"),
+        ({"type": "integer"}, float("inf"), "must be a whole number"),
+        ({"type": "integer", "minimum": 1}, 0, "must be at least 1"),
+        ({"type": "integer", "maximum": 100}, 101, "must be at most 100"),
+        ({"type": "boolean"}, "true", "must be true or false"),
+        ({"type": "boolean"}, 1, "must be true or false"),
+        (FRIENDS, "Ross", "must be one of Monica, Joey"),
+        (HEROES, "Two", "must be one of h1, h2"),
+        (PETS, "Dogs", "must be one of p1, p2"),
+        (PETS, ["p1"], "must be one of p1, p2"),
+        (TUNES, "a", "must be a list"),
+        (TUNES, [], "must have at least 1 entries"),
+        (TUNES, ["a", "b", "a"], "must have at most 2 entries"),
+        (TUNES, ["a", "c"], "entry 1 must be one of a, b"),
+        (FISH, ["Tuna"], "entry 0 must be one of f1, f2"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_field(rule: dict[str, Any], value: Any, problem: str) -> None:
+    assert problems(rule, value) == [f"it: {problem}"]
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "line": {"type": "string", "default": "It was a dark night."},
+        "count": {"type": "integer", "default": 42, "maximum": 50},
+        "agreed": {"type": "boolean", "default": False},
+        "tunes": TUNES | {"default": ["a"]},
+    },
+    "required": ["name", "count"],
+}
+
+
+def test_what_is_missing_is_filled_in_with_the_defaults() -> None:
+    content, found = fill_in({"name": "Jo", "count": 7}, FORM)
+    assert (content, found) == (
+        {"name": "Jo", "line": "It was a dark night.", "count": 7, "agreed": False, "tunes": ["a"]},
+        [],
+    )
+
+
+def test_a_required_field_without_a_default_must_be_given() -> None:
+    assert fill_in({}, FORM)[1] == ["name: is required"]
+
+
+def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_strangers() -> None:
+    content = {"name": "Jo", "nam": "Jo"}
+    assert fill_in(content, FORM)[1] == [
+        "nam: the form has no such field; it has name, line, count, agreed, tunes",
+    ]
+    assert fill_in(content, FORM | {"additionalProperties": True})[1] == []
+    assert fill_in({"x": 1}, {})[1] == ["x: the form has no such field; it has none"]
+
+
+def test_every_wrong_field_is_named_at_once() -> None:
+    found = fill_in({"line": 1, "count": 99, "agreed": "no"}, FORM)[1]
+    assert found == [
+        "name: is required",
+        "line: must be text",
+        "count: must be at most 50",
+        "agreed: must be true or false",
+    ]
+
+
+def test_the_content_given_and_the_schema_stay_as_they_were() -> None:
+    content: dict[str, Any] = {"name": "Jo"}
+    schema = {"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 1}}}
+    fill_in(content, schema)
+    assert content == {"name": "Jo"}
+    assert schema["properties"]["n"] == {"type": "integer", "default": 1}
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(.*a){25}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
+@pytest.mark.timeout(20)
+def test_a_malicious_pattern_does_not_hang(pattern: str) -> None:
+    assert problems({"type": "string", "pattern": pattern}, "a" * 50_000 + "!") == [f"it: must match {pattern}"]
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?<=a)b", r"(a)\1", "((a{1000}){1000}){1000}"])
+def test_a_pattern_that_cannot_be_checked_is_the_backends_to_check(pattern: str) -> None:
+    assert problems({"type": "string", "pattern": pattern}, "anything") == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": None, "required": None},
+        {"properties": ["it"], "required": "it"},
+        {"properties": {"it": None}, "required": [{"it": 1}, ["it"], 3]},
+        {"properties": {"it": {"type": "string", "minLength": "2", "maxLength": None, "pattern": 5, "format": []}}},
+        {"properties": {"it": {"type": ["string", "null"]}}},
+        {"properties": {"it": {"type": "array", "items": [1], "minItems": {}}}},
+        {"properties": {"it": {"enum": "abc", "oneOf": [], "anyOf": [{}]}}},
+        {"properties": {"it": {"type": "integer", "minimum": "x", "maximum": []}}},
+    ],
+)
+@pytest.mark.parametrize("value", ["text", 5, 1.5, None, True, [["x"]], {"a": {}}])
+def test_a_schema_that_makes_no_sense_does_no_harm(schema: dict[str, Any], value: Any) -> None:
+    content, found = fill_in({"it": value}, schema)
+    assert content == {"it": value}
+    assert all(isinstance(problem, str) for problem in found)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = ["type", "enum", "oneOf", "anyOf", "items", "minimum", "maxLength", "minItems", "pattern", "format", "default"]
+KINDS = st.sampled_from(["string", "integer", "number", "boolean", "array", "object"])
+RULES = st.dictionaries(st.sampled_from(KEYS), JSON | KINDS, max_size=6)
+
+
+@settings(deadline=None, database=None, max_examples=300)
+@given(rule=RULES, value=JSON, required=JSON)
+def test_whatever_a_backend_asks_and_a_caller_answers_the_check_comes_to_an_end(
+    rule: dict[str, Any], value: Any, required: Any
+) -> None:
+    content, found = fill_in({"it": value}, {"properties": {"it": rule, "other": rule}, "required": required})
+    assert "it" in content
+    assert all(isinstance(problem, str) for problem in found)

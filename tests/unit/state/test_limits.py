@@ -1,0 +1,55 @@
+from dataclasses import asdict, fields
+
+from emceepee.state.limits import Limits
+
+
+def test_the_defaults_are_the_promised_ones() -> None:
+    promised = {
+        "connect_seconds": 30,
+        "list_patience_seconds": 3,
+        "request_seconds": 60,
+        "call_seconds": 120,
+        "longest_call_seconds": 900,
+        "notifications_per_server": 100,
+        "log_lines_per_server": 500,
+        "buffered_item_bytes": 1 << 20,
+        "list_pages": 1000,
+        "line_bytes": 256 << 20,
+        "http_retry_seconds": 1,
+        "longest_http_retry_seconds": 180,
+        "stable_seconds": 60,
+        "health_check_seconds": 120,
+        "health_answer_seconds": 10,
+        "idle_stop_seconds": 0,
+        "events_per_session": 1000,
+        "event_seconds": 30 * 60,
+        "events_in_all": 10_000,
+        "tasks_per_session": 100,
+        "task_ttl_seconds": 10 * 60,
+        "longest_task_ttl_seconds": 30 * 60,
+        "task_retention_seconds": 5 * 60,
+        "question_seconds": 10 * 60,
+        "modern_question_seconds": 9 * 60,
+        "question_rounds": 50,
+        "sessions_per_principal": 2000,
+        "sessions_in_all": 10_000,
+        "session_idle_seconds": 30 * 60,
+        "session_kept_seconds": 24 * 3600,
+        "replay_messages": 1000,
+        "replay_seconds": 5 * 60,
+        "replay_bytes": 32 << 20,
+        "request_body_bytes": 4 << 20,
+        "timers_per_session": 100,
+        "longest_timer_seconds": 24 * 3600,
+        "timer_retention_seconds": 5 * 60,
+    }
+    assert asdict(Limits()) == promised
+
+
+def test_every_limit_says_what_it_means() -> None:
+    assert all(len(item.metadata["meaning"]) > 10 for item in fields(Limits))
+
+
+def test_durations_may_be_fractions_and_counts_are_whole() -> None:
+    for item in fields(Limits):
+        assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name

@@ -1,0 +1,48 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.state.ring import Ring
+
+
+def a_ring(capacity: int, items: list[int]) -> Ring[int]:
+    ring: Ring[int] = Ring(capacity)
+    for item in items:
+        ring.append(item)
+    return ring
+
+
+@given(st.integers(min_value=0, max_value=10), st.lists(st.integers()))
+def test_the_newest_are_kept_and_the_others_counted(capacity: int, items: list[int]) -> None:
+    ring = a_ring(capacity, items)
+    kept = items[len(items) - min(capacity, len(items)) :]
+    assert list(ring) == kept
+    assert len(ring) == len(kept)
+    assert ring.take_dropped() == len(items) - len(kept)
+
+
+def test_what_was_dropped_is_told_once() -> None:
+    ring = a_ring(2, [1, 2, 3])
+    assert [ring.take_dropped(), ring.take_dropped()] == [1, 0]
+
+
+def test_what_is_taken_or_removed_is_not_counted_as_dropped() -> None:
+    ring = a_ring(4, [1, 2, 3, 4])
+    ring.remove(lambda item: item % 2 == 0)
+    assert list(ring) == [1, 3]
+    assert ring.take_all() == [1, 3]
+    assert list(ring) == []
+    assert ring.take_dropped() == 0
+
+
+def test_a_ring_that_was_cleared_still_holds_no_more_than_its_capacity() -> None:
+    ring = a_ring(2, [1, 2])
+    ring.remove(lambda item: item == 1)
+    for item in (3, 4):
+        ring.append(item)
+    assert list(ring) == [3, 4]
+    assert ring.take_dropped() == 1
+
+
+def test_the_last_ones_come_in_order_and_none_means_none() -> None:
+    ring = a_ring(5, [1, 2, 3])
+    assert (ring.last(2), ring.last(9), ring.last(0)) == ([2, 3], [1, 2, 3], [])

@@ -1,0 +1,104 @@
+"""The life of a task: which moves there are, and what each of them leaves behind."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import pytest
+
+from emceepee.state.machine import ForbiddenMove
+from emceepee.state.task import TASK, Task, TaskStatus
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=1)
+TTL, RETENTION = timedelta(minutes=10), timedelta(minutes=5)
+ALLOWED = {
+    (TaskStatus.WORKING, TaskStatus.COMPLETED),
+    (TaskStatus.WORKING, TaskStatus.FAILED),
+    (TaskStatus.WORKING, TaskStatus.CANCELLED),
+    (TaskStatus.WORKING, TaskStatus.EXPIRED),
+}
+VERBS: dict[TaskStatus, Callable[[Task], Task]] = {
+    TaskStatus.COMPLETED: lambda task: task.completed({"content": []}, LATER),
+    TaskStatus.FAILED: lambda task: task.failed({"message": "broke"}, LATER),
+    TaskStatus.CANCELLED: lambda task: task.cancelled(LATER),
+}
+SETTLED = [status for status in TaskStatus if status is not TaskStatus.WORKING]
+
+
+def a_task(status: TaskStatus = TaskStatus.WORKING) -> Task:
+    return Task(
+        task_id="t",
+        server="one",
+        tool="slow",
+        method="tools/call",
+        arguments={"n": 1},
+        created_at=NOW,
+        updated_at=NOW,
+        ttl=TTL,
+        retention=RETENTION,
+        status=status,
+    )
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(TaskStatus, TaskStatus)))
+def test_the_table_leads_from_working_to_the_four_ends_and_nowhere_else(source: TaskStatus, target: TaskStatus) -> None:
+    assert TASK.allows(source, target) is ((source, target) in ALLOWED)
+    if (source, target) not in ALLOWED:
+        with pytest.raises(ForbiddenMove, match=f"{source} does not lead to {target}"):
+            TASK.check(source, target)
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(TaskStatus, VERBS)))
+def test_a_verb_makes_its_move_or_is_refused_and_changes_nothing(source: TaskStatus, target: TaskStatus) -> None:
+    task = a_task(source)
+    if (source, target) in ALLOWED:
+        moved = VERBS[target](task)
+        assert (moved.status, moved.updated_at, moved.is_settled) == (target, LATER, True)
+    else:
+        with pytest.raises(ForbiddenMove):
+            VERBS[target](task)
+    assert task == a_task(source)
+
+
+def test_each_end_keeps_what_a_caller_will_ask_for() -> None:
+    assert a_task().completed({"content": [], "odd": None}, LATER).result == {"content": [], "odd": None}
+    failed = a_task().failed({"code": "X", "message": "broke"}, LATER)
+    assert (failed.error, failed.message, failed.result) == ({"code": "X", "message": "broke"}, "broke", None)
+    assert a_task().cancelled(LATER).message == "cancelled by the caller"
+
+
+def test_a_working_task_expires_exactly_at_the_end_of_its_time_to_live() -> None:
+    task = a_task()
+    assert task.next_deadline == NOW + TTL
+    assert task.tick(NOW + TTL - timedelta(microseconds=1)) is task
+    expired = task.tick(NOW + TTL)
+    assert expired is not None
+    assert (expired.status, expired.updated_at) == (TaskStatus.EXPIRED, NOW + TTL)
+
+
+@pytest.mark.parametrize("status", SETTLED)
+def test_a_settled_task_never_expires_and_is_forgotten_after_the_retention(status: TaskStatus) -> None:
+    task = replace(a_task(status), updated_at=LATER)
+    assert task.next_deadline == LATER + RETENTION
+    assert task.tick(LATER + RETENTION - timedelta(microseconds=1)) is task
+    assert task.tick(LATER + RETENTION) is None
+    assert task.tick(NOW + TTL * 100) is None
+
+
+def test_progress_is_kept_with_its_words_and_does_not_prolong_the_life() -> None:
+    task = a_task().progressed({"progress": 1, "total": 3, "message": "digging"}, LATER)
+    assert (task.progress, task.message, task.updated_at) == (
+        {"progress": 1, "total": 3, "message": "digging"},
+        "digging",
+        LATER,
+    )
+    again = task.progressed({"progress": 2}, LATER)
+    assert (again.progress, again.message, again.expires_at) == ({"progress": 2}, "digging", NOW + TTL)
+
+
+@pytest.mark.parametrize("status", SETTLED)
+def test_progress_after_the_end_changes_nothing(status: TaskStatus) -> None:
+    task = a_task(status)
+    assert task.progressed({"progress": 9}, LATER) is task

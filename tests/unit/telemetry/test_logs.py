@@ -1,0 +1,146 @@
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee.telemetry.logs import FORMATS, LEVELS, EventLog, configure
+
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    root, ours = logging.getLogger(), logging.getLogger("emceepee")
+    handlers, levels = list(root.handlers), (root.level, ours.level)
+    root.handlers.clear()  # so that `configure` does not close those of the test runner
+    yield
+    for handler in root.handlers:
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
+    logging.captureWarnings(capture=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+def entries(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(file)]
+
+
+def test_a_json_line_has_level_event_timestamp_and_data(file: Path) -> None:
+    configure(style="json", file=file)
+    EventLog("sessions").info("server_connected", server="github", tools=3)
+    [entry] = entries(file)
+    assert TIMESTAMP.fullmatch(entry.pop("timestamp"))
+    assert entry == {
+        "level": "info",
+        "event": "server_connected",
+        "logger": "emceepee.sessions",
+        "data": {"server": "github", "tools": 3},
+    }
+
+
+def test_a_json_line_is_one_line_whatever_is_in_it(file: Path) -> None:
+    configure(style="json", file=file)
+    EventLog("x").info("odd", text="a\nb\u2028c\ud800", thing=Path("/tmp"), number=float("inf"))
+    [line] = file.read_bytes().splitlines()
+    assert json.loads(line)["data"]["text"] == "a\nb\u2028c\ud800"
+    assert json.loads(line)["data"]["thing"] == "/tmp"
+
+
+def test_a_readable_line_has_time_level_event_and_fields(file: Path) -> None:
+    configure(style="text", file=file)
+    EventLog("x").warning("server_lost", server="github", reason="it exited", attempt=2, empty="")
+    [line] = lines(file)
+    assert re.fullmatch(
+        r'\d\d:\d\d:\d\d\.\d{3} warn  server_lost server=github reason="it exited" attempt=2 empty=""', line
+    )
+
+
+@pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\ud800", "\u2028"])
+def test_a_readable_line_cannot_be_broken_or_colored_by_what_a_server_said(file: Path, nasty: str) -> None:
+    configure(style="text", file=file)
+    EventLog("x").info("said", line=nasty)
+    [line] = lines(file)
+    assert line.isprintable()
+    assert line.endswith(f"line={json.dumps(nasty)}")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_lets_through_what_is_at_least_as_severe(file: Path, level: str) -> None:
+    configure(level=level, style="json", file=file)
+    log = EventLog("x")
+    log.debug("debug")
+    log.info("info")
+    log.warning("warn")
+    log.error("error")
+    assert [entry["level"] for entry in entries(file)] == list(LEVELS[LEVELS.index(level) :])
+    assert log.is_debugging() is (level == "debug")
+
+
+def test_libraries_are_heard_from_warnings_on_even_when_debugging(file: Path) -> None:
+    configure(level="debug", style="json", file=file)
+    logging.getLogger("somelibrary").info("chatter")
+    logging.getLogger("somelibrary").warning("careful: %s", "x")
+    assert [(entry["event"], entry["level"]) for entry in entries(file)] == [("careful: x", "warn")]
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_no_secret_is_written_wherever_it_stands(file: Path, style: str) -> None:
+    configure(level="debug", style=style, file=file)
+    EventLog("x").info(
+        "connecting",
+        url="https://user:s3cret@host/mcp?key=s3cret",
+        headers={"Authorization": "Bearer s3cret"},
+        nested=[{"env": {"API_TOKEN": "s3cret"}}],
+        password="s3cret",
+        reason="https://s3cret@host cannot be reached",
+    )
+    logging.getLogger("somelibrary").warning("cannot reach %s", "https://user:s3cret@host/?key=s3cret")
+    try:
+        raise ValueError("bad address https://user:s3cret@host/")
+    except ValueError:
+        logging.getLogger("emceepee.x").exception("failed")
+    text = file.read_text(encoding="utf-8")
+    assert "s3cret" not in text
+    assert text.count("host") >= 4
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_failure_is_logged_with_its_traceback(file: Path, style: str) -> None:
+    configure(style=style, file=file)
+    try:
+        raise ValueError("what went wrong")
+    except ValueError:
+        logging.getLogger("emceepee.x").exception("failed")
+    text = file.read_text(encoding="utf-8")
+    assert "Traceback" in text
+    assert "ValueError: what went wrong" in text
+
+
+def test_without_a_file_everything_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    EventLog("x").info("hello")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("info  hello\n")
+
+
+def test_configuring_again_replaces_what_was_there(file: Path, tmp_path: Path) -> None:
+    configure(file=file)
+    configure(file=tmp_path / "other")
+    EventLog("x").info("hello")
+    assert lines(file) == []
+    assert len(lines(tmp_path / "other")) == 1

@@ -1,0 +1,97 @@
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from emceepee.clock import SystemClock, iso, milliseconds, within
+from emceepee.lifecycle import TaskOwner
+from support.fake_clock import FakeClock, settle
+
+
+def a_future() -> "asyncio.Future[str]":
+    return asyncio.get_running_loop().create_future()
+
+
+async def test_work_that_is_done_in_time_gives_its_result_and_stops_the_alarm() -> None:
+    clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
+    waiting = owner.spawn(within(clock, 10, work))
+    await clock.advance(9.9)
+    work.set_result("done")
+    async with asyncio.timeout(5):
+        assert await waiting == "done"
+    assert all(handle.callback is None for _, _, handle in clock._due)
+
+
+async def test_work_that_is_late_goes_on_after_the_time_out() -> None:
+    clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
+    waiting = owner.spawn(_timed_out(clock, 10, work))
+    await clock.advance(9.9)
+    assert not waiting.done()
+    await clock.advance(0.1)
+    assert waiting.result()
+    assert not work.done()
+    assert not work._callbacks
+
+
+async def _timed_out(clock: FakeClock, seconds: float, work: "asyncio.Future[str]") -> bool:
+    with pytest.raises(TimeoutError):
+        await within(clock, seconds, work)
+    return True
+
+
+async def test_work_that_is_done_already_is_not_waited_for_even_with_no_time_at_all() -> None:
+    work = a_future()
+    work.set_result("done")
+    assert await within(FakeClock(), 0, work) == "done"
+
+
+async def test_the_failure_of_the_work_is_what_the_waiter_gets() -> None:
+    work = a_future()
+    asyncio.get_running_loop().call_soon(work.set_exception, ValueError("broken"))
+    async with asyncio.timeout(5):
+        with pytest.raises(ValueError, match="broken"):
+            await within(FakeClock(), 10, work)
+
+
+async def test_a_waiter_that_is_cancelled_leaves_the_work_alone() -> None:
+    clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
+    waiting = owner.spawn(within(clock, 10, work))
+    await settle()
+    waiting.cancel()
+    await settle()
+    assert waiting.cancelled()
+    assert not work.done()
+    assert not work._callbacks
+
+
+async def test_work_and_alarm_at_the_same_instant_give_the_result() -> None:
+    clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
+    waiting = owner.spawn(within(clock, 10, work))
+    await settle()
+    clock.call_later(10, lambda: work.set_result("just in time"))
+    await clock.advance(10)
+    assert work.done()
+    assert waiting.done()
+    waiting.exception()
+
+
+def test_a_time_is_written_in_utc_with_milliseconds() -> None:
+    east = timezone(timedelta(hours=2))
+    assert iso(datetime(2026, 1, 1, 1, 2, 3, 45_999, tzinfo=east)) == "2025-12-31T23:02:03.045Z"
+    assert iso(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00.000Z"
+
+
+def test_milliseconds_count_from_the_epoch() -> None:
+    assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)) == 1500
+
+
+async def test_the_systems_clock_knows_utc_never_goes_back_and_calls_back() -> None:
+    clock, called = SystemClock(), asyncio.Event()
+    before = clock.monotonic()
+    assert clock.now().tzinfo is UTC
+    clock.call_later(0, called.set)
+    clock.call_later(60, called.clear).cancel()
+    async with asyncio.timeout(5):
+        await called.wait()
+        await clock.sleep(0)
+    assert clock.monotonic() >= before

@@ -1,0 +1,89 @@
+import pytest
+
+from emceepee.errors import (
+    BackendDisconnected,
+    EmceepeeError,
+    ErrorCode,
+    ExecutionFailed,
+    InvalidArguments,
+    NotAllowed,
+    TimedOut,
+    UnknownBackend,
+    UnknownTool,
+    Unsupported,
+    near_names,
+)
+
+
+def test_a_near_name_is_alike_in_spelling_whatever_its_case() -> None:
+    assert near_names("GIHUB", ["github", "files"]) == ["github"]
+
+
+def test_a_name_that_holds_the_other_is_near() -> None:
+    assert near_names("git", ["my-git-server", "files"]) == ["my-git-server"]
+    assert near_names("the files server", ["files", "time"]) == ["files"]
+
+
+def test_the_best_match_comes_first_and_at_most_five_are_named() -> None:
+    names = [f"tool_{letter}" for letter in "abcdefgh"]
+    near = near_names("tool_c", names)
+    assert near[0] == "tool_c"
+    assert len(near) == 5
+
+
+@pytest.mark.parametrize("name", ["", "zzz"])
+def test_a_name_like_no_other_has_no_near_ones(name: str) -> None:
+    assert near_names(name, ["github", "files"]) == []
+
+
+def test_an_unknown_server_is_told_with_the_near_name_and_what_to_do() -> None:
+    error = UnknownBackend("gihub", known=["files", "github"])
+    assert str(error) == 'No server is called "gihub". Did you mean github? Add one with add_server.'
+    assert error.body() == {
+        "code": "TOOL_ERR_SERVER_NOT_FOUND",
+        "message": str(error),
+        "details": {"server": "gihub", "near": ["github"], "known": ["files", "github"]},
+    }
+
+
+def test_an_unknown_server_with_no_near_name_is_told_with_the_known_ones() -> None:
+    assert "Known: files, time. " in str(UnknownBackend("zzz", known=["time", "files"]))
+
+
+def test_an_unknown_server_says_so_if_there_are_none_at_all() -> None:
+    assert "No server is configured yet." in str(UnknownBackend("zzz", known=[]))
+
+
+def test_of_many_known_servers_ten_are_named_and_the_rest_counted() -> None:
+    error = UnknownBackend("zzz", known=[f"s{number:02}" for number in range(25)])
+    assert "s09 and 15 more" in str(error)
+    assert len(error.details["known"]) == 10
+
+
+def test_an_unknown_tool_is_told_with_the_near_name_and_the_servers_words() -> None:
+    error = UnknownTool("ecko", backend="demo", known=["echo", "add"], answer="no such thing")
+    assert str(error) == (
+        'Server "demo" has no tool "ecko". Did you mean echo? list_tools shows them. The server said: no such thing'
+    )
+    assert error.body()["code"] == "TOOL_ERR_NOT_FOUND"
+
+
+def test_an_unknown_tool_of_a_server_without_tools_says_that() -> None:
+    assert "It lists no tools." in str(UnknownTool("x", backend="demo", known=[], answer=""))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidArguments("x"), "ERR_INVALID_ARGUMENTS"),
+        (NotAllowed("x"), "ERR_NOT_ALLOWED"),
+        (Unsupported("x"), "ERR_UNSUPPORTED"),
+        (ExecutionFailed("x"), "TOOL_ERR_EXECUTION_FAILED"),
+        (BackendDisconnected("x"), "TOOL_ERR_SERVER_DISCONNECTED"),
+        (TimedOut("x"), "TOOL_ERR_TIMEOUT"),
+        (EmceepeeError("x"), "TOOL_ERR_EXECUTION_FAILED"),
+        (EmceepeeError("x", code=ErrorCode.LIMIT_EXCEEDED), "ERR_LIMIT_EXCEEDED"),
+    ],
+)
+def test_each_condition_has_its_stable_code(error: EmceepeeError, code: str) -> None:
+    assert error.body() == {"code": code, "message": "x", "details": {}}

@@ -1,0 +1,56 @@
+import re
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.ids import Ulids
+
+FORMAT = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def a_source(times: Iterator[int]) -> Ulids:
+    return Ulids(lambda: next(times))
+
+
+@given(st.lists(st.integers(min_value=0, max_value=2**48 - 2), min_size=2))
+def test_ids_strictly_increase_whatever_the_clock_does(times: list[int]) -> None:
+    source = a_source(iter(times))
+    ids = [source.new() for _ in times]
+    assert ids == sorted(set(ids))
+    assert all(FORMAT.fullmatch(made) for made in ids)
+
+
+def test_ids_of_one_millisecond_all_differ_and_keep_their_order() -> None:
+    source = Ulids(lambda: 1_700_000_000_000)
+    ids = [source.new() for _ in range(10_000)]
+    assert ids == sorted(set(ids))
+    assert len({made[:10] for made in ids}) == 1
+
+
+def test_the_first_ten_characters_are_the_time() -> None:
+    moment = 1_469_918_176_385
+    made = Ulids(lambda: moment).new()
+    number = 0
+    for character in made[:10]:
+        number = number * 32 + ALPHABET.index(character)
+    assert number == moment
+
+
+def test_a_clock_set_back_does_not_set_the_ids_back() -> None:
+    source = a_source(iter([5000, 10, 5001]))
+    first, second, third = source.new(), source.new(), source.new()
+    assert first < second < third
+    assert first[:10] == second[:10]
+
+
+def test_when_a_millisecond_has_no_more_ids_the_next_one_is_used() -> None:
+    source = Ulids(lambda: 7)
+    source.new()
+    source._random = (1 << 80) - 1
+    assert source.new() == "0000000008" + "0" * 16
+
+
+def test_two_sources_do_not_make_the_same_id() -> None:
+    assert Ulids(lambda: 1).new() != Ulids(lambda: 1).new()

@@ -1,0 +1,46 @@
+import pytest
+from jsonschema import Draft202012Validator
+
+from emceepee.codec import encode
+from emceepee.tools.catalogue import CATALOGUE, TOOLS
+from emceepee.tools.declaration import Tool
+
+EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+def test_the_whole_list_of_tools_costs_less_than_sixteen_kilobytes() -> None:
+    listed = [{"name": t.name, "description": t.description, "inputSchema": t.input_schema} for t in TOOLS]
+    assert len(encode({"tools": listed})) < 16_000
+
+
+def test_every_name_is_listed_once() -> None:
+    assert [tool.name for tool in TOOLS] == list(CATALOGUE)
+
+
+@EACH
+def test_every_tool_says_what_it_does_in_one_short_line(tool: Tool) -> None:
+    assert 10 <= len(tool.description) <= 200
+    assert "\n" not in tool.description
+    assert tool.description.endswith(".")
+
+
+@EACH
+def test_every_schema_is_valid_and_refuses_strangers(tool: Tool) -> None:
+    Draft202012Validator.check_schema(tool.input_schema)
+    assert tool.input_schema["type"] == "object"
+    assert tool.input_schema["additionalProperties"] is False
+    assert not Draft202012Validator(tool.input_schema).is_valid({"no_such_argument": 1})
+
+
+@EACH
+def test_every_schema_agrees_with_the_check_on_what_is_required(tool: Tool) -> None:
+    required = {name for name, field in tool.params.model_fields.items() if field.is_required()}
+    assert set(tool.input_schema.get("required", [])) == required
+    assert set(tool.input_schema["properties"]) == set(tool.params.model_fields)
+
+
+@EACH
+def test_no_schema_spends_words_on_titles_references_or_nulls(tool: Tool) -> None:
+    text = encode(tool.input_schema)
+    for waste in (b'"title"', b'"$ref"', b'"$defs"', b'"null"', b'"default":null'):
+        assert waste not in text

@@ -1,0 +1,60 @@
+import pytest
+
+from emceepee.errors import InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.tools.catalogue import CATALOGUE, TOOLS
+from emceepee.tools.declaration import Tool
+
+EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+def problems(tool: str, /, **arguments: object) -> dict[str, str]:
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOGUE[tool].check(arguments)
+    assert str(caught.value).startswith(f"{tool} cannot be called like this: ")
+    return {item["argument"]: item["problem"] for item in caught.value.details["problems"]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "stranger", "meant"),
+    [
+        ("execute_tool", {"server": "a", "tool": "b", "arguments": {}}, "arguments", "args"),
+        ("execute_tool", {"server": "a", "tool": "b", "timeout": 5}, "timeout", "timeout_ms"),
+        ("list_tools", {"servers": "x"}, "servers", "server"),
+        ("add_server", {"name": "a", "command": "x", "allowed_tools": []}, "allowed_tools", "allowedTools"),
+        ("get_prompt", {"server": "a", "name": "b", "args": {}}, "args", "arguments"),
+        ("get_server_status", {"server": "a", "Server": "b"}, "Server", "server"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_one_that_was_meant(
+    tool: str, arguments: JsonObject, stranger: str, meant: str
+) -> None:
+    found = problems(tool, **arguments)
+    assert found[stranger].startswith("no such argument; did you mean ")
+    assert meant in found[stranger]
+
+
+def test_an_unknown_argument_like_no_other_is_refused_with_those_there_are() -> None:
+    assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are ['name']"}
+
+
+def test_every_problem_is_named_at_once() -> None:
+    assert set(problems("execute_tool", server=5, timeout_ms=-1)) == {"server", "tool", "timeout_ms"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ({"name": "a", "command": "x", "restartConfig": {"maxAttempts": "many"}}, "restartConfig.maxAttempts"),
+        ({"name": "a", "command": "x", "args": ["a", 5]}, "args.1"),
+        ({"name": "a", "command": "x", "env": {"A": 1}}, "env.A"),
+        ({"name": "a"}, "arguments"),
+    ],
+)
+def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> None:
+    assert list(problems("add_server", **arguments)) == [where]
+
+
+@EACH
+def test_every_tool_refuses_an_argument_it_does_not_have(tool: Tool) -> None:
+    assert "xyzzy" in problems(tool.name, xyzzy=1)

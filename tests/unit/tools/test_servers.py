@@ -1,0 +1,173 @@
+from typing import Any
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.spec import BackendSpec
+from emceepee.json_types import JsonObject
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend, ScriptedLink
+
+NONE: list[BackendSpec] = []
+DEMO: JsonObject = {"name": "demo", "url": "http://demo.test/mcp"}
+
+
+async def status(scene: Scene) -> list[JsonObject]:
+    servers: list[JsonObject] = (await scene.value("list_servers"))["servers"]
+    return servers
+
+
+async def test_adding_a_server_connects_it_and_counts_its_tools() -> None:
+    async with a_scene(specs=NONE, demo=ScriptedBackend(tools=["a", "b"])) as scene:
+        added = await scene.value("add_server", **DEMO)
+        assert added["tools"] == 2
+        assert added["server"]["status"] == "connected"
+        assert added["server"]["protocolVersion"] == "2025-11-25"
+        assert added["server"]["capabilities"]["tools"] == {"listChanged": True}
+        assert [server["name"] for server in await status(scene)] == ["demo"]
+
+
+async def test_a_server_that_cannot_be_connected_is_not_added_and_says_why() -> None:
+    backend = ScriptedBackend()
+    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr ends: no such option")
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        error = await scene.error("add_server", **DEMO)
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert "its stderr ends: no such option" in error["message"]
+        assert "call add_server again" in error["message"]
+        assert await status(scene) == []
+
+
+async def test_a_server_whose_tools_cannot_be_listed_is_added_all_the_same() -> None:
+    backend = ScriptedBackend()
+    backend.answers["tools/list"] = lambda _: {"nothing": 1}
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        added = await scene.value("add_server", **DEMO)
+        assert added["tools"] == 0
+        assert "tools/list" in added["toolsError"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"name": "demo"}, "give either url"),
+        ({"name": "emceepee", "url": "http://h"}, "reserved"),
+        ({"name": "demo", "url": "http://h", "args": []}, "args does not go with url"),
+        ({"name": "demo", "url": "http://h", "token": "x"}, "no such argument"),
+    ],
+)
+async def test_settings_that_do_not_fit_are_refused_before_anything_is_tried(arguments: JsonObject, word: str) -> None:
+    async with a_scene(specs=NONE) as scene:
+        error = await scene.error("add_server", **arguments)
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert word in error["message"]
+
+
+async def test_the_same_configuration_twice_is_one_server_and_another_one_is_refused() -> None:
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        await scene.value("add_server", **DEMO)
+        await scene.value("add_server", **DEMO)
+        assert len(await status(scene)) == 1
+        error = await scene.error("add_server", **{**DEMO, "timeout_ms": 5})
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert "remove_server" in error["message"]
+
+
+async def test_a_removed_server_is_gone() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        assert await scene.value("remove_server", name="demo") == {"removed": "demo"}
+        assert await status(scene) == []
+        assert scene.backends["demo"].link.closed.done()
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument"), [("remove_server", "name"), ("reconnect_server", "name"), ("get_server_status", "server")]
+)
+async def test_an_unknown_server_is_told_with_the_near_one(tool: str, argument: str) -> None:
+    async with a_scene(github=ScriptedBackend()) as scene:
+        error = await scene.error(tool, **{argument: "gihub"})
+        assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+        assert "Did you mean github?" in error["message"]
+
+
+async def test_reconnecting_gives_a_fresh_line() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        scene.backends["demo"].link.break_off("gone")
+        await settle()
+        assert (await scene.value("reconnect_server", name="demo"))["server"]["status"] == "connected"
+        assert len(scene.backends["demo"].links) == 2
+
+
+async def test_reconnecting_in_vain_says_why() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
+        error = await scene.error("reconnect_server", name="demo")
+        assert error["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
+        assert "no route" in error["message"]
+
+
+async def test_the_list_shows_each_server_in_its_state() -> None:
+    broken = ScriptedBackend()
+    broken.refuses = LinkError(Failure.UNREACHABLE, "no route")
+    async with a_scene(good=ScriptedBackend(), broken=broken, lost=ScriptedBackend()) as scene:
+        await scene.value("list_tools", server="good")
+        scene.backends["lost"].link.break_off("exited")
+        await settle()
+        assert await status(scene) == [
+            {
+                "name": "good",
+                "url": "http://good.test/mcp",
+                "status": "connected",
+                "connected": True,
+                "healthStatus": "healthy",
+                "connectedAt": "2026-01-01T00:00:00.000Z",
+                "protocolVersion": "2025-11-25",
+                "tools": 2,
+            },
+            {
+                "name": "broken",
+                "url": "http://broken.test/mcp",
+                "status": "reconnecting",
+                "connected": False,
+                "healthStatus": "unknown",
+                "lastError": "no route",
+                "reconnectAttempt": 1,
+                "nextRetryMs": 1000,
+            },
+            {
+                "name": "lost",
+                "url": "http://lost.test/mcp",
+                "status": "reconnecting",
+                "connected": False,
+                "healthStatus": "unknown",
+                "lastError": "exited",
+                "reconnectAttempt": 1,
+                "nextRetryMs": 1000,
+            },
+        ]
+
+
+async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = ScriptedBackend()
+    backend.facts.instructions = "be kind"
+    monkeypatch.setattr(ScriptedLink, "process", lambda _: {"pid": 7})
+    async with a_scene(demo=backend) as scene:
+        for number in range(25):
+            backend.link.listener.said(f"line {number}", "stderr")
+        backend.link.listener.said("noise", "stdout")
+        shown = await scene.value("get_server_status", server="demo")
+    assert shown["instructions"] == "be kind"
+    assert shown["process"] == {"pid": 7, "restarts": 0}
+    assert shown["serverInfo"] == {"name": "scripted", "version": "1"}
+    assert shown["stderrTail"] == [f"line {number}" for number in range(5, 25)]
+
+
+async def test_no_credential_is_shown_anywhere() -> None:
+    secret: dict[str, Any] = {"url": "http://user:s3cret@demo.test/mcp?key=s3cret", "headers": {"X-Any": "s3cret"}}
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        shown = [await scene.call("add_server", name="demo", **secret), await scene.call("list_servers")]
+        shown.append(await scene.call("get_server_status", server="demo"))
+        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
+        shown.append(await scene.call("reconnect_server", name="demo"))
+    assert "s3cret" not in str(shown)
