@@ -21,9 +21,13 @@ class _Server(uvicorn.Server):
     It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
     """
 
-    def __init__(self, config: uvicorn.Config, endpoint: HttpEndpoint) -> None:
+    def __init__(self, config: uvicorn.Config, endpoint: HttpEndpoint, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._endpoint = endpoint
+        self._endpoint, self._started = endpoint, started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()  # not sooner: whoever reads the address may also send a signal
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and sig == signal.SIGINT
@@ -47,10 +51,10 @@ async def serve_http(endpoint: HttpEndpoint, *, host: str, port: int, announce: 
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     shown = f"[{host}]" if ":" in host else host
-    announce(f"http://{shown}:{listener.getsockname()[1]}")
+    address = f"http://{shown}:{listener.getsockname()[1]}"
     # What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
     gc.freeze()
-    await _Server(config, endpoint).serve(sockets=[listener])
+    await _Server(config, endpoint, lambda: announce(address)).serve(sockets=[listener])
 
 
 def _listener(host: str, port: int) -> socket.socket:
