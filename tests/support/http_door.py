@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -203,6 +204,9 @@ async def a_door(
 ) -> AsyncIterator[Door]:
     """`emceepee serve` on a free port. At the end it must stop by itself, and its log must hold no traceback."""
     environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
+    if module.startswith("support."):
+        places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     port = () if "PORT" in environment else ("--port", "0")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", module, *command, *port, *arguments),
