@@ -1,0 +1,85 @@
+"""What the links over one shared two-way line have in common: everything but the line."""
+
+import asyncio
+from collections.abc import Mapping
+
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from emceepee.backends.duplex import Duplex
+from emceepee.backends.link import Listener, ServerFacts
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.codec import decode
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+
+
+class DuplexLink:
+    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_hear`."""
+
+    mirrors_arguments = False
+
+    def __init__(self, name: str, listener: Listener) -> None:
+        self._listener = listener
+        self._tasks = TaskOwner(name)
+        self._duplex = Duplex(self._send, listener, self._tasks)
+        self._terms = Terms()
+        self.facts = ServerFacts()
+        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,  # a matter of the newer HTTP transport
+    ) -> JsonObject:
+        return await self._duplex.request(method, params, origin=origin)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        await self._duplex.notify(method, params)
+
+    def set_log_level(self, level: str) -> None:
+        if self._duplex.envelope is not None:
+            self._duplex.envelope[LOG_LEVEL_KEY] = level
+
+    @property
+    def is_busy(self) -> bool:
+        return self._duplex.in_flight > 0
+
+    @property
+    def identity(self) -> None:
+        return None  # a new line is a new conversation
+
+    @property
+    def resumption(self) -> None:
+        return None
+
+    async def _send(self, message: JsonObject) -> None:
+        """Raises: LinkError."""
+        raise NotImplementedError("a subclass brings the line")
+
+    async def _greet(self, terms: Terms) -> None:
+        """Settle the era with whoever is at the other end."""
+        self._terms = terms
+        self.facts = await negotiate(self._discover, self._initialize, terms)
+        if self.facts.is_modern:
+            self._duplex.envelope = envelope(self.facts.protocol_version, terms.capabilities)
+        else:
+            await self.notify("notifications/initialized")
+
+    def _hear(self, data: bytes) -> None:
+        """Take one message; what is none is noise, and kept as such."""
+        try:
+            understood = self._duplex.receive(decode(data))
+        except ValueError:
+            understood = False
+        if not understood:
+            self._listener.said(data.decode("utf-8", "replace"), "stdout")
+
+    async def _discover(self, method: str, params: JsonObject) -> JsonObject:
+        meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
+        return await self._duplex.request(method, params, origin=None, meta=meta)
+
+    async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
+        return await self._duplex.request(method, params, origin=None)
