@@ -96,6 +96,7 @@ class Outbox:
 
     def __init__(self, *, most: int, keep: timedelta) -> None:
         self._most, self._keep = most, keep
+        self.budget: EventBudget | None = None
         self._events: deque[Event] = deque()
         self._first = 0  # the number of the oldest event kept
         self._cursor = 0  # the number of the oldest event not delivered yet
@@ -123,6 +124,8 @@ class Outbox:
     def append(self, event: Event) -> int:
         """Keep it; returns how many old events had to go."""
         self._events.append(event)
+        if self.budget is not None:
+            self.budget.used += 1
         return self.evict() if len(self._events) > self._most else 0
 
     def evict(self) -> int:
@@ -162,6 +165,8 @@ class Outbox:
         unseen = self._first + count - max(self._cursor, self._first)
         for _ in range(count):
             self._events.popleft()
+        if self.budget is not None:
+            self.budget.used -= count
         self._first += count
         if unseen > 0:
             self._dropped += unseen
@@ -170,22 +175,30 @@ class Outbox:
 
 
 class EventBudget:
-    """The room that all sessions share. When it is used up, the fullest box gives way."""
+    """The room that all sessions share. When it is used up, the fullest box gives way.
+
+    The boxes keep `used` up to date themselves: with thousands of them, nobody counts on every event.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._boxes: list[Outbox] = []
+        self._boxes: dict[Outbox, None] = {}
+        self.used = 0
 
     def join(self, box: Outbox) -> None:
-        self._boxes.append(box)
+        self._boxes[box] = None
+        box.budget = self
+        self.used += len(box)
 
     def leave(self, box: Outbox) -> None:
         if box in self._boxes:
-            self._boxes.remove(box)
+            del self._boxes[box]
+            box.budget = None
+            self.used -= len(box)
 
     def enforce(self) -> int:
         """Returns how many events had to go."""
         evicted = 0
-        while (total := sum(map(len, self._boxes))) > self._most and total:
+        while self.used > self._most and self.used:
             evicted += max(self._boxes, key=len).evict()
         return evicted

@@ -241,3 +241,18 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
 def test_nothing_is_delivered_twice_nothing_skipped_while_kept_and_every_loss_counted_once() -> None:
     quick = settings(max_examples=100, stateful_step_count=40, deadline=None, database=None)
     run_state_machine_as_test(OutboxAgainstAModel, settings=quick)
+
+
+def test_the_budget_always_knows_how_much_is_kept() -> None:
+    budget, boxes = EventBudget(30), [Outbox(most=20, keep=timedelta(minutes=30)) for _ in range(3)]
+    for box in boxes:
+        budget.join(box)
+    for number in range(100):
+        boxes[number % 3].append(an_event(number))
+        if number % 4 == 0:
+            boxes[number % 2].take()
+        budget.enforce()
+        assert budget.used == sum(map(len, boxes)) <= 30
+    budget.leave(boxes[0])
+    budget.leave(boxes[0])
+    assert budget.used == len(boxes[1]) + len(boxes[2])
