@@ -37,6 +37,7 @@ class MessageLog:
         self._kept: deque[Kept] | None = None  # most sessions never stream
         self._bytes = 0
         self._newest: dict[str, Kept] = {}  # of each stream that goes on: a silent one can be taken up after hours
+        self._evicted: dict[str, int] = {}  # the newest number let go, of each stream whose end is kept
         self._pausing: set[str] = set()
         self._next = 1
         self._grown: asyncio.Future[None] | None = None
@@ -74,8 +75,14 @@ class MessageLog:
         self._wake()
 
     async def follow(self, stream: str, after: int) -> AsyncIterator[Kept | None]:
-        """All of `stream` behind `after`, then what comes, up to its final message; None now and then when idle."""
+        """All of `stream` behind `after`, then what comes, up to its final message; None now and then when idle.
+
+        A reader so slow that messages are let go which it has not seen is let go too: better an end than a gap.
+        """
+        after = max(after, self._evicted.get(stream, 0))
         while True:
+            if self._evicted.get(stream, 0) > after:
+                return
             batch = [entry for entry in self._kept or () if entry.number > after and entry.stream == stream]
             for entry in batch:
                 yield entry
@@ -97,7 +104,12 @@ class MessageLog:
 
     def _evict(self, kept: deque[Kept], now: float) -> None:
         while len(kept) > self._most or kept[0].at + self._keep < now or self._is_heavy(kept[0], now):
-            self._bytes -= len(kept.popleft().data)
+            gone = kept.popleft()
+            self._bytes -= len(gone.data)
+            if gone.is_final:
+                self._evicted.pop(gone.stream, None)
+            else:
+                self._evicted[gone.stream] = gone.number
 
     def _is_heavy(self, oldest: Kept, now: float) -> bool:
         return self._bytes > self._most_bytes and oldest.at + FRESH_SECONDS < now

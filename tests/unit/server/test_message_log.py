@@ -138,3 +138,21 @@ async def test_an_id_that_was_never_given_out_is_unknown(given: str) -> None:
     log = a_log()
     log.append("a", b"1")
     assert log.find(given) is None
+
+
+async def test_a_reader_that_falls_too_far_behind_is_let_go_instead_of_being_told_half() -> None:
+    log = a_log(replay_messages=5)
+    log.append("a", b"0")
+    async with asyncio.timeout(5), aclosing(cast(Any, log.follow("a", 0))) as entries:
+        assert (await anext(entries)).data == b"0"
+        for number in range(1, 9):
+            log.append("a", str(number).encode(), is_final=number == 8)
+        assert await anext(entries, None) is None
+    assert await read(log, "a", 4) == [b"4", b"5", b"6", b"7", b"8"], "who comes back with what is kept hears the rest"
+
+
+async def test_a_new_reader_of_pushes_hears_what_is_kept_even_if_older_ones_are_gone() -> None:
+    log = a_log(replay_messages=3)
+    for number in range(6):
+        log.append(PUSH, str(number).encode())
+    assert await read(log, PUSH, 0, count=3) == [b"3", b"4", b"5"]
