@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from support.fake_clock import settle
+
 Era = Literal["legacy", "2026-07-28"]
 # How a handshake-era server says that it no longer knows a session: status, JSON-RPC code (0: no JSON), words.
 SPELLINGS: dict[str, tuple[int, int, str]] = {
@@ -74,6 +76,7 @@ class CountingBackend:
         if runner is not None:
             for site in list(runner.sites):
                 await site.stop()
+            await settle()  # a connection that was just being accepted is among the others then
             for connection in list(runner.server.connections if runner.server else ()):
                 if connection.transport is not None:
                     connection.transport.abort()
