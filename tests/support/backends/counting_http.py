@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from aiohttp import web
 
@@ -74,9 +74,9 @@ class CountingBackend:
         self._streams.clear()
         self.subscribed.clear()
         if runner is not None:
+            await _stop_accepting(runner)
             for site in list(runner.sites):
                 await site.stop()
-            await settle()  # a connection that was just being accepted is among the others then
             for connection in list(runner.server.connections if runner.server else ()):
                 if connection.transport is not None:
                     connection.transport.abort()
@@ -217,3 +217,12 @@ async def _stream(request: web.Request) -> web.StreamResponse:
 
 async def _event(stream: web.StreamResponse, message: dict[str, Any]) -> None:
     await stream.write(b"data: " + json.dumps(message).encode() + b"\n\n")
+
+
+async def _stop_accepting(runner: web.AppRunner) -> None:
+    """First of all, and then let what was just being accepted come in: asyncio drops it unclosed otherwise."""
+    loop = asyncio.get_running_loop()
+    for site in runner.sites:
+        for listener in cast(Any, site)._server.sockets:
+            loop.remove_reader(listener.fileno())
+    await settle()
