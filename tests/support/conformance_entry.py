@@ -65,7 +65,7 @@ class Fixtures(Tools):
 
     def listed(self) -> list[Tool]:
         async def unused(params: Any, session: Session, caller: Caller) -> JsonObject:
-            raise NotImplementedError
+            raise AssertionError("fixtures are served by `call`, before any session is looked for")
 
         fixtures = [
             Tool(

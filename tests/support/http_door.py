@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 
 from support.emceepee_process import MODERN_META
+from support.waiting import eventually
 
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 BOTH = "application/json, text/event-stream"
@@ -246,9 +247,4 @@ async def _read(stream: asyncio.StreamReader, log: list[str]) -> None:
 
 async def until(condition: Callable[[], Awaitable[bool]] | Callable[[], bool], what: str) -> None:
     """Wait, bounded, until it holds."""
-    try:
-        async with asyncio.timeout(BOUND):
-            while not (holds if isinstance(holds := condition(), bool) else await holds):  # noqa: ASYNC110 - another process changes it
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"never happened: {what}") from None
+    await eventually(condition, what=what, within=BOUND)

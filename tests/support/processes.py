@@ -1,22 +1,17 @@
 """Which processes there are, by their mark; nothing here ends any but by its id."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+from support.waiting import eventually
+
 MARK = "EMCEEPEE_FAMILY"
-POLL = 0.02
 
 
 async def until(holds: Callable[[], bool], *, within: float = 20.0, what: str = "the condition") -> None:
     """A bounded wait for what nobody announces: processes, files, memory."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + within
-    while not holds():
-        if loop.time() > deadline:
-            raise AssertionError(f"{what} did not come about within {within:g} s")
-        await asyncio.sleep(POLL)
+    await eventually(holds, what=what, within=within)
 
 
 def is_alive(pid: int) -> bool:

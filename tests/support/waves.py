@@ -12,6 +12,7 @@ from emceepee.config import Config
 from emceepee.guard.visitor import LOCAL
 from support.processes import children_of, family_of, is_alive, marked_with, until
 from support.recorder import HOSTILE
+from support.waiting import eventually
 
 SESSIONS = 50
 
@@ -75,11 +76,13 @@ def _marked_children(before: set[int]) -> list[int]:
 
 
 async def _all_there(barrier: asyncio.Barrier, opening: "list[asyncio.Task[int]]") -> None:
-    while barrier.n_waiting < SESSIONS:
+    def are_there() -> bool:
         for task in opening:
             if task.done():
                 task.result()
-        await asyncio.sleep(0.01)
+        return barrier.n_waiting >= SESSIONS
+
+    await eventually(are_there, what="every session of the wave has its server", within=120)
 
 
 def _is_marked(pid: int) -> bool:

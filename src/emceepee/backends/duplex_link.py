@@ -1,6 +1,7 @@
 """What the links over one shared two-way line have in common: everything but the line."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -13,7 +14,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 
-class DuplexLink:
+class DuplexLink(ABC):
     """A subclass brings the line: it sends with `_send`, and gives what arrives to `_hear`."""
 
     mirrors_arguments = False
@@ -55,9 +56,9 @@ class DuplexLink:
     def resumption(self) -> None:
         return None
 
+    @abstractmethod
     async def _send(self, message: JsonObject) -> None:
         """Raises: LinkError."""
-        raise NotImplementedError("a subclass brings the line")
 
     async def _greet(self, terms: Terms) -> None:
         """Settle the era with whoever is at the other end."""
