@@ -1,7 +1,7 @@
 """Lets pages that the operator allowed read our answers: without these headers a browser keeps them to itself."""
 
 from emceepee.json_types import JsonObject
-from emceepee.server.asgi import Header, Send
+from emceepee.web.asgi import Header, Send
 
 _EXPOSED = b"mcp-session-id, www-authenticate"
 _ASKED = (

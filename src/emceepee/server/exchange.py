@@ -8,10 +8,10 @@ from emceepee.clock import Clock
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import Header, Receive, Send, is_gone_already, respond_json
 from emceepee.server.message_log import PUSH
 from emceepee.server.replay import Replay
-from emceepee.server.streams import Writing, queued_frames
+from emceepee.web.asgi import Header, Receive, Send, is_gone_already, respond_json
+from emceepee.web.streams import Writing, queued_frames
 
 STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
 NOTICEABLE = 0.1  # seconds; nobody hangs up on a quicker answer, so it is not looked for

@@ -8,7 +8,6 @@ from mcp.server.lowlevel import Server
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import Header, Receive, Send, refuse, respond, respond_json
 from emceepee.server.callers import Guest, Started, caller_for
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
@@ -29,9 +28,11 @@ from emceepee.server.messages import (
     result_message,
 )
 from emceepee.server.peers import HandshakePeer, error_for
+from emceepee.server.refusal import refuse
 from emceepee.server.replay import Replay
 from emceepee.sessions.directory import SessionKey
 from emceepee.sessions.session import Session
+from emceepee.web.asgi import Header, Receive, Send, respond, respond_json
 
 CLOSING_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session

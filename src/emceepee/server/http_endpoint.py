@@ -12,7 +12,18 @@ from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.guard.visitor import TurnedAway, Visitor
-from emceepee.server.asgi import (
+from emceepee.server.callers import Guest, Office
+from emceepee.server.cross_origin import PREFLIGHT, readable_by
+from emceepee.server.dispatch import Tools
+from emceepee.server.exchange import Taste
+from emceepee.server.handshake_http import HandshakeCaller
+from emceepee.server.kernel import CallerState
+from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
+from emceepee.server.modern_http import ModernDoor
+from emceepee.server.refusal import refuse
+from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.asgi import (
     JSON,
     STREAM,
     BodyTooLarge,
@@ -23,20 +34,9 @@ from emceepee.server.asgi import (
     accepts,
     is_json,
     read_body,
-    refuse,
     respond,
     respond_json,
 )
-from emceepee.server.callers import Guest, Office
-from emceepee.server.cross_origin import PREFLIGHT, readable_by
-from emceepee.server.dispatch import Tools
-from emceepee.server.exchange import Taste
-from emceepee.server.handshake_http import HandshakeCaller
-from emceepee.server.kernel import CallerState
-from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
-from emceepee.server.modern_http import ModernDoor
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
-from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 MCP_PATH = "/mcp"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from emceepee.clock import Clock, within
 from emceepee.ids import Ulids
 from emceepee.state.limits import Limits
+from emceepee.web.streams import PING_SECONDS
 
 PUSH = ""  # the stream that belongs to no request
-PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
 FRESH_SECONDS = 10.0  # however large it is, a message stays this long: its reader may be just about to take it
 
 

@@ -20,7 +20,6 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import Headers, Receive, Scope, Send, respond, respond_json
 from emceepee.server.callers import Guest, Started, caller_for
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.events_feed import EventsFeed
@@ -41,6 +40,7 @@ from emceepee.server.peers import ModernPeer, error_for
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.replies import error_reply
+from emceepee.web.asgi import Headers, Receive, Scope, Send, respond, respond_json
 
 SESSION_HEADER = b"emceepee-session"
 SHARED_NAME = "shared"

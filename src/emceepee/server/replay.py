@@ -7,10 +7,12 @@ from emceepee.codec import encode
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import Header, Receive, Send
 from emceepee.server.message_log import PUSH, Kept, MessageLog
-from emceepee.server.streams import Writing, kept_frames
 from emceepee.state.limits import Limits
+from emceepee.web.asgi import Header, Receive, Send
+from emceepee.web.streams import PING, Frames, Writing
+
+RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
 
 
 class Replay:
@@ -66,3 +68,14 @@ class Replay:
             yield entry
             if entry is not None:
                 self._pushed = max(self._pushed, entry.number)
+
+
+async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
+    """Messages of a log, each with the id to come back with."""
+    async for entry in entries:
+        if entry is None:
+            yield PING
+        elif entry.data:
+            yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
+        else:
+            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)

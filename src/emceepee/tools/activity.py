@@ -7,10 +7,10 @@ from pydantic import Field
 from emceepee.clock import within
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import event_view, pending_client, task_summary
 from emceepee.state.events import Delivery, Event, EventType
 from emceepee.tools.declaration import Caller, Params, tool_made_of_news
 from emceepee.tools.heartbeat import heartbeat
-from emceepee.tools.views import event_view, pending_client, task_summary
 
 
 class AwaitActivity(Params):

@@ -3,10 +3,10 @@
 from emceepee.clock import iso
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import question_summary, task_summary
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task
 from emceepee.tools.declaration import Spoken
-from emceepee.tools.views import question_summary, task_summary
 
 
 def promoted(task: Task, session: Session) -> Spoken:

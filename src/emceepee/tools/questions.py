@@ -7,10 +7,10 @@ from pydantic import Field
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.observation import FromServer
-from emceepee.tools.views import question_view
 
 _BLOCK_KEYS = {
     "text": ("text",),

@@ -4,8 +4,8 @@ from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import event_view, pending_client
 from emceepee.tools.declaration import BackendResult, Outcome, Spoken
-from emceepee.tools.views import event_view, pending_client
 
 
 def reply(outcome: Outcome) -> JsonObject:

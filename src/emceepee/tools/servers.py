@@ -3,14 +3,12 @@
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
-from emceepee.backends.connection import Connection
 from emceepee.backends.spec import ServerEntry
-from emceepee.clock import iso
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
 from emceepee.tools.declaration import Caller, NoParams, Params, tool
-from emceepee.tools.views import question_summary, task_summary
 
 STDERR_LINES_SHOWN = 20
 
@@ -78,46 +76,3 @@ async def get_server_status(params: OneServer, session: Session) -> JsonObject:
         "pendingRequests": [question_summary(question) for question in waiting],
         "stderrTail": stderr[-STDERR_LINES_SHOWN:],
     }
-
-
-def server_summary(connection: Connection) -> JsonObject:
-    """A line of `list_servers`."""
-    state, facts, tools = connection.state, connection.facts, connection.known_tools()
-    failures = connection.health.failures if connection.is_connected else 0
-    optional = {
-        "connectedAt": iso(state.connected_at) if state.connected_at else None,
-        "lastError": state.reason or (connection.health.last_error if failures else None),
-        "reconnectAttempt": state.attempt or None,
-        "nextRetryMs": connection.next_retry_ms(),
-        "consecutiveHealthFailures": failures or None,
-        "protocolVersion": facts.protocol_version if facts else None,
-        "tools": None if tools is None else len(tools),
-    }
-    return {
-        "name": connection.spec.name,
-        "url": connection.spec.target.label,
-        "status": str(state.status),
-        "connected": connection.is_connected,
-        "healthStatus": str(connection.health.status) if connection.is_connected else "unknown",
-    } | {key: value for key, value in optional.items() if value is not None}
-
-
-def server_view(connection: Connection) -> JsonObject:
-    """One server with everything it told of itself."""
-    facts = connection.facts
-    if facts is None:
-        process = connection.process
-        return server_summary(connection) | ({} if process is None else {"process": process})
-    optional = {
-        "instructions": facts.instructions,
-        "process": connection.process,
-        "subscriptions": connection.subscriptions or None,
-    }
-    return (
-        server_summary(connection)
-        | {
-            "serverInfo": facts.server_info,
-            "capabilities": facts.capabilities,
-        }
-        | {key: value for key, value in optional.items() if value is not None}
-    )

@@ -5,12 +5,12 @@ from pydantic import Field
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
-from emceepee.tools.views import question_view, task_view
 
 
 class ListTasks(Params):

@@ -7,8 +7,8 @@ from pydantic import Field
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import timer_view
 from emceepee.tools.declaration import Params, tool
-from emceepee.tools.views import timer_view
 
 SHORTEST_INTERVAL_MS = 1000
 

@@ -1,16 +1,15 @@
 """Writing server-sent events to a caller, and noticing when it is gone."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from emceepee.clock import Clock, within
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.asgi import STREAM_HEADERS, Header, Receive, Send, until_gone
-from emceepee.server.message_log import PING_SECONDS, Kept
+from emceepee.web.asgi import STREAM_HEADERS, Header, Receive, Send, until_gone
 
+PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
 PING = b": ping\n\n"
-RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
 END_SECONDS = 1.0  # for the last bytes to a caller that may have stopped reading
 Frames = AsyncGenerator[bytes, None]
 
@@ -85,17 +84,6 @@ class Writing:
         self._writer.cancel()
         if self._on_gone is not None:
             self._on_gone()
-
-
-async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
-    """Messages of a log, each with the id to come back with."""
-    async for entry in entries:
-        if entry is None:
-            yield PING
-        elif entry.data:
-            yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
-        else:
-            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)
 
 
 async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> Frames:

@@ -1,7 +1,8 @@
-"""How records look to a caller."""
+"""How records look from outside: to a caller, and to a person."""
 
 from datetime import timedelta
 
+from emceepee.backends.connection import Connection
 from emceepee.clock import iso
 from emceepee.json_types import JsonObject
 from emceepee.state.events import Event
@@ -77,6 +78,49 @@ def pending_client(questions: list[Question]) -> JsonObject:
         "elicitations": [question_summary(item) for item in questions if item.kind is QuestionKind.ELICITATION],
         "sampling_requests": [question_summary(item) for item in questions if item.kind is QuestionKind.SAMPLING],
     }
+
+
+def server_summary(connection: Connection) -> JsonObject:
+    """A line of `list_servers`."""
+    state, facts, tools = connection.state, connection.facts, connection.known_tools()
+    failures = connection.health.failures if connection.is_connected else 0
+    optional = {
+        "connectedAt": iso(state.connected_at) if state.connected_at else None,
+        "lastError": state.reason or (connection.health.last_error if failures else None),
+        "reconnectAttempt": state.attempt or None,
+        "nextRetryMs": connection.next_retry_ms(),
+        "consecutiveHealthFailures": failures or None,
+        "protocolVersion": facts.protocol_version if facts else None,
+        "tools": None if tools is None else len(tools),
+    }
+    return {
+        "name": connection.spec.name,
+        "url": connection.spec.target.label,
+        "status": str(state.status),
+        "connected": connection.is_connected,
+        "healthStatus": str(connection.health.status) if connection.is_connected else "unknown",
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+def server_view(connection: Connection) -> JsonObject:
+    """One server with everything it told of itself."""
+    facts = connection.facts
+    if facts is None:
+        process = connection.process
+        return server_summary(connection) | ({} if process is None else {"process": process})
+    optional = {
+        "instructions": facts.instructions,
+        "process": connection.process,
+        "subscriptions": connection.subscriptions or None,
+    }
+    return (
+        server_summary(connection)
+        | {
+            "serverInfo": facts.server_info,
+            "capabilities": facts.capabilities,
+        }
+        | {key: value for key, value in optional.items() if value is not None}
+    )
 
 
 def timer_view(timer: Timer) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The few words of ASGI that the HTTP door needs."""
+"""The few words of ASGI that the doors need."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,7 +6,6 @@ from typing import Any
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
-from emceepee.server.messages import error_message
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[JsonObject]]
@@ -79,11 +78,6 @@ async def respond(send: Send, status: int, body: bytes, *headers: Header) -> Non
 
 async def respond_json(send: Send, status: int, value: Any, *headers: Header) -> None:
     await respond(send, status, encode(value), JSON_TYPE, *headers)
-
-
-async def refuse(send: Send, status: int, code: int, message: str, *headers: Header) -> None:
-    """An answer to no request in particular."""
-    await respond_json(send, status, error_message(None, code, message), *headers)
 
 
 async def until_gone(receive: Receive) -> None:
