@@ -21,6 +21,7 @@ from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
+from emceepee.telemetry.journal import JournalRoom
 
 
 @asynccontextmanager
@@ -30,7 +31,10 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
         budget = EventBudget(config.limits.events_in_all)
-        yield SessionParts(registry=registry, dialer=dialer, clock=clock, limits=config.limits, budget=budget)
+        journals = JournalRoom(config.limits.requests_in_all)
+        yield SessionParts(
+            registry=registry, dialer=dialer, clock=clock, limits=config.limits, budget=budget, journals=journals
+        )
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
+from emceepee.telemetry.journal import JournalRoom
 from support.scene import Scene
 
 
@@ -13,7 +14,12 @@ async def another_session(scene: Scene, principal: str = "local") -> AsyncIterat
     """Open, and not yet woken."""
     first = scene.session
     parts = SessionParts(
-        registry=first._registry, dialer=first._dialer, clock=first.clock, limits=first.limits, budget=EventBudget(1000)
+        registry=first._registry,
+        dialer=first._dialer,
+        clock=first.clock,
+        limits=first.limits,
+        budget=EventBudget(1000),
+        journals=JournalRoom(1000),
     )
     session = Session("01ANOTHERSESSION0000000000", principal, parts)
     await session.open()

@@ -15,6 +15,7 @@ from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
+from emceepee.telemetry.journal import JournalRoom
 from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -84,7 +85,13 @@ async def a_scene(
     limits = limits or Limits()
     budget = EventBudget(limits.events_in_all)
     parts = SessionParts(
-        registry=registry, dialer=dialer, clock=clock, limits=limits, budget=budget, spread=lambda: 0.0
+        registry=registry,
+        dialer=dialer,
+        clock=clock,
+        limits=limits,
+        budget=budget,
+        journals=JournalRoom(limits.requests_in_all),
+        spread=lambda: 0.0,
     )
     session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()

@@ -18,6 +18,7 @@ from emceepee.state.connection import ConnectionState, ConnectionStatus
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import PhaseKind, phase
 
 log = EventLog("backends")
 T = TypeVar("T")
@@ -197,22 +198,27 @@ class Connection:
             EmceepeeError
         """
         try:
-            return await self._once(work)
+            return await self._once(work, PhaseKind.CALL)
         except RpcError as error:
             raise self._translated(error, method) from error
         except LinkError as error:
             if error.may_have_run and not (is_repeatable and error.failure in _BROKEN):
                 raise self._translated(error, method) from error
         try:
-            return await self._once(work)
+            return await self._once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise self._translated(error, method) from error
 
-    async def _once(self, work: Callable[[Link], Awaitable[T]]) -> T:
-        link = await self.ready()
+    async def _once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
+        if self.is_connected:
+            link = await self.ready()
+        else:
+            with phase(PhaseKind.CONNECTING, self.spec.name):
+                link = await self.ready()
         self._supervisor.used(+1)
         try:
-            result = await work(link)
+            with phase(seen_as, self.spec.name):
+                result = await work(link)
         except LinkError as error:
             if not error.may_have_run:
                 self._supervisor.report_lost(link, str(error))

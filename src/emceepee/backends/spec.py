@@ -124,9 +124,9 @@ class ServerEntry(BaseModel):
     url: str | None = Field(None, description="Address of an HTTP or SSE server")
     command: str | None = Field(None, description="Program of a stdio server")
     type: Literal["http", "sse", "stdio"] | None = None
-    headers: dict[str, str] | None = None
-    args: list[str] | None = None
-    env: dict[str, str] | None = None
+    headers: dict[str, str] | None = Field(None, repr=False)
+    args: list[str] | None = Field(None, repr=False)
+    env: dict[str, str] | None = Field(None, repr=False)
     cwd: str | None = None
     restartConfig: RestartConfig | None = None  # noqa: N815  # wire name
     allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name

@@ -30,6 +30,10 @@ class Observer(Protocol):
 
     def happened(self, event: EventType, /, **data: object) -> None: ...
 
+    def changed(self) -> None:
+        """The state is another one, whether or not that is worth an event."""
+        ...
+
     def failed(self, reason: str, attempt: int) -> None:
         """A try failed; there may be more."""
         ...
@@ -66,7 +70,7 @@ class Supervisor:
         limits: Limits,
         spread: Callable[[], float],
     ) -> None:
-        self.state = ConnectionState()
+        self._state = ConnectionState()
         self.link: Link | None = None
         self._spec, self._dial, self._observer, self._owner = spec, dial, observer, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
@@ -86,6 +90,14 @@ class Supervisor:
         self._restarts = 0
         self._in_use = 0
         self._idle_since: Handle | None = None
+
+    @property
+    def state(self) -> ConnectionState:
+        return self._state
+
+    def _enter(self, state: ConnectionState) -> None:
+        self._state = state
+        self._observer.changed()
 
     @property
     def process(self) -> JsonObject | None:
@@ -130,7 +142,7 @@ class Supervisor:
                 await asyncio.wait({self._runner}, timeout=CLOSE_SECONDS * 2)
         elif self.state.status in (ConnectionStatus.CONNECTING, ConnectionStatus.RECONNECTING):
             await self._end()
-            self.state = self.state.resting()
+            self._enter(self.state.resting())
 
     async def close(self) -> None:
         self._is_closed = True
@@ -178,7 +190,7 @@ class Supervisor:
     # The one task.
 
     def _begin(self, *, retrying: bool = True) -> None:
-        self.state = self.state.connecting()
+        self._enter(self.state.connecting())
         self._runner = self._tasks.spawn(self._run(retrying=retrying), name="supervisor")
 
     async def _reopen(self) -> None:
@@ -268,7 +280,7 @@ class Supervisor:
         was_lost = invalidated is not None
         kept = link.identity is not None and link.identity == self._identity
         self._identity, self.link, self._is_up, self._is_wanted = link.identity, link, True, False
-        self.state = self.state.connected(self._clock.now())
+        self._enter(self.state.connected(self._clock.now()))
         if process is not None:
             self._restarts += was_lost
             self._observer.happened(
@@ -303,7 +315,7 @@ class Supervisor:
             return False
         was_connected = self.state.status is ConnectionStatus.CONNECTED
         retry_at = self._clock.now() + timedelta(seconds=decision.delay)
-        self.state = self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at)
+        self._enter(self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at))
         self._tell_of_retry(decision)
         if not was_connected:
             self._refuse()
@@ -328,7 +340,7 @@ class Supervisor:
         if self._is_process and attempts:
             self._observer.happened(EventType.RESTART_FAILED, name=self._spec.name, attempts=attempts, error=reason)
         was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
-        self.state = self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason)
+        self._enter(self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason))
         self._refuse()
 
     def _refuse(self) -> None:
@@ -348,10 +360,10 @@ class Supervisor:
 
     def _rested(self) -> bool:
         """True if someone came for it while it was being closed."""
-        self.state = self.state.resting()
+        self._enter(self.state.resting())
         self._stopped()
         if self._is_wanted:
-            self.state = self.state.connecting()
+            self._enter(self.state.connecting())
             return True
         return False
 
@@ -362,7 +374,7 @@ class Supervisor:
             ConnectionStatus.CONNECTING,
             ConnectionStatus.RECONNECTING,
         ):
-            self.state = self.state.disconnected(CLOSED)
+            self._enter(self.state.disconnected(CLOSED))
         if self._reopening is None or self._is_closed:
             self._refuse()
         if self._is_up:

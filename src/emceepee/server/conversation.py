@@ -27,6 +27,7 @@ from emceepee.server.messages import (
     result_message,
 )
 from emceepee.server.peers import Peer, error_for, peer_for
+from emceepee.server.sight import watched
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
@@ -105,7 +106,8 @@ class Conversation:
             if request.method == "tools/call":
                 result = peer.finished(await call_tool(request.params, self._session, self._caller(request)))
             else:
-                result = await peer.serve(request, self._send)
+                with watched(self._session, request.method):
+                    result = await peer.serve(request, self._send)
         except Exception as error:
             return error_for(request, error)
         return result_message(request.request_id, result)

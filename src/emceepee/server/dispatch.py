@@ -6,7 +6,9 @@ from typing import cast
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
+from emceepee.server.sight import begin
 from emceepee.sessions.session import Session
+from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Caller, Tool
@@ -37,23 +39,39 @@ class Tools:
             BadCall: there is no such tool, or the request does not name one.
         """
         tool, arguments = self._wanted(params)
-        log.debug("tool_called", tool=tool.name)
         try:
             session, arguments = _meant(tool, arguments, session, caller)
-            if tool.needs_session:
-                session.wake()
-            result = reply(await tool.verb(tool.check(arguments), session, caller))
-            if not tool.carries_news:
-                return result  # it has them in keys of its own; an error of the same tool has not
         except EmceepeeError as error:
-            log.debug("tool_refused", tool=tool.name, code=str(error.code), error=str(error))
             result = error_reply(error)
+            if session is None or not tool.needs_session or caller.is_gone():
+                return result
+            return with_notices(result, session)
+        if not tool.needs_session:
+            return (await self._done(tool, arguments, session, caller))[0]
+        session.wake()
+        span = begin(session, tool, arguments)
+        spans.serve(span)
+        try:
+            result, takes_notices = await self._done(tool, arguments, session, caller)
+        except BaseException:
+            if span.task_id is None:
+                span.cancelled()
+            raise
+        if span.task_id is None:
+            span.replied(result)
+        return with_notices(result, session) if takes_notices and not caller.is_gone() else result
+
+    async def _done(
+        self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller
+    ) -> tuple[JsonObject, bool]:
+        """The result, and whether it takes notices: an error does, even of the tool that has them in its own keys."""
+        try:
+            return reply(await tool.verb(tool.check(arguments), session, caller)), tool.carries_news
+        except EmceepeeError as error:
+            return error_reply(error), True
         except Exception as error:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
-            result = error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more."))
-        if session is None or not tool.needs_session or caller.is_gone():
-            return result
-        return with_notices(result, session)
+            return error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")), True
 
     def schema(self, name: object) -> JsonObject | None:
         """What a tool's arguments look like; None if there is no such tool."""

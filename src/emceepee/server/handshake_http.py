@@ -30,6 +30,7 @@ from emceepee.server.messages import (
 from emceepee.server.peers import HandshakePeer, error_for
 from emceepee.server.refusal import refuse
 from emceepee.server.replay import Replay
+from emceepee.server.sight import watched
 from emceepee.sessions.directory import SessionKey
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import Header, Receive, Send, respond, respond_json
@@ -100,7 +101,8 @@ class HandshakeCaller:
                 caller = caller_for(request, exchange, guest, started)
                 result = await self._tools.call(request.params, self.session, caller)
             else:
-                result = await self._peer.serve(request, exchange.say)
+                with watched(self.session, request.method):
+                    result = await self._peer.serve(request, exchange.say)
             return result_message(request.request_id, result)
         except asyncio.CancelledError:
             if task is not None:

@@ -1,7 +1,6 @@
 """What happened in a session and nobody has heard yet, and the one signal that wakes whoever waits."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -9,6 +8,7 @@ from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import cut
+from emceepee.sessions.signal import Signal
 from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -29,9 +29,9 @@ class Activity:
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
         self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
+        self.happened = Signal()
         self._outbox = Outbox(most=limits.events_per_session, keep=timedelta(seconds=limits.event_seconds))
         self._wake: Wake | None = None
-        self._watchers: list[Callable[[], None]] = []
         budget.join(self._outbox)
 
     def close(self) -> None:
@@ -55,8 +55,7 @@ class Activity:
             log.warning("event_store_eviction", evictedCount=evicted, reason="full")
         elif self._outbox.crowded:
             log.warning("event_store_crowded", kept=len(self._outbox), most=self._limits.events_per_session)
-        for watcher in self._watchers:
-            watcher()
+        self.happened()
         if self._wake is not None:
             self._wake.events.append(event)
             if not self._wake.happened.done():
@@ -65,18 +64,15 @@ class Activity:
                 asyncio.get_running_loop().call_soon(self._renew, self._wake)
         return event
 
-    def watch(self, watcher: Callable[[], None]) -> None:
-        """Call it whenever something happens; it must be quick and must not raise."""
-        self._watchers.append(watcher)
-
-    def unwatch(self, watcher: Callable[[], None]) -> None:
-        self._watchers.remove(watcher)
-
     def next_wake(self) -> Wake:
         """Await its `happened`; many may await the same one."""
         if self._wake is None or self._wake.happened.done():
             self._wake = Wake()
         return self._wake
+
+    def seen_since(self, number: int) -> tuple[list[Event], int]:
+        """The events kept from that number on, and the next number; looking delivers nothing."""
+        return self._outbox.peek(number)
 
     def take(self) -> Delivery:
         return self._outbox.take()

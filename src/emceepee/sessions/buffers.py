@@ -8,7 +8,7 @@ from enum import StrEnum
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject, JsonValue
 from emceepee.state.limits import Limits
-from emceepee.state.ring import Ring
+from emceepee.state.ring import Ring, Tail
 
 
 class LogLevel(StrEnum):
@@ -64,12 +64,15 @@ class ServerBuffers:
 
     server: str
     limits: Limits
+    changed: Callable[[], None] = lambda: None
     notifications: Ring[Notification] = field(init=False)
     logs: Ring[LogLine] = field(init=False)
+    tail: Tail[LogLine] = field(init=False)  # the same lines, for those who only look
 
     def __post_init__(self) -> None:
         self.notifications = Ring(self.limits.notifications_per_server)
         self.logs = Ring(self.limits.log_lines_per_server)
+        self.tail = Tail(self.limits.log_lines_per_server)
 
     def notified(self, method: str, params: JsonObject, at: datetime) -> None:
         kept = cut(params, self.limits.buffered_item_bytes) if params else None
@@ -78,7 +81,7 @@ class ServerBuffers:
     def logged(self, params: JsonObject, at: datetime) -> None:
         """A `notifications/message`. A level nobody knows counts as info: the line matters more than its label."""
         level, logger = params.get("level"), params.get("logger")
-        self.logs.append(
+        self._keep(
             LogLine(
                 server=self.server,
                 at=at,
@@ -91,7 +94,12 @@ class ServerBuffers:
 
     def said(self, line: str, source: LogSource, at: datetime) -> None:
         data = cut(line, self.limits.buffered_item_bytes)
-        self.logs.append(LogLine(server=self.server, at=at, level=LogLevel.INFO, source=source, data=data))
+        self._keep(LogLine(server=self.server, at=at, level=LogLevel.INFO, source=source, data=data))
+
+    def _keep(self, line: LogLine) -> None:
+        self.logs.append(line)
+        self.tail.append(line)
+        self.changed()
 
 
 def read_logs(

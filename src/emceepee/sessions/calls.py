@@ -18,6 +18,7 @@ from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import Span
 
 log = EventLog("calls")
 OnProgress = Callable[[JsonObject], None]
@@ -45,6 +46,7 @@ class Call:
     ttl: timedelta
     promotes_on_question: bool = True
     on_progress: OnProgress | None = None
+    span: Span | None = None
     progress: JsonObject | None = None
     call_id: str | None = None
     stage: CallStage = CallStage.IN_FLIGHT
@@ -95,7 +97,7 @@ class CallDesk:
     def __init__(self, ask: Ask, parts: DeskParts, *, ended: Callable[[Call], None]) -> None:
         """`ended` hears of every call that waits for nothing more."""
         self._ended = ended
-        self._ask, self._activity, self._wake_by = ask, parts.activity, parts.wake_by
+        self._ask, self._activity, self._wake_by, self._changed = ask, parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._runners = TaskOwner("calls")
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
@@ -149,9 +151,13 @@ class CallDesk:
             call.call_id = self._ids.new()
         return call.call_id
 
+    def asking(self, server: str, origin: Call | None) -> list[Call]:
+        """The calls that a question of this server may be about: the one it came from, if that is known."""
+        return [origin] if origin is not None else self.in_flight(server)
+
     def question_asked(self, server: str, origin: Call | None) -> None:
         """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task."""
-        for call in [origin] if origin is not None else self.in_flight(server):
+        for call in self.asking(server, origin):
             if call.promotes_on_question:
                 self.promote(call)
 
@@ -159,6 +165,9 @@ class CallDesk:
         told = call.progress = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
         if call.is_task and call.call_id is not None and (task := self._tasks.get(call.call_id)):
             self._tasks[call.call_id] = task.progressed(told, self._clock.now())
+            self._changed()
+        if call.span is not None:
+            call.span.progressed(told)
         if call.on_progress is not None and not call.is_task:
             call.on_progress(told)
 
@@ -263,6 +272,7 @@ class CallDesk:
             if later is None:
                 del self._tasks[task.task_id]
                 self._calls_of_tasks.pop(task.task_id, None)
+                self._changed()
             elif later is not task:
                 self._end(later)
         return min((task.next_deadline for task in self._tasks.values()), default=None)
@@ -304,6 +314,8 @@ class CallDesk:
             progress=call.progress,
         )
         self._wake_by(task.next_deadline)
+        if call.span is not None:
+            call.span.became_task(task.task_id)
         self._activity.emit(
             EventType.TASK_CREATED, call.server, taskId=task.task_id, toolName=call.tool, args=call.arguments
         )
@@ -333,4 +345,16 @@ class CallDesk:
             log.info("task_completed", taskId=task.task_id, server=task.server, tool=task.tool)
         elif task.status is TaskStatus.EXPIRED:
             told["ttl"] = round(task.ttl.total_seconds() * 1000)
+        if (call := self._calls_of_tasks.get(task.task_id)) is not None and call.span is not None:
+            _show(task, call.span)
         self._activity.emit(_SETTLED_EVENT[task.status], task.server, **told)
+
+
+def _show(task: Task, span: Span) -> None:
+    """How a request ended that had become a task."""
+    if task.status is TaskStatus.CANCELLED:
+        span.cancelled()
+    elif task.status is TaskStatus.COMPLETED and task.result is not None:
+        span.replied(task.result)
+    else:
+        span.failed(task.message or str(task.status))

@@ -12,10 +12,14 @@ from emceepee.state.limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeskParts:
-    """`wake_by` asks the session to let time pass for its records at that moment at the latest."""
+    """`wake_by` asks the session to let time pass for its records at that moment at the latest.
+
+    `changed` is the session's signal, for what is no event.
+    """
 
     activity: Activity
     clock: Clock
     ids: Ulids
     limits: Limits
     wake_by: Callable[[datetime], None]
+    changed: Callable[[], None]

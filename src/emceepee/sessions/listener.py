@@ -7,6 +7,7 @@ from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
 from emceepee.sessions.calls import Call
+from emceepee.sessions.signal import Signal
 from emceepee.state.events import EventType
 from emceepee.telemetry.logs import EventLog
 
@@ -17,6 +18,8 @@ class Ears(Protocol):
     """What a listener needs of its session."""
 
     clock: Clock
+
+    changed: Signal
 
     def buffers(self, server: str) -> ServerBuffers: ...
     def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
@@ -68,6 +71,9 @@ class BackendObserver:
         else:
             log.info(str(event), server=self._spec.name, **{key: value for key, value in data.items() if key != "name"})
         self._session.backend_happened(self._spec.name, event, told)
+
+    def changed(self) -> None:
+        self._session.changed()
 
     def failed(self, reason: str, attempt: int) -> None:
         event = "server_reconnect_failed" if attempt else "server_connect_failed"

@@ -32,7 +32,7 @@ class QuestionDesk:
     """The open questions of one session."""
 
     def __init__(self, parts: DeskParts) -> None:
-        self._activity, self._wake_by = parts.activity, parts.wake_by
+        self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._open: dict[str, _Open] = {}
 
@@ -106,8 +106,13 @@ class QuestionDesk:
 
     # The caller's side.
 
-    def answer_elicitation(self, request_id: str, action: str, content: JsonObject | None) -> None:
-        """Pass an answer on. Raises: EmceepeeError, and then the question stays open."""
+    def answer_elicitation(
+        self, request_id: str, action: str, content: JsonObject | None, *, by_another: bool = False
+    ) -> None:
+        """Pass an answer on. Raises: EmceepeeError, and then the question stays open.
+
+        `by_another` than the session's caller: then the caller is told that it need not answer any more.
+        """
         entry = self._entry(request_id, QuestionKind.ELICITATION)
         answer: JsonObject = {"action": action}
         schema = entry.question.params.get("requestedSchema")
@@ -123,11 +128,11 @@ class QuestionDesk:
                 )
         elif action == "accept" and content:
             raise InvalidArguments("This question has no form to fill in: accept it without content.")
-        self._answer(entry, action, answer)
+        self._answer(entry, action, answer, by_another=by_another)
 
-    def answer_sampling(self, request_id: str, answer: JsonObject) -> None:
+    def answer_sampling(self, request_id: str, answer: JsonObject, *, by_another: bool = False) -> None:
         """Pass a completion on. Raises: EmceepeeError."""
-        self._answer(self._entry(request_id, QuestionKind.SAMPLING), "accept", answer)
+        self._answer(self._entry(request_id, QuestionKind.SAMPLING), "accept", answer, by_another=by_another)
 
     def cancel(self, request_id: str, kind: QuestionKind, reason: str | None) -> None:
         """Tell the backend that there will be no answer. Raises: EmceepeeError."""
@@ -144,20 +149,27 @@ class QuestionDesk:
             )
         return entry
 
-    def _answer(self, entry: _Open, action: str, answer: JsonObject) -> None:
+    def _answer(self, entry: _Open, action: str, answer: JsonObject, *, by_another: bool) -> None:
         question = entry.question.answered(action)
         del self._open[question.request_id]
         waited = (self._clock.now() - question.created_at).total_seconds()
         log.info(question.kind.value + "_responded", requestId=question.request_id, durationMs=round(waited * 1000))
+        if by_another:
+            self._tell_gone(question, Gone.ANSWERED, "someone else answered it")
+        else:
+            self._changed()
         if not entry.answer.done():
             entry.answer.set_result(answer)
 
     def _close(self, entry: _Open, why: Gone, message: str) -> None:
         question = entry.question.gone(why)
         del self._open[question.request_id]
-        self._activity.emit(
-            question.kind.gone_event, question.server, requestId=question.request_id, reason=str(why), message=message
-        )
+        self._tell_gone(question, why, message)
         if not entry.answer.done():
             entry.answer.set_exception(Unanswered(why, message))
             entry.answer.exception()  # the one who asked may be gone
+
+    def _tell_gone(self, question: Question, why: Gone, message: str) -> None:
+        self._activity.emit(
+            question.kind.gone_event, question.server, requestId=question.request_id, reason=str(why), message=message
+        )

@@ -8,9 +8,10 @@ from emceepee.backends.link import RpcError
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject
-from emceepee.sessions.calls import Call
+from emceepee.sessions.calls import Call, CallDesk
 from emceepee.sessions.questions import QuestionDesk, Unanswered
 from emceepee.state.question import Gone, QuestionKind
+from emceepee.telemetry.spans import PhaseKind, phases
 
 METHOD_NOT_FOUND = -32601
 REFUSED = -1  # what the protocol's own examples use for "the user said no"
@@ -18,7 +19,6 @@ UNANSWERED = -32000
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # between rounds that only say "try again"
 
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
-Announce = Callable[[str, Call | None], None]
 Send = Callable[[JsonObject], Awaitable[JsonObject]]
 
 
@@ -29,9 +29,8 @@ class ServerLost(RpcError):
 class Interviewer:
     """Takes a backend's questions to the desk, and the answers back in the era's own way."""
 
-    def __init__(self, desk: QuestionDesk, clock: Clock, *, announce: Announce, call_id: Callable[[Call], str]) -> None:
-        self._desk, self._clock = desk, clock
-        self._announce, self._call_id = announce, call_id
+    def __init__(self, desk: QuestionDesk, calls: CallDesk, clock: Clock) -> None:
+        self._desk, self._calls, self._clock = desk, calls, clock
 
     async def answer(
         self,
@@ -53,11 +52,13 @@ class Interviewer:
         kind = _KINDS.get(method)
         if kind is None:
             raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
-        call_id = None if origin is None else self._call_id(origin)
+        call_id = None if origin is None else self._calls.identify(origin)
         question = self._desk.put(server, kind, params, call_id=call_id, seconds=seconds)
-        self._announce(server, origin)
+        asking = [call.span for call in self._calls.asking(server, origin)]
+        self._calls.question_asked(server, origin)
         try:
-            return await self._desk.answer_to(question)
+            with phases(PhaseKind.WAITING, server, asking):
+                return await self._desk.answer_to(question)
         except Unanswered as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}

@@ -23,11 +23,14 @@ from emceepee.sessions.listener import BackendListener, BackendObserver
 from emceepee.sessions.questions import QuestionDesk
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.rounds import Interviewer
+from emceepee.sessions.signal import Signal
 from emceepee.sessions.timers import TimerDesk
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from emceepee.state.task import Task
+from emceepee.telemetry import spans
+from emceepee.telemetry.journal import Journal, JournalRoom
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -42,6 +45,7 @@ class SessionParts:
     clock: Clock
     limits: Limits
     budget: EventBudget
+    journals: JournalRoom
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
 
@@ -56,22 +60,34 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
+        self.opened_at = self.clock.now()
+        self.label: str | None = None  # the caller's own name, as it gave it
+        self.transport = "http"
+        self.connects_on_use = False  # a server is connected when a call needs it, and not before
         self.is_awake = False
         self.open_streams = 0  # how many a caller is reading just now
         self._touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
         alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
+        self.changed = Signal()
         self.activity = Activity(self.clock, ids, self.limits, parts.budget)
+        self.activity.happened.watch(self.changed)
+        self.journal = Journal(
+            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.changed
+        )
         desk = DeskParts(
-            activity=self.activity, clock=self.clock, ids=ids, limits=self.limits, wake_by=alarm.not_later_than
+            activity=self.activity,
+            clock=self.clock,
+            ids=ids,
+            limits=self.limits,
+            wake_by=alarm.not_later_than,
+            changed=self.changed,
         )
         questions = self.questions = QuestionDesk(desk)
         self.calls = CallDesk(self._put_to_backend, desk, ended=lambda call: questions.call_ended(call.call_id))
         self.timers = TimerDesk(desk)
-        self._interviewer = Interviewer(
-            self.questions, self.clock, announce=self.calls.question_asked, call_id=self.calls.identify
-        )
+        self._interviewer = Interviewer(self.questions, self.calls, self.clock)
 
     def __repr__(self) -> str:
         return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"
@@ -83,8 +99,10 @@ class Session:
 
     def wake(self) -> None:
         """Connect every configured server in the background, each by itself."""
-        if not self.is_awake:
-            self.is_awake = True
+        if self.is_awake:
+            return
+        self.is_awake = True
+        if not self.connects_on_use:
             for connection in self._connections.values():
                 connection.start()
 
@@ -111,6 +129,7 @@ class Session:
         await self.calls.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
         self.activity.close()
+        self.journal.close()
         log.info("registry_shutdown_complete")
 
     def _let_time_pass(self, now: datetime) -> datetime | None:
@@ -226,7 +245,7 @@ class Session:
     def buffers(self, server: str) -> ServerBuffers:
         buffers = self._buffers.get(server)
         if buffers is None:
-            buffers = self._buffers[server] = ServerBuffers(server, self.limits)
+            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed)
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:
@@ -284,6 +303,7 @@ class Session:
             ttl=self._ttl(ttl),
             promotes_on_question=not wait_for_answers,
             on_progress=on_progress,
+            span=spans.current(),
         )
         patience = self._patience(connection, timeout)
         self.calls.start(call)

@@ -14,7 +14,7 @@ class TimerDesk:
     """Set, list, delete; a timer that fires is an event."""
 
     def __init__(self, parts: DeskParts) -> None:
-        self._activity, self._wake_by = parts.activity, parts.wake_by
+        self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._timers: dict[str, Timer] = {}
 
@@ -38,6 +38,7 @@ class TimerDesk:
         )
         self._timers[timer.timer_id] = timer
         self._wake_by(timer.next_deadline)
+        self._changed()
         return timer
 
     def all(self, *, include_inactive: bool) -> list[Timer]:
@@ -64,6 +65,7 @@ class TimerDesk:
         deleted = timer.deleted(self._clock.now())
         self._timers[timer_id] = deleted
         self._wake_by(deleted.next_deadline)
+        self._changed()
         return deleted
 
     def tick(self, now: datetime) -> datetime | None:
@@ -72,6 +74,7 @@ class TimerDesk:
             later = timer.tick(now)
             if later is None:
                 del self._timers[timer.timer_id]
+                self._changed()
             elif later is not timer:
                 self._timers[timer.timer_id] = later
                 repeated = {"fireCount": later.fire_count, "interval": True} if later.repeats else {}

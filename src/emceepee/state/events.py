@@ -155,6 +155,11 @@ class Outbox:
                 return self._deliver(self._first + index + 1)
         return self._deliver(self._first, cursor_lost=True)
 
+    def peek(self, number: int) -> tuple[list[Event], int]:
+        """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
+        start = max(number - self._first, 0)
+        return list(islice(self._events, start, None)), self._first + len(self._events)
+
     def _deliver(self, start: int, *, cursor_lost: bool = False) -> Delivery:
         events = list(islice(self._events, max(start - self._first, 0), None))
         self._cursor = self._first + len(self._events)

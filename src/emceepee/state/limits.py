@@ -34,6 +34,8 @@ class Limits:
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")
+    requests_per_session: int = _count(100, "requests kept a session for the waterfall; 0: none")
+    requests_in_all: int = _count(1000, "requests kept for the waterfall in all sessions together")
     tasks_per_session: int = _count(100, "calls and tasks at work at once, a session")
     task_ttl_seconds: float = _limit(600, "how long a task may work when the caller does not say")
     longest_task_ttl_seconds: float = _limit(1800, "the longest time to live a caller may ask for")

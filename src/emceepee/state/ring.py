@@ -2,9 +2,30 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+
+class Tail(Generic[T]):
+    """The newest items, which looking does not take away. Each has a number, so that one can ask for what is new."""
+
+    def __init__(self, capacity: int) -> None:
+        self._items: deque[T] = deque(maxlen=capacity)
+        self._end = 0
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def append(self, item: T) -> None:
+        self._items.append(item)
+        self._end += 1
+
+    def since(self, number: int) -> tuple[list[T], int]:
+        """The items kept that have this number or a later one, and the number of the next."""
+        first = self._end - len(self._items)
+        return list(islice(self._items, max(number - first, 0), None)), self._end
 
 
 class Ring(Generic[T]):

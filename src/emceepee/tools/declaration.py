@@ -81,6 +81,7 @@ class Tool:
     input_schema: JsonObject
     verb: Verb
     needs_session: bool = True
+    private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
 
     def check(self, arguments: JsonObject) -> BaseModel:
@@ -106,6 +107,7 @@ def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
         description=" ".join(inspect.cleandoc(verb.__doc__ or "").split()),
         params=params,
         input_schema=compact_schema(params),
+        private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
         verb=verb if len(parameters) == 3 else _without_caller(verb),
     )
 

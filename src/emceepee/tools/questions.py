@@ -36,7 +36,7 @@ class RespondToElicitation(Params):
 
     request_id: str
     action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] | None = Field(None, description="With accept: the form's fields")
+    content: dict[str, Any] | None = Field(None, description="With accept: the form's fields", repr=False)
 
 
 class CancelRequest(Params):

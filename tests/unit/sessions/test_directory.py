@@ -18,6 +18,7 @@ from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
+from emceepee.telemetry.journal import JournalRoom
 from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
 from support.scene import scripted_spec
@@ -47,6 +48,7 @@ async def an_installation(**limits: Any) -> AsyncIterator[Installation]:
         clock=clock,
         limits=settings,
         budget=EventBudget(settings.events_in_all),
+        journals=JournalRoom(settings.requests_in_all),
         spread=lambda: 0.0,
     )
     directory = SessionDirectory(parts)

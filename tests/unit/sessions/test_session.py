@@ -14,6 +14,7 @@ from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
+from emceepee.telemetry.journal import JournalRoom
 from support.another_session import another_session
 from support.fake_clock import FakeClock, settle
 from support.scene import a_scene, scripted_spec
@@ -26,7 +27,14 @@ async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_
     backends = {"a": ScriptedBackend(), "b": ScriptedBackend()}
     registry = ServerRegistry([scripted_spec(name) for name in backends], StoredServers(MemoryServers()))
     dialer = cast(Dialer, ScriptedDialer(**backends))
-    parts = SessionParts(registry=registry, dialer=dialer, clock=FakeClock(), limits=Limits(), budget=EventBudget(100))
+    parts = SessionParts(
+        registry=registry,
+        dialer=dialer,
+        clock=FakeClock(),
+        limits=Limits(),
+        budget=EventBudget(100),
+        journals=JournalRoom(100),
+    )
     session = Session("01S", "ann", parts)
     await session.open()
     await settle()

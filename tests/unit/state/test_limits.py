@@ -24,6 +24,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "events_per_session": 1000,
         "event_seconds": 30 * 60,
         "events_in_all": 10_000,
+        "requests_per_session": 100,
+        "requests_in_all": 1000,
         "tasks_per_session": 100,
         "task_ttl_seconds": 10 * 60,
         "longest_task_ttl_seconds": 30 * 60,

@@ -1,0 +1,82 @@
+"""The requests of a session that are kept to be looked at, and the room that all sessions share for them."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from emceepee.clock import Clock
+from emceepee.ids import Ulids
+from emceepee.json_types import JsonObject
+from emceepee.telemetry.spans import Span, SpanKind
+
+
+class JournalRoom:
+    """How many requests are kept in all; beyond it the oldest goes, whosever it is."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._spans: OrderedDict[Span, Journal] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def take(self, span: Span, journal: "Journal") -> None:
+        self._spans[span] = journal
+        if len(self._spans) > self._most:
+            _, owner = self._spans.popitem(last=False)
+            owner.oldest_went()
+
+    def give_back(self, span: Span) -> None:
+        self._spans.pop(span, None)
+
+
+class Journal:
+    """One session's requests, oldest first. `changed` is called whenever one of them is different from before."""
+
+    def __init__(self, room: JournalRoom, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
+        self._room, self._clock, self._ids, self._most, self._changed = room, clock, ids, most, changed
+        self._spans: deque[Span] = deque()
+        self._begun = 0
+        self.revision = 0
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def begin(self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject) -> Span:
+        clock = self._clock
+        span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=self._touched)
+        if not self._most:
+            return span
+        self._begun += 1
+        span.number = self._begun
+        self._spans.append(span)
+        if len(self._spans) > self._most:
+            self._room.give_back(self._spans.popleft())
+        self._room.take(span, self)
+        self._touched(span)
+        return span
+
+    def since(self, revision: int) -> list[Span]:
+        """Those that are different since then, in the order of their beginning."""
+        return [self._named(span) for span in self._spans if span.revision > revision]
+
+    def find(self, span_id: str) -> Span | None:
+        return next((span for span in self._spans if span.span_id == span_id), None)
+
+    def close(self) -> None:
+        while self._spans:
+            self._room.give_back(self._spans.popleft())
+
+    def oldest_went(self) -> None:
+        """The room gave it up. What is oldest of all is the oldest here."""
+        self._spans.popleft()
+
+    def _named(self, span: Span) -> Span:
+        """An id costs something, and most requests are never looked at."""
+        if not span.span_id:
+            span.span_id = self._ids.new()
+        return span
+
+    def _touched(self, span: Span) -> None:
+        self.revision += 1
+        span.revision = self.revision
+        self._changed()

@@ -1,0 +1,79 @@
+"""What is kept of a value to be looked at later: all of it if it is small, else its beginning."""
+
+from typing import Any
+
+_MOST_DEPTH = 12
+_MARK = "…"
+
+
+def kept(value: Any, room: int) -> tuple[Any, bool]:
+    """The value itself if it fits into about `room` characters, else a copy that does; and whether it was cut."""
+    if value is None:
+        return None, False
+    try:
+        if _left(value, room) >= 0:
+            return value, False
+    except RecursionError:
+        pass
+    return _Cut(room).of(value, _MOST_DEPTH), True
+
+
+def _left(value: Any, room: int) -> int:
+    """What is left of the room; less than nothing as soon as the value does not fit, however large it is."""
+    if isinstance(value, str):
+        return room - len(value) - 2
+    if isinstance(value, dict):
+        for key, item in value.items():
+            room = _left(item, room - len(key) - 4)
+            if room < 0:
+                return room
+        return room - 2
+    if isinstance(value, list):
+        for item in value:
+            room = _left(item, room - 1)
+            if room < 0:
+                return room
+        return room - 2
+    return room - 8
+
+
+class _Cut:
+    """Copies the beginning of a value, string by string, until the room is used up."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+
+    def of(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return self._object(value, depth) if depth else _MARK
+        if isinstance(value, list):
+            return self._list(value, depth) if depth else _MARK
+        self._room -= 8
+        return value
+
+    def _text(self, text: str) -> str:
+        room = max(self._room, 0)
+        self._room -= min(len(text), room) + 2
+        return text if len(text) <= room else f"{text[:room]}{_MARK} ({len(text)} characters)"
+
+    def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
+        copy: dict[str, Any] = {}
+        for key, item in value.items():
+            if self._room <= 0:
+                copy[_MARK] = f"{len(value) - len(copy)} more"
+                break
+            self._room -= len(key) + 4
+            copy[key if len(key) <= 200 else key[:200] + _MARK] = self.of(item, depth - 1)
+        return copy
+
+    def _list(self, value: list[Any], depth: int) -> list[Any]:
+        copy: list[Any] = []
+        for item in value:
+            if self._room <= 0:
+                copy.append(f"{_MARK} {len(value) - len(copy)} more")
+                break
+            self._room -= 1
+            copy.append(self.of(item, depth - 1))
+        return copy

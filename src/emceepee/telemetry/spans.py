@@ -1,0 +1,230 @@
+"""What happens to one request: its phases on a line of time. One wrapper, `phase`, is all that the rest has to know.
+
+The request that a piece of work belongs to is found by the context it runs in, so nothing is passed down for it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Self
+
+from emceepee.json_types import JsonObject
+from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.preview import kept
+
+log = EventLog("requests")
+MOST_PHASES = 200  # of one request: a list over many servers has some of each
+LONGEST_ERROR = 300
+KEPT_BYTES = 8 << 10  # of arguments and of results, about
+
+
+class SpanKind(StrEnum):
+    """What a request is for."""
+
+    TOOL_CALL = "tool_call"
+    """A backend's tool."""
+    RESOURCE_READ = "resource_read"
+    """A backend's resource."""
+    PROMPT_GET = "prompt_get"
+    """A backend's prompt."""
+    OWN_TOOL = "own_tool"
+    """Another of emceepee's own tools."""
+    PROTOCOL = "protocol"
+    """Any other request of the protocol."""
+
+
+class SpanStatus(StrEnum):
+    """How a request stands."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class PhaseKind(StrEnum):
+    """What a request spends its time with."""
+
+    CONNECTING = "connecting"
+    """Its backend has to be reached first."""
+    CALL = "call"
+    """The backend works."""
+    RETRY = "retry"
+    """The backend works, after it certainly had not the first time."""
+    WAITING = "waiting"
+    """The backend waits for someone's answer."""
+
+
+class Phase:
+    """A part of a request's time; a context manager. `ended` is None while it lasts."""
+
+    __slots__ = ("_span", "began", "ended", "kind", "server")
+
+    def __init__(self, span: "Span", kind: PhaseKind, server: str) -> None:
+        self._span, self.kind, self.server = span, kind, server
+        self.began = 0.0
+        self.ended: float | None = None
+
+    def __enter__(self) -> Self:
+        self.began = self._span.elapsed()
+        self._span.phases.append(self)
+        self._span.touch()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.ended = self._span.elapsed()
+        self._span.touch()
+
+
+class Span:
+    """One request from the door to its reply, and on, if it becomes a task. Times are seconds after `at`."""
+
+    __slots__ = (
+        "_monotonic",
+        "_touched",
+        "_zero",
+        "arguments",
+        "at",
+        "ended",
+        "error",
+        "is_cut",
+        "kind",
+        "name",
+        "number",
+        "phases",
+        "progress",
+        "result",
+        "revision",
+        "server",
+        "span_id",
+        "status",
+        "task_id",
+    )
+
+    def __init__(
+        self,
+        kind: SpanKind,
+        name: str,
+        server: str | None,
+        arguments: JsonObject,
+        *,
+        at: datetime,
+        monotonic: Callable[[], float],
+        touched: "Callable[[Span], None]",
+    ) -> None:
+        self.kind, self.name, self.server, self.at = kind, name, server, at
+        self.arguments, self.is_cut = kept(arguments, KEPT_BYTES)
+        self.status = SpanStatus.PENDING
+        self.phases: list[Phase] = []
+        self.ended: float | None = None
+        self.error: str | None = None
+        self.result: Any = None
+        self.task_id: str | None = None
+        self.progress: JsonObject | None = None
+        self.span_id = ""  # given when someone looks
+        self.number = self.revision = 0  # given by the journal
+        self._monotonic, self._touched = monotonic, touched
+        self._zero = monotonic()
+
+    def __repr__(self) -> str:
+        return f"<Span {self.kind} {self.name} {self.status}>"
+
+    def elapsed(self) -> float:
+        return self._monotonic() - self._zero
+
+    def touch(self) -> None:
+        """Whoever looks will look again."""
+        self._touched(self)
+
+    def became_task(self, task_id: str) -> None:
+        self.task_id = task_id
+        self.touch()
+
+    def progressed(self, progress: JsonObject) -> None:
+        self.progress, _ = kept(progress, KEPT_BYTES)
+        self.touch()
+
+    def replied(self, result: JsonObject) -> None:
+        """The result is there; one that says so is an error."""
+        if result.get("isError"):
+            self.failed(_first_text(result), result)
+        else:
+            self._end(SpanStatus.SUCCESS, result)
+
+    def failed(self, error: str, result: JsonObject | None = None) -> None:
+        self.error = error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"
+        self._end(SpanStatus.ERROR, result)
+
+    def cancelled(self) -> None:
+        self._end(SpanStatus.CANCELLED, None)
+
+    def _end(self, status: SpanStatus, result: JsonObject | None) -> None:
+        if self.ended is not None:
+            return
+        self.ended = self.elapsed()
+        self.status = status
+        self.result, is_cut = kept(result, KEPT_BYTES)
+        self.is_cut = self.is_cut or is_cut
+        self.touch()
+        if log.is_debugging():
+            log.debug(
+                "request_done",
+                type=str(self.kind),
+                name=self.name,
+                server=self.server,
+                status=str(status),
+                durationMs=round(self.ended * 1000, 1),
+            )
+
+
+class _NoPhase:
+    """For work that belongs to no request that someone waits for."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, at: object) -> None: ...
+
+
+_NO_PHASE = _NoPhase()
+_current: ContextVar[Span | None] = ContextVar("span", default=None)
+
+
+def current() -> Span | None:
+    """The request that is being served here."""
+    return _current.get()
+
+
+def serve(span: Span | None) -> None:
+    """From here on, in this context and those made from it, work belongs to that request."""
+    _current.set(span)
+
+
+def phase(kind: PhaseKind, server: str) -> Phase | _NoPhase:
+    """`with phase(PhaseKind.CALL, "github"): …` shows on the request that is being served, if there is one."""
+    return _phase_of(_current.get(), kind, server)
+
+
+@contextmanager
+def phases(kind: PhaseKind, server: str, spans: Iterable[Span | None]) -> Iterator[None]:
+    """The same for requests that are known to be concerned."""
+    with ExitStack() as stack:
+        for span in spans:
+            stack.enter_context(_phase_of(span, kind, server))
+        yield
+
+
+def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPhase:
+    if span is None or span.ended is not None or len(span.phases) >= MOST_PHASES:
+        return _NO_PHASE
+    return Phase(span, kind, server)
+
+
+def _first_text(result: JsonObject) -> str:
+    content = result.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return str(first.get("text", "")) if isinstance(first, dict) else ""
