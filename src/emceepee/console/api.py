@@ -1,0 +1,160 @@
+"""What the page asks for and does: each route is one verb of a session of the one who is logged in."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from emceepee.clock import Clock, iso
+from emceepee.console.feed import Feed, House, server_row
+from emceepee.console.rows import detail, waterfall
+from emceepee.console.visit import Route, Visit
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.session import Session
+from emceepee.sessions.views import task_view, timer_view
+from emceepee.state.limits import Limits
+from emceepee.state.question import QuestionKind
+from emceepee.telemetry.preview import kept
+from emceepee.telemetry.redaction import redacted
+from emceepee.web.asgi import respond_json
+from emceepee.web.streams import Writing
+
+BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
+SHOWN_BYTES = 256 << 10  # of a task's result
+CLOSING_SECONDS = 1.0
+Verb = Callable[[Session, JsonObject], Awaitable[JsonObject]]
+
+
+class Api:
+    """The routes with data behind them. None is open: each is served for a principal only."""
+
+    def __init__(self, house: House, clock: Clock, limits: Limits) -> None:
+        self._house, self._clock, self._limits = house, clock, limits
+        self._tasks = TaskOwner("console")
+        self._streams: set[Writing] = set()
+        self._is_ending = False
+
+    def routes(self) -> tuple[Route, ...]:
+        looks = {"/console/request": _request, "/console/task": _task}
+        deeds = {
+            "/console/answer": _answer,
+            "/console/complete": _complete,
+            "/console/refuse": _refuse,
+            "/console/cancel-task": _cancel_task,
+            "/console/reconnect": _reconnect,
+            "/console/delete-timer": _delete_timer,
+            "/console/end-session": self._end_session,
+        }
+        return (
+            Route("GET", "/waterfall/json", self._waterfall),
+            Route("GET", "/console/feed", self._feed),
+            *(Route("GET", path, partial(self._look, verb)) for path, verb in looks.items()),
+            *(Route("POST", path, partial(self._do, verb)) for path, verb in deeds.items()),
+        )
+
+    def end_streams(self) -> None:
+        """The server is about to stop."""
+        self._is_ending = True
+        for stream in list(self._streams):
+            stream.stop()
+
+    async def close(self) -> None:
+        self.end_streams()
+        await self._tasks.close(within=CLOSING_SECONDS)
+
+    async def _feed(self, visit: Visit) -> None:
+        feed = Feed(self._house, visit.principal or "", self._clock, self._limits)
+        stream = Writing(visit.send, visit.receive, feed.frames(), tasks=self._tasks)
+        self._streams.add(stream)
+        if self._is_ending:
+            stream.stop()
+        try:
+            await stream.finished()
+        finally:
+            self._streams.discard(stream)
+
+    async def _waterfall(self, visit: Visit) -> None:
+        sessions = self._house.sessions_of(visit.principal or "")
+        await respond_json(visit.send, 200, waterfall(sessions, iso(self._clock.now())))
+
+    async def _look(self, verb: Verb, visit: Visit) -> None:
+        session = self._session(visit, visit.query.get("session"))
+        await respond_json(visit.send, 200, await verb(session, dict(visit.query)))
+
+    async def _do(self, verb: Verb, visit: Visit) -> None:
+        given = await visit.json()
+        session = self._session(visit, given.get("session"))
+        session.touch()
+        await respond_json(visit.send, 200, await verb(session, given))
+
+    def _session(self, visit: Visit, session_id: object) -> Session:
+        """Raises: EmceepeeError. Another principal's session is as unknown as one that never was."""
+        for session in self._house.sessions_of(visit.principal or ""):
+            if session.session_id == session_id:
+                return session
+        raise EmceepeeError("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)
+
+    async def _end_session(self, session: Session, given: JsonObject) -> JsonObject:
+        if not await self._house.end(session):
+            raise EmceepeeError("This session ends with its process.", code=ErrorCode.NOT_ALLOWED)
+        return {"ended": session.session_id}
+
+
+async def _request(session: Session, given: JsonObject) -> JsonObject:
+    span = session.journal.find(_text(given, "id"))
+    if span is None:
+        raise EmceepeeError("This request is not kept any more.", code=ErrorCode.REQUEST_NOT_FOUND)
+    return detail(span, session)
+
+
+async def _task(session: Session, given: JsonObject) -> JsonObject:
+    task = session.calls.task(_text(given, "id"))
+    result, is_cut = kept(task.result, SHOWN_BYTES)
+    return {"task": task_view(task), "result": redacted(result), "isCut": is_cut}
+
+
+async def _answer(session: Session, given: JsonObject) -> JsonObject:
+    request_id, action, content = _text(given, "requestId"), _text(given, "action"), given.get("content")
+    if action not in ("accept", "decline", "cancel"):
+        raise InvalidArguments("action: accept, decline or cancel.")
+    if content is not None and not isinstance(content, dict):
+        raise InvalidArguments("content: an object with the form's fields.")
+    session.questions.answer_elicitation(request_id, action, content, by_another=True)
+    return {"responded": request_id}
+
+
+async def _complete(session: Session, given: JsonObject) -> JsonObject:
+    request_id = _text(given, "requestId")
+    content = {"type": "text", "text": _text(given, "text")}
+    answer = {"role": "assistant", "content": content, "model": BY_A_PERSON, "stopReason": "endTurn"}
+    session.questions.answer_sampling(request_id, answer, by_another=True)
+    return {"responded": request_id}
+
+
+async def _refuse(session: Session, given: JsonObject) -> JsonObject:
+    request_id, reason = _text(given, "requestId"), given.get("reason")
+    words = reason if isinstance(reason, str) and reason else "refused by a person"
+    session.questions.cancel(request_id, QuestionKind.SAMPLING, words)
+    return {"cancelled": request_id}
+
+
+async def _cancel_task(session: Session, given: JsonObject) -> JsonObject:
+    return {"task": task_view(session.calls.cancel_task(_text(given, "taskId")))}
+
+
+async def _reconnect(session: Session, given: JsonObject) -> JsonObject:
+    connection = session.connection(_text(given, "server"))
+    await connection.reconnect()
+    return {"server": server_row(connection)}
+
+
+async def _delete_timer(session: Session, given: JsonObject) -> JsonObject:
+    return {"timer": timer_view(session.timers.delete(_text(given, "timerId")))}
+
+
+def _text(given: JsonObject, key: str) -> str:
+    """Raises: InvalidArguments."""
+    value = given.get(key)
+    if not isinstance(value, str):
+        raise InvalidArguments(f"{key}: a string is needed.")
+    return value

@@ -1,0 +1,188 @@
+"""What an open page is told: everything once, then whatever is different, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import Protocol
+
+from emceepee import __version__
+from emceepee.backends.connection import Connection
+from emceepee.clock import Clock, iso, within
+from emceepee.codec import encode
+from emceepee.console.rows import log_view, row
+from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import LogLine
+from emceepee.sessions.session import Session
+from emceepee.sessions.views import event_view, question_view, server_summary, task_view, timer_view
+from emceepee.state.limits import Limits
+from emceepee.telemetry.redaction import redacted
+from emceepee.web.streams import PING, PING_SECONDS
+
+BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
+LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged in
+MOST_ROWS = 500  # in one message, so that a page is never busy with one for long
+
+
+class House(Protocol):
+    """All sessions there are, as the console sees them."""
+
+    def sessions_of(self, principal: str) -> list[Session]: ...
+    def watch(self, watcher: Callable[[Session], None]) -> None: ...
+    def unwatch(self, watcher: Callable[[Session], None]) -> None: ...
+    def end(self, session: Session) -> Awaitable[bool]: ...
+    def can_end(self, session: Session) -> bool: ...
+
+
+class Feed:
+    """One page's feed: `frames` is the stream."""
+
+    def __init__(self, house: House, principal: str, clock: Clock, limits: Limits) -> None:
+        self._house, self._principal, self._clock, self._limits = house, principal, clock, limits
+        self._followed: dict[str, _Followed] = {}
+        self._due = asyncio.Event()
+        self._is_new = True  # whether sessions came or went since the last look
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        began = self._clock.monotonic()
+        self._house.watch(self._sessions_changed)
+        try:
+            yield _frame("hello", self._hello())
+            for frame in self._news():
+                yield frame
+            yield _frame("ready", {})
+            while self._clock.monotonic() - began < LONGEST_SECONDS:
+                if not await self._something():
+                    yield PING
+                    continue
+                await self._clock.sleep(BATCH_SECONDS)
+                for frame in self._news():
+                    yield frame
+        finally:
+            self._house.unwatch(self._sessions_changed)
+            for followed in self._followed.values():
+                followed.close()
+
+    async def _something(self) -> bool:
+        """Wait until something is different; False if nothing was for so long that the line must be kept awake."""
+        waiting = asyncio.ensure_future(self._due.wait())
+        try:
+            await within(self._clock, PING_SECONDS, waiting)
+        except TimeoutError:
+            return False
+        finally:
+            waiting.cancel()
+        self._due.clear()
+        return True
+
+    def _sessions_changed(self, session: Session) -> None:
+        if session.principal == self._principal:
+            self._is_new = True
+            self._due.set()
+
+    def _news(self) -> Iterator[bytes]:
+        if self._is_new:
+            self._is_new = False
+            yield from self._comings_and_goings()
+        for followed in list(self._followed.values()):
+            if followed.is_different:
+                yield from followed.news()
+
+    def _comings_and_goings(self) -> Iterator[bytes]:
+        present = {session.session_id: session for session in self._house.sessions_of(self._principal)}
+        for session_id in self._followed.keys() - present.keys():
+            self._followed.pop(session_id).close()
+            yield _frame("session_gone", {"id": session_id})
+        for session_id, session in present.items():
+            if session_id not in self._followed:
+                can_end = self._house.can_end(session)
+                self._followed[session_id] = _Followed(session, self._due.set, can_end=can_end)
+
+    def _hello(self) -> JsonObject:
+        limits = self._limits
+        return {
+            "version": __version__,
+            "principal": self._principal,
+            "now": self._clock.now().timestamp() * 1000,
+            "limits": {
+                "requestsPerSession": limits.requests_per_session,
+                "requestsInAll": limits.requests_in_all,
+                "eventsPerSession": limits.events_per_session,
+                "logLinesPerServer": limits.log_lines_per_server,
+            },
+        }
+
+
+class _Followed:
+    """One session, and how much of it the page has seen."""
+
+    def __init__(self, session: Session, due: Callable[[], None], *, can_end: bool) -> None:
+        self._session, self._due, self._can_end = session, due, can_end
+        self.is_different = True
+        self._revision = self._event = 0
+        self._lines: dict[str, int] = {}
+        self._shown: JsonObject | None = None
+        session.changed.watch(self._changed)
+
+    def close(self) -> None:
+        self._session.changed.unwatch(self._changed)
+
+    def _changed(self) -> None:
+        if not self.is_different:
+            self.is_different = True
+            self._due()
+
+    def news(self) -> Iterator[bytes]:
+        self.is_different = False
+        session = self._session
+        view = session_view(session, can_end=self._can_end)
+        if (lasting := _without_countdowns(view)) != self._shown:
+            self._shown = lasting
+            yield _frame("session", view)
+        rows = [row(span, session) for span in session.journal.since(self._revision)]
+        self._revision = session.journal.revision
+        for start in range(0, len(rows), MOST_ROWS):
+            yield _frame("requests", {"rows": rows[start : start + MOST_ROWS]})
+        events, self._event = session.activity.seen_since(self._event)
+        if events:
+            shown = [{"session": session.session_id} | redacted(event_view(event)) for event in events]
+            yield _frame("events", {"events": shown})
+        if lines := [log_view(line, session) for line in self._new_lines()]:
+            yield _frame("logs", {"logs": lines})
+
+    def _new_lines(self) -> Iterator[LogLine]:
+        for buffers in self._session.buffers_of(None):
+            lines, self._lines[buffers.server] = buffers.tail.since(self._lines.get(buffers.server, 0))
+            yield from lines
+
+
+def session_view(session: Session, *, can_end: bool) -> JsonObject:
+    """One session as it stands."""
+    return {
+        "id": session.session_id,
+        "label": session.label,
+        "transport": session.transport,
+        "openedAt": iso(session.opened_at),
+        "isAwake": session.is_awake,
+        "canEnd": can_end,
+        "servers": [server_row(connection) for connection in session.connections],
+        "questions": [
+            {"kind": str(question.kind)} | question_view(question, task_id=session.calls.task_of(question))
+            for question in session.questions.open()
+        ],
+        "tasks": [task_view(task) for task in session.calls.tasks()],
+        "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
+    }
+
+
+def server_row(connection: Connection) -> JsonObject:
+    process = connection.process
+    return server_summary(connection) | ({} if process is None else {"process": process})
+
+
+def _without_countdowns(view: JsonObject) -> JsonObject:
+    """What only time changes is not news."""
+    servers = [{key: value for key, value in server.items() if key != "nextRetryMs"} for server in view["servers"]]
+    return view | {"servers": servers}
+
+
+def _frame(name: str, data: JsonObject) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), encode(data))

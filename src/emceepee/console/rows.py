@@ -1,0 +1,132 @@
+"""How requests look to a person: rows of the waterfall, one request in full, and all of them as one document."""
+
+from collections import Counter
+from datetime import timedelta
+
+from emceepee.clock import iso
+from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import LogLine
+from emceepee.sessions.session import Session
+from emceepee.telemetry.redaction import redacted
+from emceepee.telemetry.spans import Span, SpanKind
+
+SUMMARY_LENGTH = 200
+SHORTEST_QUEUE = 0.001  # seconds: below it nothing is to be seen, and every request has it
+_WAITS_FOR_BACKEND = (SpanKind.TOOL_CALL, SpanKind.RESOURCE_READ, SpanKind.PROMPT_GET)
+_LOG_SLACK = timedelta(milliseconds=100)  # what a server says of a call may come a little after its answer
+
+
+def row(span: Span, session: Session) -> JsonObject:
+    """One row. Its times are milliseconds: of the start since the epoch, of the phases since the start."""
+    started = span.at.timestamp() * 1000
+    optional = {
+        "server": span.server,
+        "endedAt": None if span.ended is None else started + span.ended * 1000,
+        "error": span.error,
+        "taskId": span.task_id,
+        "progress": redacted(span.progress) if span.progress else None,
+    }
+    return {
+        "id": span.span_id,
+        "session": session.session_id,
+        "type": str(span.kind),
+        "name": span.name,
+        "startedAt": started,
+        "status": str(span.status),
+        "phases": _phases(span),
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+def _phases(span: Span) -> list[JsonObject]:
+    bars: list[JsonObject] = [
+        {"kind": str(phase.kind), "server": phase.server, "from": _ms(phase.began), "to": _ms(phase.ended)}
+        for phase in span.phases
+    ]
+    if span.kind in _WAITS_FOR_BACKEND:
+        until = span.phases[0].began if span.phases else span.ended
+        if until is None or until >= SHORTEST_QUEUE:
+            bars.insert(0, {"kind": "queued", "from": 0.0, "to": _ms(until)})
+    return bars
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def detail(span: Span, session: Session) -> JsonObject:
+    """Everything that is kept of one request, secrets masked."""
+    return {
+        "request": row(span, session),
+        "args": redacted(span.arguments),
+        "result": redacted(span.result),
+        "isCut": span.is_cut,
+        "logs": [log_view(line, session) for line in _said_meanwhile(span, session)],
+    }
+
+
+def _said_meanwhile(span: Span, session: Session) -> list[LogLine]:
+    """What its server said while the request lasted: not every server says which request a line is about."""
+    until = span.at + timedelta(seconds=span.elapsed() if span.ended is None else span.ended) + _LOG_SLACK
+    return [
+        line
+        for buffers in session.buffers_of(None)
+        if buffers.server == span.server
+        for line in buffers.tail
+        if span.at <= line.at <= until
+    ]
+
+
+def log_view(line: LogLine, session: Session) -> JsonObject:
+    view: JsonObject = {
+        "session": session.session_id,
+        "server": line.server,
+        "timestamp": iso(line.at),
+        "level": str(line.level),
+        "source": str(line.source),
+        "data": redacted(line.data),
+    }
+    return view if line.logger is None else view | {"logger": line.logger}
+
+
+def waterfall(sessions: list[Session], now: str) -> JsonObject:
+    """All requests kept, by session."""
+    by_session = {session.session_id: session.journal.since(0) for session in sessions}
+    spans = [span for kept in by_session.values() for span in kept]
+    return {
+        "stats": {
+            "totalRequests": len(spans),
+            "sessionCount": len(sessions),
+            "byStatus": dict(Counter(str(span.status) for span in spans)),
+            "byType": dict(Counter(str(span.kind) for span in spans)),
+        },
+        "sessions": {
+            session_id: [_document(span, session_id) for span in kept] for session_id, kept in by_session.items()
+        },
+        "generatedAt": now,
+    }
+
+
+def _document(span: Span, session_id: str) -> JsonObject:
+    optional = {
+        "server": span.server,
+        "args": redacted(span.arguments) or None,
+        "endedAt": None if span.ended is None else iso(span.at + timedelta(seconds=span.ended)),
+        "durationMs": _ms(span.ended),
+        "error": span.error,
+        "taskId": span.task_id,
+        "resultSummary": _summary(span),
+    }
+    return {
+        "requestId": span.span_id,
+        "sessionId": session_id,
+        "type": str(span.kind),
+        "name": span.name,
+        "startedAt": iso(span.at),
+        "status": str(span.status),
+    } | {key: value for key, value in optional.items() if value is not None}
+
+
+def _summary(span: Span) -> str | None:
+    content = span.result.get("content") if isinstance(span.result, dict) else None
+    texts = [str(block.get("text", "")) for block in content or () if isinstance(block, dict)]
+    return redacted(" ".join(texts))[:SUMMARY_LENGTH] if texts else None
