@@ -1,0 +1,192 @@
+"""Every request shows as phases on a line of time, whatever becomes of it."""
+
+import asyncio
+from typing import Any
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.console.rows import detail, row
+from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
+from emceepee.telemetry.spans import Span
+from support.asking import elicit, open_ids
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+
+
+def newest(scene: Scene) -> Span:
+    return scene.session.journal.since(0)[-1]
+
+
+def shown(scene: Scene) -> JsonObject:
+    return row(newest(scene), scene.session)
+
+
+def bars(scene: Scene) -> list[tuple[str, float, float | None]]:
+    """The phases of the newest request: what, from when, until when."""
+    return [(bar["kind"], bar["from"], bar["to"]) for bar in shown(scene)["phases"]]
+
+
+async def test_a_call_shows_while_it_runs_and_when_it_is_done() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", server="one", tool="echo", args={"text": "hi"})
+        asked = await scene.backends["one"].next_asked()
+        running = shown(scene)
+        assert (running["type"], running["name"], running["server"]) == ("tool_call", "echo", "one")
+        assert (running["status"], "endedAt" in running) == ("pending", False)
+        assert bars(scene) == [("call", 0, None)]
+        await scene.clock.advance(2)
+        asked.reply(**DONE)
+        await call
+        assert shown(scene)["status"] == "success"
+        assert shown(scene)["endedAt"] - shown(scene)["startedAt"] == 2000
+        assert bars(scene) == [("call", 0, 2000)]
+        full = detail(newest(scene), scene.session)
+        assert (full["args"], full["result"]) == ({"text": "hi"}, DONE)
+
+
+async def test_connecting_is_a_phase_of_the_call_that_waits_for_it() -> None:
+    backend = ScriptedBackend()
+    backend.opens = asyncio.get_running_loop().create_future()
+    backend.answers["tools/call"] = lambda _: DONE
+    async with a_scene(one=backend) as scene:
+        call = scene.start("execute_tool", server="one", tool="echo")
+        await settle()
+        await scene.clock.advance(3)
+        backend.opens.set_result(None)
+        await call
+        assert bars(scene) == [("connecting", 0, 3000), ("call", 3000, 3000)]
+
+
+async def test_what_did_not_run_is_tried_again_and_that_shows_as_a_retry() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", server="one", tool="echo")
+        first = await scene.backends["one"].next_asked()
+        await scene.clock.advance(1)
+        first.fail(LinkError(Failure.SESSION_LOST, "it has forgotten us", may_have_run=False))
+        second = await scene.backends["one"].next_asked()
+        await scene.clock.advance(1)
+        second.reply(**DONE)
+        await call
+        assert [kind for kind, _, _ in bars(scene) if kind != "connecting"] == ["call", "retry"]
+        assert bars(scene)[-1] == ("retry", 1000, 2000)
+
+
+async def test_a_question_shows_as_waiting_and_the_call_goes_on_as_a_task() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", server="one", tool="slow")
+        asked = await scene.backends["one"].next_asked()
+        asking = elicit(scene.backends["one"], origin=asked.origin)
+        promoted = await call
+        task_id = promoted["structuredContent"]["proxy_task"]["task_id"]
+        span = next(span for span in scene.session.journal.since(0) if span.name == "slow")
+        assert (span.task_id, str(span.status), span.ended) == (task_id, "pending", None)
+        await scene.clock.advance(5)
+        [request_id] = await open_ids(scene)
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content={"name": "Jo"})
+        await asking
+        await scene.clock.advance(1)
+        asked.reply(**DONE)
+        await settle()
+        kinds = {(bar["kind"], bar["from"], bar["to"]) for bar in row(span, scene.session)["phases"]}
+        assert kinds == {("call", 0, 6000), ("waiting", 0, 5000)}
+        assert (str(span.status), span.result) == ("success", DONE)
+
+
+async def test_a_question_of_unknown_origin_shows_on_every_call_it_may_be_about() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        calls = [scene.start("execute_tool", server="one", tool=tool) for tool in ("echo", "slow")]
+        await scene.backends["one"].next_asked()
+        await scene.backends["one"].next_asked()
+        asking = elicit(scene.backends["one"], origin=None)
+        await asyncio.gather(*calls)
+        waiting = [
+            span.name for span in scene.session.journal.since(0) if any(p.kind == "waiting" for p in span.phases)
+        ]
+        assert sorted(waiting) == ["echo", "slow"]
+        asking.cancel()
+
+
+async def test_how_a_request_ended_shows() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        backend = scene.backends["one"]
+        backend.answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "no luck"}], "isError": True}
+        await scene.call("execute_tool", server="one", tool="echo")
+        assert (shown(scene)["status"], shown(scene)["error"]) == ("error", "no luck")
+        await scene.call("execute_tool", server="nobody", tool="echo")
+        assert shown(scene)["status"] == "error"
+        assert "nobody" in shown(scene)["error"]
+        del backend.answers["tools/call"]
+        call = scene.start("execute_tool", server="one", tool="slow")
+        await backend.next_asked()
+        call.cancel()
+        await asyncio.wait([call])
+        assert shown(scene)["status"] == "cancelled"
+
+
+async def test_a_task_that_is_cancelled_or_expires_ends_its_row() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        calls = [scene.start("execute_tool", server="one", tool="slow", timeout_ms=10) for _ in range(2)]
+        await settle()
+        await scene.clock.advance(1)
+        await asyncio.gather(*calls)
+        first, second = (span for span in scene.session.journal.since(0) if span.name == "slow")
+        await scene.value("cancel_task", task_id=first.task_id)
+        assert str(first.status) == "cancelled"
+        await scene.clock.advance(600)
+        assert (str(second.status), second.error) == ("error", "outlived its time to live")
+
+
+async def test_own_tools_show_without_what_nobody_may_see() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"], origin=None)
+        await settle()
+        [request_id] = await open_ids(scene)
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content={"name": "Jo"})
+        await asking
+        seen = newest(scene)
+        assert (seen.kind, seen.name) == ("own_tool", "respond_to_elicitation")
+        assert seen.arguments == {"request_id": request_id, "action": "accept", "content": "***"}
+        await scene.call("add_server", name="x", command="sh", args=["--key", "s3cret"], env={"A": "s3cret"})
+        assert "s3cret" not in str(detail(newest(scene), scene.session))
+
+
+async def test_secrets_among_a_tools_arguments_are_masked_when_shown() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        scene.backends["one"].answers["tools/call"] = lambda _: {"structuredContent": {"access_token": "s3cret"}}
+        args: dict[str, Any] = {"api_key": "s3cret", "url": "https://u:s3cret@host/?q=s3cret", "page": 3}
+        await scene.call("execute_tool", server="one", tool="echo", args=args)
+        full = detail(newest(scene), scene.session)
+        assert "s3cret" not in str(full)
+        assert full["args"]["page"] == 3
+
+
+async def test_what_the_server_said_meanwhile_stands_with_the_request() -> None:
+    async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        link, other = scene.backends["one"].link, scene.backends["two"].link
+        link.listener.said("too early", "stderr")
+        await scene.clock.advance(1)
+        call = scene.start("execute_tool", server="one", tool="echo")
+        asked = await scene.backends["one"].next_asked()
+        link.listener.said("just right", "stderr")
+        other.listener.said("someone else", "stderr")
+        await scene.value("get_logs")  # reading takes them away from get_logs, not from here
+        asked.reply(**DONE)
+        await call
+        span = next(span for span in scene.session.journal.since(0) if span.name == "echo")
+        assert [line["data"] for line in detail(span, scene.session)["logs"]] == ["just right"]
+
+
+async def test_only_the_newest_requests_are_kept() -> None:
+    async with a_scene(limits=Limits(requests_per_session=3), one=ScriptedBackend()) as scene:
+        for number in range(5):
+            await scene.call("list_tools", tool=f"t{number}")
+        assert [span.arguments["tool"] for span in scene.session.journal.since(0)] == ["t2", "t3", "t4"]
+
+
+async def test_keeping_none_is_possible() -> None:
+    async with a_scene(limits=Limits(requests_per_session=0), one=ScriptedBackend()) as scene:
+        await scene.value("list_servers")
+        assert scene.session.journal.since(0) == []

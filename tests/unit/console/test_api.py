@@ -1,0 +1,215 @@
+"""What a person can ask for and do on the page, each for sessions of their own only."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from emceepee.console.api import Api
+from emceepee.console.visit import Visit
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.json_types import JsonObject
+from support.asking import elicit, sample
+from support.console_house import House
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+ALL_ROUTES = {
+    "/waterfall/json",
+    "/console/feed",
+    "/console/request",
+    "/console/task",
+    "/console/answer",
+    "/console/complete",
+    "/console/refuse",
+    "/console/cancel-task",
+    "/console/reconnect",
+    "/console/delete-timer",
+    "/console/end-session",
+}
+
+
+class Desk:
+    """Someone at the page, logged in."""
+
+    def __init__(self, scene: Scene, *, principal: str = "local") -> None:
+        self.scene, self.principal = scene, principal
+        self.house = House(scene.session)
+        self.api = Api(self.house, scene.clock, scene.session.limits)
+        self._routes = {route.path: route for route in self.api.routes()}
+
+    async def get(self, path: str, **query: str) -> Any:
+        return await self._visit("GET", path, query, b"")
+
+    async def post(self, path: str, **given: Any) -> Any:
+        given.setdefault("session", self.scene.session.session_id)
+        return await self._visit("POST", path, {}, json.dumps(given).encode())
+
+    async def refused(self, path: str, **given: Any) -> EmceepeeError:
+        with pytest.raises(EmceepeeError) as caught:
+            await self.post(path, **given)
+        return caught.value
+
+    async def _visit(self, method: str, path: str, query: dict[str, str], body: bytes) -> Any:
+        sent: list[JsonObject] = []
+
+        async def receive() -> JsonObject:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: JsonObject) -> None:
+            sent.append(message)
+
+        route = self._routes[path]
+        assert route.method == method
+        await route.serve(
+            Visit(principal=self.principal, path=path, query=query, headers={}, receive=receive, send=send)
+        )
+        assert sent[0]["status"] == 200
+        return json.loads(b"".join(part.get("body", b"") for part in sent[1:]))
+
+
+async def test_every_route_needs_a_login() -> None:
+    async with a_scene() as scene:
+        routes = Desk(scene).api.routes()
+        assert {route.path for route in routes} == ALL_ROUTES
+        assert not any(route.is_open for route in routes)
+
+
+async def test_a_person_answers_and_the_caller_is_told_that_it_need_not() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        asking = elicit(scene.backends["one"])
+        await settle()
+        [question] = scene.quiet().session.questions.open()
+        reply = await desk.post(
+            "/console/answer", requestId=question.request_id, action="accept", content={"name": "Jo"}
+        )
+        assert reply == {"responded": question.request_id}
+        assert await asking == {"action": "accept", "content": {"name": "Jo"}}
+        [(kind, data)] = scene.events()
+        assert (kind, data["requestId"], data["reason"]) == ("elicitation_expired", question.request_id, "answered")
+        late = await scene.error("respond_to_elicitation", request_id=question.request_id, action="decline")
+        assert late["code"] == "ERR_REQUEST_NOT_FOUND"
+
+
+async def test_the_model_was_quicker() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        await settle()
+        [question] = scene.session.questions.open()
+        await scene.value("respond_to_elicitation", request_id=question.request_id, action="decline")
+        assert await asking == {"action": "decline"}
+        refusal = await Desk(scene).refused("/console/answer", requestId=question.request_id, action="accept")
+        assert refusal.code is ErrorCode.REQUEST_NOT_FOUND
+
+
+async def test_an_answer_that_does_not_fit_leaves_the_question_open() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        asking = elicit(scene.backends["one"])
+        await settle()
+        [question] = scene.session.questions.open()
+        desk = Desk(scene)
+        refusal = await desk.refused("/console/answer", requestId=question.request_id, action="accept", content={})
+        assert refusal.code is ErrorCode.INVALID_ARGUMENTS
+        assert refusal.details["problems"]
+        for wrong in ({"action": "shrug"}, {"action": "accept", "content": "Jo"}, {"action": None}):
+            await desk.refused("/console/answer", requestId=question.request_id, **wrong)
+        assert scene.session.questions.open() == [question]
+        asking.cancel()
+
+
+async def test_a_person_writes_a_completion_or_refuses_one() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        asking = sample(scene.backends["one"])
+        await settle()
+        [question] = scene.quiet().session.questions.open()
+        await desk.post("/console/complete", requestId=question.request_id, text="Hello!")
+        answer = await asking
+        assert (answer["content"], answer["model"]) == ({"type": "text", "text": "Hello!"}, "human")
+        assert [(kind, data["reason"]) for kind, data in scene.events()] == [("sampling_expired", "answered")]
+        refused = sample(scene.backends["one"])
+        await settle()
+        [question] = scene.session.questions.open()
+        await desk.post("/console/refuse", requestId=question.request_id)
+        await asyncio.wait([refused])
+        assert "refused by a person" in str(refused.exception())
+
+
+async def test_a_task_is_looked_at_and_cancelled() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=10)
+        await settle()
+        await scene.clock.advance(1)
+        task_id = (await call)["structuredContent"]["proxy_task"]["task_id"]
+        looked = await desk.get("/console/task", session=scene.session.session_id, id=task_id)
+        assert (looked["task"]["status"], looked["result"]) == ("working", None)
+        assert (await desk.post("/console/cancel-task", taskId=task_id))["task"]["status"] == "cancelled"
+
+
+async def test_a_server_is_reconnected_and_a_timer_deleted() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        assert (await desk.post("/console/reconnect", server="one"))["server"]["status"] == "connected"
+        assert len(scene.backends["one"].dials) == 2
+        timer = await scene.value("set_timer", duration_ms=60_000, message="tea")
+        deleted = await desk.post("/console/delete-timer", timerId=timer["timerId"])
+        assert deleted["timer"]["status"] == "deleted"
+
+
+async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        scene.backends["one"].answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "four"}]}
+        await scene.call("execute_tool", server="one", tool="echo", args={"n": 2})
+        document = await desk.get("/waterfall/json")
+        session_id = scene.session.session_id
+        [request] = document["sessions"][session_id]
+        assert document["stats"] == {
+            "totalRequests": 1,
+            "sessionCount": 1,
+            "byStatus": {"success": 1},
+            "byType": {"tool_call": 1},
+        }
+        assert {key: value for key, value in request.items() if key != "requestId"} == {
+            "sessionId": session_id,
+            "type": "tool_call",
+            "name": "echo",
+            "server": "one",
+            "args": {"n": 2},
+            "startedAt": "2026-01-01T00:00:00.000Z",
+            "endedAt": "2026-01-01T00:00:00.000Z",
+            "durationMs": 0.0,
+            "status": "success",
+            "resultSummary": "four",
+        }
+        full = await desk.get("/console/request", session=session_id, id=request["requestId"])
+        assert (full["args"], full["isCut"], full["request"]["name"]) == ({"n": 2}, False, "echo")
+        with pytest.raises(EmceepeeError, match="not kept"):
+            await desk.get("/console/request", session=session_id, id="01NOTHING")
+
+
+async def test_another_principals_session_is_as_unknown_as_none() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        stranger = Desk(scene, principal="stranger")
+        own = [path for path in ALL_ROUTES if path not in ("/waterfall/json", "/console/feed")]
+        for path in own:
+            looks = path in ("/console/request", "/console/task")
+            ask = stranger.get(path, session=scene.session.session_id) if looks else stranger.post(path)
+            with pytest.raises(EmceepeeError) as caught:
+                await ask
+            assert caught.value.code is ErrorCode.SESSION_NOT_FOUND
+        assert (await stranger.get("/waterfall/json"))["sessions"] == {}
+
+
+async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        scene.session.transport = "stdio"
+        assert (await desk.refused("/console/end-session")).code is ErrorCode.NOT_ALLOWED
+        scene.session.transport = "http"
+        assert await desk.post("/console/end-session") == {"ended": scene.session.session_id}
+        assert desk.house.ended == [scene.session]

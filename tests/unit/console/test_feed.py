@@ -1,0 +1,190 @@
+"""A page hears everything once, then whatever is different, and nothing of other people's sessions."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from emceepee.console.feed import BATCH_SECONDS, LONGEST_SECONDS, Feed
+from emceepee.state.limits import Limits
+from emceepee.web.streams import PING, PING_SECONDS
+from support.another_session import another_session
+from support.asking import elicit
+from support.console_house import House
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+Told = tuple[str, Any]
+
+
+class Page:
+    """Reads a feed in the background."""
+
+    def __init__(self, feed: Feed, scene: Scene) -> None:
+        self._scene = scene
+        self._told: list[Told] = []
+        self.pings = 0
+        self._reader = asyncio.create_task(self._read(feed))
+
+    async def _read(self, feed: Feed) -> None:
+        async for frame in feed.frames():
+            if frame == PING:
+                self.pings += 1
+                continue
+            name, data = frame.decode().strip().split("\n")
+            self._told.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+
+    async def told(self) -> list[Told]:
+        """What came since the last look, a batch's time included."""
+        await settle()
+        await self._scene.clock.advance(BATCH_SECONDS)
+        await settle()
+        told, self._told = self._told, []
+        return told
+
+    async def close(self) -> None:
+        self._reader.cancel()
+        await asyncio.wait([self._reader])
+
+    @property
+    def is_over(self) -> bool:
+        return self._reader.done()
+
+
+@asynccontextmanager
+async def a_page(scene: Scene, house: House | None = None, *, principal: str = "local") -> AsyncIterator[Page]:
+    feed = Feed(house or House(scene.session), principal, scene.clock, Limits())
+    page = Page(feed, scene)
+    try:
+        yield page
+    finally:
+        await page.close()
+
+
+def names(told: list[Told]) -> list[str]:
+    return [name for name, _ in told]
+
+
+async def test_a_page_first_hears_everything_there_is() -> None:
+    async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
+        scene.backends["one"].link.listener.said("hello", "stderr")
+        await scene.value("list_servers")
+        async with a_page(scene) as page:
+            told = await page.told()
+        assert names(told) == ["hello", "session", "requests", "events", "logs", "ready"]
+        by_name = dict(told)
+        assert by_name["hello"]["principal"] == "local"
+        session = by_name["session"]
+        assert session["id"] == scene.session.session_id
+        assert [(server["name"], server["status"], server["process"]["pid"]) for server in session["servers"]] == [
+            ("one", "connected", 101)
+        ]
+        assert [row["name"] for row in by_name["requests"]["rows"]] == ["list_servers"]
+        assert [line["data"] for line in by_name["logs"]["logs"]] == ["hello"]
+
+
+async def test_after_that_it_hears_what_is_different_and_nothing_twice() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
+        await page.told()
+        assert await page.told() == []
+        call = scene.start("execute_tool", server="one", tool="slow")
+        asked = await scene.backends["one"].next_asked()
+        [(name, data)] = await page.told()
+        assert (name, data["rows"][0]["status"]) == ("requests", "pending")
+        scene.backends["one"].link.listener.said("a line", "stderr")
+        [(name, data)] = await page.told()
+        assert (name, [line["data"] for line in data["logs"]]) == ("logs", ["a line"])
+        asked.reply(content=[])
+        await call
+        [(name, data)] = await page.told()
+        assert (name, data["rows"][0]["status"]) == ("requests", "success")
+
+
+async def test_a_question_reaches_the_page_and_leaves_it_when_the_model_answers() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
+        await page.told()
+        asking = elicit(scene.backends["one"])
+        [question] = dict(await page.told())["session"]["questions"]
+        assert (question["kind"], question["server"], question["message"]) == ("elicitation", "one", "Your name?")
+        scene.session.questions.answer_elicitation(question["requestId"], "decline", None)
+        await asking
+        assert dict(await page.told())["session"]["questions"] == []
+
+
+async def test_timers_and_progress_and_states_reach_the_page_though_they_are_no_events() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
+        await page.told()
+        await scene.value("set_timer", duration_ms=60_000, message="tea")
+        assert [timer["message"] for timer in dict(await page.told())["session"]["timers"]] == ["tea"]
+        scene.backends["one"].opens = asyncio.get_running_loop().create_future()
+        reconnecting = scene.start("reconnect_server", name="one")
+        await settle()
+        assert dict(await page.told())["session"]["servers"][0]["status"] == "connecting"
+        scene.backends["one"].opens.set_result(None)
+        await reconnecting
+
+
+async def test_sessions_come_and_go() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, another_session(scene) as other:
+        house = House(scene.session)
+        async with a_page(scene, house) as page:
+            await page.told()
+            house.enter(other)
+            assert dict(await page.told())["session"]["id"] == other.session_id
+            house.leave(other)
+            assert await page.told() == [("session_gone", {"id": other.session_id})]
+
+
+async def test_nobody_hears_of_another_principals_sessions() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, a_page(scene, principal="someone else") as page:
+        await scene.value("list_servers")
+        assert names(await page.told()) == ["hello", "ready"]
+
+
+async def test_looking_delivers_no_event() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
+        await page.told()
+        assert "server_connected" in scene.event_types()
+
+
+async def test_what_only_time_changes_is_not_told() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene, a_page(scene) as page:
+        await page.told()
+        backend.opens = asyncio.get_running_loop().create_future()
+        backend.link.break_off("gone")
+        assert names(await page.told()) == ["session", "events"]
+        await scene.clock.advance(0.3)
+        scene.session.changed()
+        assert await page.told() == []
+
+
+async def test_a_page_that_leaves_is_forgotten() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        house = House(scene.session)
+        async with a_page(scene, house) as page:
+            await page.told()
+            assert house.watchers == 1
+        assert house.watchers == 0
+        scene.session.changed()  # nobody is left to be told
+
+
+async def test_a_silent_line_is_kept_awake_and_ends_after_an_hour_so_that_the_login_is_asked_again() -> None:
+    async with a_scene() as scene, a_page(scene) as page:
+        await page.told()
+        await scene.clock.advance(PING_SECONDS)
+        assert page.pings == 1
+        await scene.clock.advance(LONGEST_SECONDS)
+        assert page.is_over
+
+
+async def test_many_rows_come_in_several_messages() -> None:
+    limits = Limits(requests_per_session=2000, requests_in_all=2000)
+    async with a_scene(limits=limits) as scene:
+        for _ in range(1200):
+            await scene.call("list_servers")
+        async with a_page(scene) as page:
+            sizes = [len(data["rows"]) for name, data in await page.told() if name == "requests"]
+        assert sizes == [500, 500, 200]

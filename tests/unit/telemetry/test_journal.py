@@ -1,0 +1,91 @@
+"""The newest requests are kept, a session and in all, and one can ask for what is different."""
+
+import random
+
+from emceepee.clock import milliseconds
+from emceepee.ids import Ulids
+from emceepee.telemetry.journal import Journal, JournalRoom
+from emceepee.telemetry.spans import Span, SpanKind
+from support.fake_clock import FakeClock
+
+
+def a_journal(room: JournalRoom, *, most: int = 10) -> Journal:
+    clock = FakeClock()
+    return Journal(room, clock, Ulids(lambda: milliseconds(clock.now())), most=most, changed=lambda: None)
+
+
+def begin(journal: Journal, name: str) -> Span:
+    return journal.begin(SpanKind.OWN_TOOL, name, None, {})
+
+
+def names(journal: Journal, revision: int = 0) -> list[str]:
+    return [span.name for span in journal.since(revision)]
+
+
+def test_the_oldest_of_all_goes_whosever_it_is() -> None:
+    room = JournalRoom(3)
+    one, two = a_journal(room), a_journal(room)
+    begin(one, "a")
+    begin(two, "b")
+    begin(one, "c")
+    begin(two, "d")
+    assert (names(one), names(two), len(room)) == (["c"], ["b", "d"], 3)
+
+
+def test_a_session_keeps_no_more_than_its_own_share() -> None:
+    room = JournalRoom(100)
+    journal = a_journal(room, most=2)
+    for name in "abc":
+        begin(journal, name)
+    assert (names(journal), len(room)) == (["b", "c"], 2)
+
+
+def test_a_closed_session_leaves_its_room_to_others() -> None:
+    room = JournalRoom(2)
+    one, two = a_journal(room), a_journal(room)
+    begin(one, "a")
+    one.close()
+    begin(two, "b")
+    begin(two, "c")
+    assert (names(two), len(room)) == (["b", "c"], 2)
+
+
+def test_only_what_is_different_is_told_again() -> None:
+    journal = a_journal(JournalRoom(10))
+    first, _ = begin(journal, "a"), begin(journal, "b")
+    seen = journal.revision
+    assert names(journal, seen) == []
+    first.replied({})
+    assert names(journal, seen) == ["a"]
+
+
+def test_a_request_ends_once() -> None:
+    journal = a_journal(JournalRoom(10))
+    span = begin(journal, "a")
+    span.cancelled()
+    span.replied({"content": []})
+    assert (span.status, span.result) == ("cancelled", None)
+
+
+def test_ids_are_given_once_and_found_again() -> None:
+    journal = a_journal(JournalRoom(10))
+    begin(journal, "a")
+    [span] = journal.since(0)
+    assert len(span.span_id) == 26
+    assert journal.find(span.span_id) is span
+    assert journal.since(0)[0].span_id == span.span_id
+    assert journal.find("") is None
+
+
+def test_room_and_journals_always_agree() -> None:
+    """Whatever is begun and closed, in whatever order."""
+    choose = random.Random(7)
+    room = JournalRoom(20)
+    journals = [a_journal(room, most=choose.randint(1, 12)) for _ in range(5)]
+    for step in range(2000):
+        journal = choose.choice(journals)
+        if choose.random() < 0.02:
+            journal.close()
+        else:
+            begin(journal, str(step))
+        assert len(room) == sum(len(journal) for journal in journals) <= 20
