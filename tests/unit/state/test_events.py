@@ -256,3 +256,14 @@ def test_the_budget_always_knows_how_much_is_kept() -> None:
     budget.leave(boxes[0])
     budget.leave(boxes[0])
     assert budget.used == len(boxes[1]) + len(boxes[2])
+
+
+def test_looking_delivers_nothing_and_goes_on_where_it_was() -> None:
+    box = a_box(3)
+    events, number = box.peek(0)
+    assert [event.event_id for event in events] == ["e0", "e1", "e2"]
+    assert box.peek(number) == ([], number)
+    assert ids(box.take()) == ["e0", "e1", "e2"]
+    for count in range(3, 3 + MOST):
+        box.append(an_event(count))
+    assert [event.event_id for event in box.peek(number)[0]][-1] == f"e{2 + MOST}"

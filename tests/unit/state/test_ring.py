@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.state.ring import Ring
+from emceepee.state.ring import Ring, Tail
 
 
 def a_ring(capacity: int, items: list[int]) -> Ring[int]:
@@ -46,3 +46,17 @@ def test_a_ring_that_was_cleared_still_holds_no_more_than_its_capacity() -> None
 def test_the_last_ones_come_in_order_and_none_means_none() -> None:
     ring = a_ring(5, [1, 2, 3])
     assert (ring.last(2), ring.last(9), ring.last(0)) == ([2, 3], [1, 2, 3], [])
+
+
+@given(st.integers(min_value=1, max_value=5), st.lists(st.lists(st.integers(), max_size=8)))
+def test_whoever_keeps_up_with_a_tail_sees_everything_that_is_kept_once(
+    capacity: int, batches: list[list[int]]
+) -> None:
+    tail: Tail[int] = Tail(capacity)
+    number = 0
+    for batch in batches:
+        for item in batch:
+            tail.append(item)
+        new, number = tail.since(number)
+        assert new == batch[-capacity:]
+    assert tail.since(number) == ([], number)
