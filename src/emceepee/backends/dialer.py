@@ -9,10 +9,11 @@ from dataclasses import replace
 import aiohttp
 
 from emceepee import __version__
+from emceepee.backends.eras import EraMemory
 from emceepee.backends.family import Family
 from emceepee.backends.http_link import HttpLink
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.negotiation import Terms, client_capabilities
+from emceepee.backends.negotiation import Terms, client_capabilities, is_outage
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.sse_link import SseLink
 from emceepee.backends.stdio_link import StdioLink
@@ -41,6 +42,7 @@ class Dialer:
     ) -> None:
         self._connector, self._clock, self._longest_line, self._roots = connector, clock, longest_line, roots
         self._family = family
+        self._eras = EraMemory(clock)
 
     @classmethod
     @asynccontextmanager
@@ -72,7 +74,22 @@ class Dialer:
         Raises:
             RpcError, LinkError
         """
-        terms = Terms(spec.mode, client_capabilities(has_roots=bool(self.roots_of(spec))))
+        capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
+        known = self._eras.recall(spec.target) if spec.mode == "auto" else None
+        if known is not None:
+            try:
+                return await self._dial(spec, listener, Terms(known, capabilities), caller_id, resumption)
+            except (RpcError, LinkError) as error:
+                if isinstance(error, LinkError) and is_outage(error):
+                    raise
+                self._eras.forget(spec.target)
+        link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller_id, resumption)
+        self._eras.learn(spec.target, link.facts)
+        return link
+
+    async def _dial(
+        self, spec: BackendSpec, listener: Listener, terms: Terms, caller_id: str | None, resumption: object | None
+    ) -> Link:
         if isinstance(spec.target, StdioTarget):
             return await self._stdio(spec.target, listener, terms)
         target = _with_caller(spec.target, caller_id)

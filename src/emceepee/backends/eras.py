@@ -1,0 +1,41 @@
+"""Which era a configuration spoke last time, so that the next connection to it need not ask again."""
+
+from collections import OrderedDict
+
+from emceepee.backends.link import ServerFacts
+from emceepee.backends.spec import HttpTarget, Mode, StdioTarget
+from emceepee.clock import Clock
+
+KEPT_SECONDS = 3600.0  # a server that learned the other era meanwhile is noticed after this long, or when it refuses
+MOST = 1000
+Key = tuple[str, ...]
+
+
+class EraMemory:
+    """Only a hint: whoever follows it in vain forgets it and asks."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: OrderedDict[Key, tuple[Mode, float]] = OrderedDict()
+
+    def recall(self, target: HttpTarget | StdioTarget) -> Mode | None:
+        mode, until = self._known.get(_key(target), (None, 0.0))
+        return mode if until > self._clock.monotonic() else None
+
+    def learn(self, target: HttpTarget | StdioTarget, facts: ServerFacts) -> None:
+        """Learned again it is not kept for longer: one day it is asked again."""
+        if self.recall(target) is not None:
+            return
+        mode: Mode = "2026-07-28" if facts.is_modern else "legacy"
+        self._known[_key(target)] = (mode, self._clock.monotonic() + KEPT_SECONDS)
+        if len(self._known) > MOST:
+            self._known.popitem(last=False)
+
+    def forget(self, target: HttpTarget | StdioTarget) -> None:
+        self._known.pop(_key(target), None)
+
+
+def _key(target: HttpTarget | StdioTarget) -> Key:
+    if isinstance(target, HttpTarget):
+        return (target.url,)
+    return ("", target.command, *target.args)
