@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+SHORTEST_SHARED = 0.5  # seconds: shorter delays are rare, and seldom the same
+MOST_QUEUES = 64
 
 
 class Handle(Protocol):
@@ -33,19 +35,66 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The machine's own clock. One belongs to one event loop."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self._queues: dict[float, _Queue] = {}
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def monotonic(self) -> float:
-        return time.monotonic()
-
     def call_later(self, delay: float, callback: Callable[[], None]) -> Handle:
-        return asyncio.get_running_loop().call_later(delay, callback)
+        """Nearly every deadline is called off again, and most have the same few delays: those share one timer each."""
+        queue = self._queues.get(delay)
+        if queue is None:
+            if delay < SHORTEST_SHARED or len(self._queues) >= MOST_QUEUES:
+                return asyncio.get_running_loop().call_later(delay, callback)
+            queue = self._queues[delay] = _Queue(delay)
+        return queue.add(callback)
 
     async def sleep(self, delay: float) -> None:
         await asyncio.sleep(delay)
+
+
+class _Queued:
+    """One deadline in a queue."""
+
+    __slots__ = ("_queue", "callback", "due")
+
+    def __init__(self, queue: "dict[_Queued, None]", due: float, callback: Callable[[], None]) -> None:
+        self._queue, self.due, self.callback = queue, due, callback
+
+    def cancel(self) -> None:
+        self._queue.pop(self, None)
+
+
+class _Queue:
+    """Deadlines with the same delay fall due in the order in which they were made, so one timer serves them all."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+        self._waiting: dict[_Queued, None] = {}
+        self._is_armed = False
+
+    def add(self, callback: Callable[[], None]) -> _Queued:
+        queued = _Queued(self._waiting, time.monotonic() + self._delay, callback)
+        self._waiting[queued] = None
+        if not self._is_armed:
+            self._is_armed = True
+            asyncio.get_running_loop().call_later(self._delay, self._ring)
+        return queued
+
+    def _ring(self) -> None:
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        for queued in list(self._waiting):
+            if queued.due > now:
+                loop.call_later(queued.due - now, self._ring)
+                return
+            del self._waiting[queued]
+            loop.call_soon(queued.callback)
+        self._is_armed = False
 
 
 def milliseconds(moment: datetime) -> int:

@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 
@@ -95,3 +96,32 @@ async def test_the_systems_clock_knows_utc_never_goes_back_and_calls_back() -> N
         await called.wait()
         await clock.sleep(0)
     assert clock.monotonic() >= before
+
+
+async def test_deadlines_of_the_same_delay_fall_due_in_order_and_can_be_called_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
+    clock, rung = SystemClock(), list[str]()
+    done = asyncio.get_running_loop().create_future()
+    clock.call_later(0.01, lambda: rung.append("first"))
+    called_off = clock.call_later(0.01, lambda: rung.append("called off"))
+    clock.call_later(0.01, lambda: rung.append("second"))
+    called_off.cancel()
+    called_off.cancel()
+    clock.call_later(0.02, lambda: done.set_result(None))
+    await asyncio.wait_for(done, 5)
+    assert rung == ["first", "second"]
+
+
+async def test_a_deadline_made_after_the_others_were_called_off_still_falls_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
+    clock, rung = SystemClock(), list[int]()
+    for number in range(3):
+        done = asyncio.get_running_loop().create_future()
+        clock.call_later(0.005, partial(rung.append, -number)).cancel()
+        clock.call_later(0.005, partial(done.set_result, None))
+        await asyncio.wait_for(done, 5)
+    assert rung == []

@@ -178,7 +178,8 @@ class CallDesk:
 
     async def _run(self, call: Call) -> None:
         began = self._clock.monotonic()
-        log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
+        if is_debugging := log.is_debugging():
+            log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
         try:
             outcome: JsonObject | EmceepeeError = await self._ask(call)
         except EmceepeeError as error:
@@ -190,8 +191,9 @@ class CallDesk:
             # A defect of ours, which the owner of the runner logs: whoever waits must not wait for ever.
             self._settle(call, EmceepeeError(f"{call.method} failed inside emceepee; its log says more."))
             raise
-        took = round((self._clock.monotonic() - began) * 1000)
-        log.debug("tool_execution_complete", server=call.server, tool=call.tool, durationMs=took)
+        if is_debugging:
+            took = round((self._clock.monotonic() - began) * 1000)
+            log.debug("tool_execution_complete", server=call.server, tool=call.tool, durationMs=took)
         self._settle(call, outcome)
 
     def _settle(self, call: Call, outcome: JsonObject | EmceepeeError) -> None:

@@ -36,6 +36,10 @@ class QuestionDesk:
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._open: dict[str, _Open] = {}
 
+    @property
+    def is_any_open(self) -> bool:
+        return bool(self._open)
+
     def open(self, kind: QuestionKind | None = None, server: str | None = None) -> list[Question]:
         """The questions that wait, oldest first."""
         found = (entry.question for entry in self._open.values())

@@ -20,20 +20,20 @@ def kept(value: Any, room: int) -> tuple[Any, bool]:
 
 def _left(value: Any, room: int) -> int:
     """What is left of the room; less than nothing as soon as the value does not fit, however large it is."""
-    if isinstance(value, str):
+    kind = type(value)  # JSON has no subclasses, and this is on the way of every call
+    if kind is str:
         return room - len(value) - 2
-    if isinstance(value, dict):
+    if kind is dict:
         for key, item in value.items():
-            room = _left(item, room - len(key) - 4)
+            room -= len(key) + 4
+            room = room - len(item) - 2 if type(item) is str else _left(item, room)
             if room < 0:
                 return room
-        return room - 2
-    if isinstance(value, list):
+    elif kind is list:
         for item in value:
             room = _left(item, room - 1)
             if room < 0:
                 return room
-        return room - 2
     return room - 8
 
 

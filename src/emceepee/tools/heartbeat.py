@@ -1,7 +1,7 @@
 """Progress for a caller that waits long, so that an impatient client stays on the line."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from emceepee.clock import Clock, Handle
 from emceepee.json_types import JsonObject
@@ -33,13 +33,16 @@ def heartbeat(caller: Caller, clock: Clock, total: float | None) -> Iterator[Non
         pending.cancel()
 
 
+_NO_PROGRESS: AbstractContextManager[None] = nullcontext()
+
+
+def kept_awake(caller: Caller, clock: Clock) -> AbstractContextManager[Callable[[JsonObject], None] | None]:
+    """Gives where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
+    return _NO_PROGRESS if caller.on_progress is None else _passing_on(caller.on_progress, clock)
+
+
 @contextmanager
-def kept_awake(caller: Caller, clock: Clock) -> Iterator[Callable[[JsonObject], None] | None]:
-    """Yields where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
-    tell = caller.on_progress
-    if tell is None:
-        yield None
-        return
+def _passing_on(tell: Callable[[JsonObject], None], clock: Clock) -> Iterator[Callable[[JsonObject], None]]:
     latest: JsonObject = {"progress": 0}
     pending: Handle
 

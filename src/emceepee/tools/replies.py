@@ -29,9 +29,9 @@ def with_notices(result: JsonObject, session: Session) -> JsonObject:
 
     Nothing may be awaited between this and the writing of the reply: a cancelled reply must not take events with it.
     """
-    questions = session.questions.open()
-    if not questions and not session.activity.has_news:
+    if not session.questions.is_any_open and not session.activity.has_news:
         return result
+    questions = session.questions.open()
     blocks: list[JsonObject] = []
     news = session.activity.take()
     if news.events or news.dropped:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from emceepee.codec import encode
@@ -32,9 +33,12 @@ JSON, STREAM = b"application/json", b"text/event-stream"
 
 def accepts(headers: Headers, kind: bytes) -> bool:
     """Whether the caller takes an answer of that kind; who says nothing takes anything."""
-    if b"accept" not in headers:
-        return True
-    taken = {part.partition(b";")[0].strip().lower() for part in headers[b"accept"].split(b",")}
+    return _takes(headers.get(b"accept", b"*/*"), kind)
+
+
+@lru_cache(maxsize=256)  # a caller says the same in every request
+def _takes(accept: bytes, kind: bytes) -> bool:
+    taken = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
     return not taken.isdisjoint((kind, kind.partition(b"/")[0] + b"/*", b"*/*"))
 
 
