@@ -40,7 +40,10 @@ from emceepee.web.asgi import (
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
-SINGLE_HEADERS = (b"host", b"origin", b"authorization", b"content-type", b"mcp-session-id", b"last-event-id")
+SINGLE_HEADERS = (
+    *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
+    *(b"content-type", b"mcp-session-id", b"last-event-id"),
+)
 FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
 LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
 
@@ -133,7 +136,7 @@ class HttpEndpoint:
 
     async def _mcp(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         peer = scope.get("client")
-        visitor = await self._parts.gate.admit(headers, peer[0] if peer else None)
+        visitor = await self._parts.gate.admit(headers, peer[0] if peer else None, method=scope["method"])
         if isinstance(visitor, TurnedAway):
             await self._turn_away(send, visitor)
             return
