@@ -57,6 +57,9 @@ class Session:
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
         self.is_awake = False
+        self.label: str | None = None  # what its caller calls itself
+        self.transport = "http"
+        self.connects_on_use = False
         self.open_streams = 0  # how many a caller is reading just now
         self._touched = self.clock.monotonic()
         self._is_closing = False

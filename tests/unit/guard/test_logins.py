@@ -6,7 +6,6 @@ from emceepee.guard.logins import MOST_LOGINS, Logins, cookie_name, cookies
 from support.fake_clock import FakeClock
 
 
-
 class Lobby:
     def __init__(self, **options: float) -> None:
         self.clock = FakeClock()
