@@ -15,6 +15,8 @@ Put it into a client:
   Claude Code   claude mcp add --transport http emceepee http://127.0.0.1:{PORT}/mcp
   others        {{"mcpServers": {{"emceepee": {{"url": "http://127.0.0.1:{PORT}/mcp"}}}}}}
 
+Open the link that is printed below to look on and to answer in a browser.
+
 Then ask for:
   "Which servers are there, and which tools do they have?"
   "Use the demo server to add 2 and 40."                        a quick call

@@ -1,16 +1,24 @@
 """The composition root: what emceepee is made of. The nesting is the order in which things close."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
-from emceepee.config import Config
+from emceepee.config import Config, HttpConfig
+from emceepee.console.api import Api
+from emceepee.console.assets import Assets, package_files
+from emceepee.console.door import ConsoleDoor
+from emceepee.console.login import LOGIN_PATH
 from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.oauth import OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.guard.visitor import LOCAL
 from emceepee.ids import Ulids
+from emceepee.lifecycle import TaskOwner
 from emceepee.server.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http_server import serve_http
 from emceepee.server.kernel import build_kernel
@@ -22,12 +30,18 @@ from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("app")
+CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
+CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
+Invite = Callable[[str], None]  # told where a person can open the console
 
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, longest_line=config.limits.line_bytes, roots=config.roots) as dialer:
-        many_principals = len(set(config.http.tokens.values())) > 1 or config.http.oauth_issuer is not None
+        many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
         budget = EventBudget(config.limits.events_in_all)
@@ -47,29 +61,105 @@ async def open_session(session_id: str, principal: str, parts: SessionParts) -> 
         await session.close()
 
 
-async def run_stdio(config: Config, *, stdin: int, stdout: int) -> None:
-    """`emceepee`: one caller on standard input and output."""
+async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) -> None:
+    """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
     clock = SystemClock()
     session_id = Ulids(lambda: milliseconds(clock.now())).new()
     async with session_parts(config, clock) as parts, open_session(session_id, LOCAL, parts) as session:
-        longest = config.limits.line_bytes
-        await serve_stdio(build_kernel(), session, stdin=stdin, stdout=stdout, longest_line=longest)
+        session.transport = "stdio"
+        async with console_beside(session, config, parts, invite) as open_console:
+            await serve_stdio(
+                build_kernel(),
+                session,
+                stdin=stdin,
+                stdout=stdout,
+                longest_line=config.limits.line_bytes,
+                on_first_answer=open_console,
+            )
 
 
-async def run_http(config: Config, *, announce: Callable[[str], None]) -> None:
+@asynccontextmanager
+async def console_beside(
+    session: Session, config: Config, parts: SessionParts, invite: Invite
+) -> AsyncIterator[Callable[[], None] | None]:
+    """Yields what opens the console, if one is wanted: it listens once the caller was answered, and delays nobody."""
+    if config.console_port is None:
+        yield None
+        return
+    config = replace(config, http=HttpConfig(host=CONSOLE_HOST, port=config.console_port))
+    directory, tasks, stopped = SessionDirectory(parts), TaskOwner("console"), asyncio.Event()
+    directory.adopt(session)
+
+    async def serve() -> None:
+        logins = Logins(parts.clock)
+        made = http_parts(config, directory, parts.clock, logins, only_logins=True)
+        endpoint = HttpEndpoint(replace(made, finish_seconds=0))
+        try:
+            await serve_http(
+                endpoint,
+                host=config.http.host,
+                port=config.http.port,
+                announce=lambda address: welcome(address, config.http, logins, invite),
+                stopped=stopped,
+            )
+        except OSError as error:
+            log.warning("console_not_opened", port=config.http.port, error=str(error))
+        finally:
+            await endpoint.close()
+
+    serving: list[asyncio.Task[None]] = []
+    try:
+        yield lambda: serving.append(tasks.spawn(serve(), name="serve"))
+    finally:
+        stopped.set()
+        if serving:
+            await asyncio.wait(serving, timeout=CONSOLE_CLOSE_SECONDS)
+        await tasks.close(within=CONSOLE_CLOSE_SECONDS)
+        directory.release(session)
+        await directory.close_all()
+
+
+async def run_http(config: Config, *, announce: Callable[[str], None], invite: Invite) -> None:
     """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open."""
     clock = SystemClock()
     async with session_parts(config, clock) as parts:
-        endpoint = HttpEndpoint(http_parts(config, SessionDirectory(parts), clock))
+        seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
+        logins = Logins(clock, seconds=seconds) if config.http.has_console else None
+        endpoint = HttpEndpoint(http_parts(config, SessionDirectory(parts), clock, logins))
+
+        def is_open(address: str) -> None:
+            announce(address)
+            if logins is not None:
+                welcome(address, config.http, logins, invite)
+
         try:
-            await serve_http(endpoint, host=config.http.host, port=config.http.port, announce=announce)
+            await serve_http(endpoint, host=config.http.host, port=config.http.port, announce=is_open)
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()
 
 
-def http_parts(config: Config, directory: SessionDirectory, clock: Clock) -> HttpParts:
-    http = config.http
+def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
+    """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
+    if http.host in ("0.0.0.0", "::"):  # these name no machine that a browser could ask
+        address = address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+    if http.sole_principal is None:
+        invite(f"{address}{LOGIN_PATH}")
+        return
+    logins.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
+    logins.invite(http.sole_principal)
+
+
+def http_parts(
+    config: Config,
+    directory: SessionDirectory,
+    clock: Clock,
+    logins: Logins | None = None,
+    *,
+    only_logins: bool = False,
+) -> HttpParts:
+    """With `logins`, there is a console."""
+    http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
         oauth = OAuthCheck(http.oauth_issuer, resource=http.oauth_resource, scopes=http.oauth_scopes, clock=clock)
@@ -79,13 +169,18 @@ def http_parts(config: Config, directory: SessionDirectory, clock: Clock) -> Htt
         origins=frozenset(http.allow_origins),
         any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
         any_address=not http.is_loopback,
+        only_logins=only_logins,
     )
+    gate = Gate(rules, oauth, logins)
     return HttpParts(
         kernel=build_kernel(),
         directory=directory,
-        gate=Gate(rules, oauth),
+        gate=gate,
         policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
         oauth=oauth,
         shared_default=http.shared_default,
-        body_bytes=config.limits.request_body_bytes,
+        body_bytes=limits.request_body_bytes,
+        neighbor=ConsoleDoor(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
+        if logins
+        else None,
     )

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root_uri
 from emceepee.guard.gate import LOOPBACK_NAMES
+from emceepee.guard.visitor import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import FORMATS, LEVELS
@@ -44,6 +45,7 @@ class HttpConfig:
     oauth_issuer: str | None = None
     oauth_resource: str | None = None
     oauth_scopes: tuple[str, ...] = ()
+    has_console: bool = True
 
     @property
     def is_loopback(self) -> bool:
@@ -52,6 +54,12 @@ class HttpConfig:
     @property
     def asks_for_proof(self) -> bool:
         return bool(self.tokens) or self.oauth_issuer is not None
+
+    @property
+    def sole_principal(self) -> str | None:
+        """The one that every caller is; None if there can be several."""
+        principals = set(self.tokens.values()) or {LOCAL}
+        return None if self.oauth_issuer or len(principals) > 1 else principals.pop()
 
     def check(self) -> None:
         """Raises: ConfigError if it would be open to strangers."""
@@ -75,6 +83,7 @@ class Config:
     log_format: str = "text"
     log_file: Path | None = None
     http: HttpConfig = field(default_factory=HttpConfig)
+    console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
 
 

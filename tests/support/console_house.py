@@ -26,11 +26,8 @@ class House:
     def unwatch(self, watcher: Callable[[Session], None]) -> None:
         self._watchers.remove(watcher)
 
-    def can_end(self, session: Session) -> bool:
-        return session.transport == "http"
-
     async def end(self, session: Session) -> bool:
-        if not self.can_end(session):
+        if session.transport != "http":
             return False
         self.leave(session)
         self.ended.append(session)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
-from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, load, parse
+from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, parse
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
 
@@ -258,3 +258,18 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
         load(None, {CONFIG_VARIABLE: str(binary)})
     with pytest.raises(ConfigError, match=r"cannot be read: .*directory"):
         load(str(tmp_path), {})
+
+
+@pytest.mark.parametrize(
+    ("http", "principal"),
+    [
+        (HttpConfig(), "local"),
+        (HttpConfig(tokens={"one": "ada"}), "ada"),
+        (HttpConfig(tokens={"one": "ada", "two": "ada"}), "ada"),
+        (HttpConfig(tokens={"one": "ada", "two": "bob"}), None),
+        (HttpConfig(oauth_issuer="https://login.example"), None),
+        (HttpConfig(tokens={"one": "ada"}, oauth_issuer="https://login.example"), None),
+    ],
+)
+def test_whether_every_caller_is_the_same_one_is_known_from_the_start(http: HttpConfig, principal: str | None) -> None:
+    assert http.sole_principal == principal

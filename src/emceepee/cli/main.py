@@ -5,7 +5,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from emceepee.app import run_http, run_stdio
 from emceepee.backends.spec import root_uri
 from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.telemetry import logs
+from emceepee.telemetry.redaction import Invitation
 
 USAGE_ERROR = 2
 # The = signs at the end of a base64 token are its own.
@@ -30,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         config = _config(options)
         if options.command == "serve":
+            if config.console_port is not None:
+                raise ConfigError("--console is for standard input and output; serve has the console at its own port")
             config = replace(config, http=_http_config(options))
             config.http.check()
     except ConfigError as error:
@@ -46,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
-    _run(run_stdio(config, stdin=0, stdout=stdout))
+    _run(run_stdio(config, stdin=0, stdout=stdout, invite=_inviting(config)))
     return 0
 
 
@@ -57,7 +60,7 @@ def main_http() -> int:
 
 def _serve(config: Config) -> int:
     try:
-        _run(run_http(config, announce=_announce))
+        _run(run_http(config, announce=_announce, invite=_inviting(config)))
     except OSError as error:
         sys.stderr.write(f"emceepee: cannot listen on {config.http.host}:{config.http.port}: {error}\n")
         return USAGE_ERROR
@@ -74,6 +77,19 @@ def _announce(address: str) -> None:
     sys.stderr.flush()
 
 
+def _inviting(config: Config) -> Callable[[str], None]:
+    """Writes where the console is for whoever started us, and into their log file, which may be all they see."""
+    hint = "" if config.http.sole_principal is not None else " (log in with a token)"
+
+    def invite(link: str) -> None:
+        sys.stderr.write(f"emceepee console at {link}{hint}\n")
+        sys.stderr.flush()
+        if config.log_file is not None:
+            log.info("console_open", link=Invitation(link))
+
+    return invite
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="emceepee",
@@ -81,6 +97,12 @@ def build_parser() -> argparse.ArgumentParser:
         "Without a command it serves one caller on standard input and output.",
     )
     _common(parser)
+    parser.add_argument(
+        "--console",
+        type=_console_port,
+        metavar="PORT",
+        help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
+    )
     parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     words = "Serve many callers over Streamable HTTP at /mcp."
@@ -113,6 +135,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shared-default", action="store_true", help="one session for 2026-07-28 callers that name none"
     )
+    parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
     parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")
     parser.add_argument("--oauth-resource", metavar="URL", help="the public URL of /mcp, which tokens must be for")
@@ -127,6 +150,7 @@ def _config(options: argparse.Namespace) -> Config:
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,
+        console_port=options.console,
     )
 
 
@@ -145,6 +169,7 @@ def _http_config(options: argparse.Namespace) -> HttpConfig:
         oauth_issuer=options.oauth_issuer,
         oauth_resource=options.oauth_resource,
         oauth_scopes=tuple(options.oauth_scope),
+        has_console=not options.no_console,
     )
 
 
@@ -164,6 +189,13 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise ConfigError(f"PORT: expected a port number, found {text!r}")
     return int(text)
+
+
+def _console_port(text: str) -> int:
+    try:
+        return _port(text)
+    except ConfigError:
+        raise argparse.ArgumentTypeError(f"expected a port number, found {text!r}") from None
 
 
 def _private_stdout() -> int:

@@ -29,7 +29,6 @@ class House(Protocol):
     def watch(self, watcher: Callable[[Session], None]) -> None: ...
     def unwatch(self, watcher: Callable[[Session], None]) -> None: ...
     def end(self, session: Session) -> Awaitable[bool]: ...
-    def can_end(self, session: Session) -> bool: ...
 
 
 class Feed:
@@ -93,8 +92,7 @@ class Feed:
             yield _frame("session_gone", {"id": session_id})
         for session_id, session in present.items():
             if session_id not in self._followed:
-                can_end = self._house.can_end(session)
-                self._followed[session_id] = _Followed(session, self._due.set, can_end=can_end)
+                self._followed[session_id] = _Followed(session, self._due.set)
 
     def _hello(self) -> JsonObject:
         limits = self._limits
@@ -114,8 +112,8 @@ class Feed:
 class _Followed:
     """One session, and how much of it the page has seen."""
 
-    def __init__(self, session: Session, due: Callable[[], None], *, can_end: bool) -> None:
-        self._session, self._due, self._can_end = session, due, can_end
+    def __init__(self, session: Session, due: Callable[[], None]) -> None:
+        self._session, self._due = session, due
         self.is_different = True
         self._revision = self._event = 0
         self._lines: dict[str, int] = {}
@@ -133,7 +131,7 @@ class _Followed:
     def news(self) -> Iterator[bytes]:
         self.is_different = False
         session = self._session
-        view = session_view(session, can_end=self._can_end)
+        view = session_view(session)
         if (lasting := _without_countdowns(view)) != self._shown:
             self._shown = lasting
             yield _frame("session", view)
@@ -154,7 +152,7 @@ class _Followed:
             yield from lines
 
 
-def session_view(session: Session, *, can_end: bool) -> JsonObject:
+def session_view(session: Session) -> JsonObject:
     """One session as it stands."""
     return {
         "id": session.session_id,
@@ -162,7 +160,7 @@ def session_view(session: Session, *, can_end: bool) -> JsonObject:
         "transport": session.transport,
         "openedAt": iso(session.opened_at),
         "isAwake": session.is_awake,
-        "canEnd": can_end,
+        "canEnd": session.transport != "stdio",  # that one is its process
         "servers": [server_row(connection) for connection in session.connections],
         "questions": [
             {"kind": str(question.kind)} | question_view(question, task_id=session.calls.task_of(question))

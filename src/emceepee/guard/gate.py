@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from emceepee.guard.logins import Logins, cookies
 from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
 
 PROXY_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
@@ -30,18 +31,19 @@ class GateRules:
     origins: frozenset[str] = frozenset()  # pages elsewhere that may call us
     any_host: bool = False  # for those who are proven by a token anyway
     any_address: bool = False  # names can be made to point at us by any page's owner, addresses cannot
+    only_logins: bool = False  # not even a program on this machine comes in without a login
 
 
 class Gate:
     """Decides without acting: a visitor, or a reason to turn away."""
 
-    def __init__(self, rules: GateRules, login: TokenCheck | None = None) -> None:
-        self._rules, self._login = rules, login
+    def __init__(self, rules: GateRules, check: TokenCheck | None = None, logins: Logins | None = None) -> None:
+        self._rules, self._check, self._logins = rules, check, logins
         self._tokens = [(token.encode(), principal) for token, principal in rules.tokens.items()]
 
     @property
-    def asks_for_proof(self) -> bool:
-        return bool(self._tokens) or self._login is not None
+    def takes_tokens(self) -> bool:
+        return bool(self._tokens) or self._check is not None
 
     def knows_place(self, headers: Mapping[bytes, bytes]) -> TurnedAway | None:
         """Whether the request means us (Host) and comes from a page that may (Origin): no page can be tricked in."""
@@ -55,23 +57,46 @@ class Gate:
             return TurnedAway(403, "Pages of this origin may not call; start the server with --allow-origin.")
         return None
 
-    async def admit(self, headers: Mapping[bytes, bytes], peer: str | None) -> Visitor | TurnedAway:
-        """Who it is."""
+    async def admit(self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str) -> Visitor | TurnedAway:
+        """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
         is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers)
-        if not self.asks_for_proof:
-            return Visitor(LOCAL, is_remote=is_remote)
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not token.strip():
+        principal = await self._proven(headers, method)
+        if isinstance(principal, TurnedAway):
+            return principal
+        if principal is not None:
+            return Visitor(principal, is_proven=True, is_remote=is_remote)
+        if self.takes_tokens:
             return self._challenge("Send the token in the header Authorization: Bearer …")
-        principal = self._holder(token.strip())
-        if principal is None and self._login is not None:
-            verdict = await self._login.principal_of(token.strip().decode("latin-1"))
-            if isinstance(verdict, TurnedAway):
-                return verdict
-            principal = verdict
-        if principal is None:
-            return self._challenge("The token is not known here.")
-        return Visitor(principal, is_proven=True, is_remote=is_remote)
+        if self._rules.only_logins:
+            return TurnedAway(401, "Log in with the link that emceepee logged.")
+        return Visitor(LOCAL, is_remote=is_remote)
+
+    async def admit_to_console(self, headers: Mapping[bytes, bytes], *, method: str) -> str | TurnedAway:
+        """The principal. Nobody comes in here without a login or a token."""
+        principal = await self._proven(headers, method)
+        return self._challenge("Log in at /console/login.") if principal is None else principal
+
+    def logged_in(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
+        """The principal whose cookie the request carries, if it is a request of our own page."""
+        if self._logins is None or b"cookie" not in headers or not is_of_our_page(headers, method=method):
+            return None
+        holders = (self._logins.holder(secret) for secret in cookies(headers))
+        return next((principal for principal in holders if principal is not None), None)
+
+    async def holder(self, token: bytes) -> str | TurnedAway:
+        """Whose token it is."""
+        principal = self._holder(token)
+        if principal is None and self._check is not None:
+            return await self._check.principal_of(token.decode("latin-1"))
+        return self._challenge("The token is not known here.") if principal is None else principal
+
+    async def _proven(self, headers: Mapping[bytes, bytes], method: str) -> str | TurnedAway | None:
+        """By a token first: who sends one means it. None if nothing was sent that proves anything."""
+        if self.takes_tokens and b"authorization" in headers:
+            scheme, _, token = headers[b"authorization"].partition(b" ")
+            if scheme.lower() == b"bearer" and token.strip():
+                return await self.holder(token.strip())
+        return self.logged_in(headers, method=method)
 
     def _holder(self, given: bytes) -> str | None:
         """Compares with every token in constant time, so that timing tells nothing."""
@@ -82,7 +107,9 @@ class Gate:
         return found
 
     def _challenge(self, message: str) -> TurnedAway:
-        words = self._login.challenge() if self._login else b"Bearer"
+        if not self.takes_tokens:
+            return TurnedAway(401, message)
+        words = self._check.challenge() if self._check else b"Bearer"
         return TurnedAway(401, message, ((b"www-authenticate", words),))
 
     def _is_our_name(self, host: str) -> bool:
@@ -99,6 +126,24 @@ class Gate:
         if scheme not in ("http", "https") or not separator:
             return False
         return netloc == host or _host_name(f"//{netloc}") in LOOPBACK_NAMES
+
+
+def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
+    """Whether a browser sent it for a page of exactly this origin, or for someone who opened the address.
+
+    Cookies come along with the requests of pages at any port of this host, so they prove nothing by themselves.
+    """
+    site = headers.get(b"sec-fetch-site")
+    if site == b"same-origin":
+        return True
+    if site is not None:
+        is_top_level = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+        return method == "GET" and is_top_level
+    origin = headers.get(b"origin")
+    if origin is None:  # no browser, or one that tells so little of what it opens; a GET changes nothing
+        return method in ("GET", "HEAD")
+    host = headers.get(b"host", b"")
+    return bool(host) and origin in (b"http://" + host, b"https://" + host)
 
 
 def _host_name(address: str) -> str | None:

@@ -14,18 +14,34 @@ from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+LONGEST_LABEL = 100
 MayAdd = Callable[[BackendSpec], Awaitable[None]]
+
+
+def client_label(params: object) -> str | None:
+    """What a caller calls itself, name and version, from the params of `initialize` or of any 2026-07-28 request."""
+    if not isinstance(params, dict):
+        return None
+    meta = params.get("_meta")
+    info = params.get("clientInfo") or (meta.get(CLIENT_INFO) if isinstance(meta, dict) else None)
+    if not isinstance(info, dict):
+        return None
+    said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
+    printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())
+    return printable.strip() or None
 
 
 class Office:
     """Explicit sessions of one principal: opened, found by their handle, closed."""
 
-    def __init__(self, directory: SessionDirectory, principal: str) -> None:
-        self._directory, self._principal = directory, principal
+    def __init__(self, directory: SessionDirectory, principal: str, params: object = None) -> None:
+        self._directory, self._principal, self._params = directory, principal, params
         self.idle_ms = directory.kept_ms
 
     async def open(self) -> str:
-        key, _ = await self._directory.open_handle(self._principal)
+        key, session = await self._directory.open_handle(self._principal)
+        session.label = client_label(self._params)
         return key.value
 
     async def close(self, handle: str) -> None:

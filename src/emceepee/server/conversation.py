@@ -9,6 +9,7 @@ from mcp.server.lowlevel import Server
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.server.callers import client_label
 from emceepee.server.dispatch import call_tool
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import CallerState
@@ -100,6 +101,8 @@ class Conversation:
         peer = self._peer
         if peer is None:
             peer = self._peer = peer_for(request, self._kernel, self._state)
+        if self._session.label is None:
+            self._session.label = client_label(request.params)
         if (refusal := peer.refusal(request)) is not None:
             return refusal
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -12,7 +13,7 @@ from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.guard.visitor import TurnedAway, Visitor
-from emceepee.server.callers import Guest, Office
+from emceepee.server.callers import Guest, Office, client_label
 from emceepee.server.cross_origin import PREFLIGHT, readable_by
 from emceepee.server.dispatch import Tools
 from emceepee.server.exchange import Taste
@@ -28,6 +29,7 @@ from emceepee.web.asgi import (
     STREAM,
     BodyTooLarge,
     CallerLeft,
+    Headers,
     Receive,
     Scope,
     Send,
@@ -40,9 +42,25 @@ from emceepee.web.asgi import (
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
-SINGLE_HEADERS = (b"host", b"origin", b"authorization", b"content-type", b"mcp-session-id", b"last-event-id")
+SINGLE_HEADERS = (
+    *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
+    *(b"content-type", b"mcp-session-id", b"last-event-id"),
+)
 FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
 LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
+CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
+
+
+class Neighbor(Protocol):
+    """Whoever serves the paths that are not ours, behind the same checks of Host and Origin."""
+
+    async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:
+        """False if the path is not theirs either."""
+        ...
+
+    def drain(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +75,18 @@ class HttpParts:
     oauth: OAuthCheck | None = None
     shared_default: bool = False
     body_bytes: int = 4 << 20
+    neighbor: Neighbor | None = None
+    finish_seconds: float = FINISH_SECONDS
 
 
 def _said_twice(pairs: list[tuple[bytes, bytes]]) -> str | None:
     """A header that must not leave open which of two values counts."""
     names = [name for name, _ in pairs]
     return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
+
+
+def _params(value: object) -> object:
+    return value.get("params") if isinstance(value, dict) else None
 
 
 class HttpEndpoint:
@@ -100,7 +124,7 @@ class HttpEndpoint:
                 await self._mcp(scope, headers, receive, send)
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
-        else:
+        elif (neighbor := self._parts.neighbor) is None or not await neighbor.serve(scope, headers, receive, send):
             await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
 
     # Shutting down.
@@ -113,7 +137,9 @@ class HttpEndpoint:
         for caller in self._callers.values():
             caller.end_pushes()
         self._modern.end_listens()
-        self._parts.directory.clock.call_later(FINISH_SECONDS, self._hurry)
+        if self._parts.neighbor is not None:
+            self._parts.neighbor.drain()
+        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
 
     def _hurry(self) -> None:
         """Whoever still waits on a backend gets its task; whoever waits for anything else is let go."""
@@ -128,12 +154,14 @@ class HttpEndpoint:
     async def close(self) -> None:
         """What stands on the wire for a session goes with the session, when the directory closes it."""
         await self._modern.close()
+        if self._parts.neighbor is not None:
+            await self._parts.neighbor.close()
 
     # One request.
 
     async def _mcp(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         peer = scope.get("client")
-        visitor = await self._parts.gate.admit(headers, peer[0] if peer else None)
+        visitor = await self._parts.gate.admit(headers, peer[0] if peer else None, method=scope["method"])
         if isinstance(visitor, TurnedAway):
             await self._turn_away(send, visitor)
             return
@@ -184,7 +212,7 @@ class HttpEndpoint:
             return
         except CallerLeft:
             return
-        guest = Guest(visitor, Office(self._parts.directory, visitor.principal), self._may_add(visitor))
+        guest = Guest(visitor, Office(self._parts.directory, visitor.principal, _params(value)), self._may_add(visitor))
         if is_modern:
             await self._modern.post(value, scope, headers, send, receive, guest=guest)
             return
@@ -192,6 +220,8 @@ class HttpEndpoint:
         caller = await (self._opened(value, visitor, send) if is_new else self._known(headers, visitor, send))
         if caller is None:
             return
+        if is_new:
+            caller.session.connects_on_use = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
         taste = Taste(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
         await caller.post(value, send, receive, guest=guest, taste=taste)
         if is_new:
@@ -209,6 +239,7 @@ class HttpEndpoint:
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
             return None
+        session.label = client_label(message.params)
         caller = HandshakeCaller(self._parts.kernel, self._parts.tools, key, session, visitor)
         self._callers[key.value] = caller
         return caller

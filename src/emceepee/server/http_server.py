@@ -4,7 +4,8 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -21,9 +22,29 @@ class _Server(uvicorn.Server):
     It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
     """
 
-    def __init__(self, config: uvicorn.Config, endpoint: HttpEndpoint, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        endpoint: HttpEndpoint,
+        ready: Callable[[], None],
+        stopped: asyncio.Event | None = None,
+    ) -> None:
         super().__init__(config)
-        self._endpoint, self._ready = endpoint, ready
+        self._endpoint, self._ready, self._stopped = endpoint, ready, stopped
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        if self._stopped is not None:
+            yield  # they are someone else's
+            return
+        with super().capture_signals():
+            yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._stopped is not None and self._stopped.is_set():
+            self._endpoint.drain()
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """By now signals are ours: whoever hears that we are ready may ask us to end."""
@@ -36,8 +57,19 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
 
 
-async def serve_http(endpoint: HttpEndpoint, *, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises: OSError if the address cannot be had."""
+async def serve_http(
+    endpoint: HttpEndpoint,
+    *,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+    stopped: asyncio.Event | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; where someone else takes these, until `stopped`.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
     listener = _listener(host, port)
     config = uvicorn.Config(
         endpoint,
@@ -53,9 +85,10 @@ async def serve_http(endpoint: HttpEndpoint, *, host: str, port: int, announce: 
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"
-    # What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
-    gc.freeze()
-    await _Server(config, endpoint, lambda: announce(address)).serve(sockets=[listener])
+    if stopped is None:  # we are what the process is for
+        # What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
+        gc.freeze()
+    await _Server(config, endpoint, lambda: announce(address), stopped).serve(sockets=[listener])
 
 
 def _listener(host: str, port: int) -> socket.socket:

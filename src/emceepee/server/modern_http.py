@@ -20,7 +20,7 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.callers import Guest, Started, caller_for
+from emceepee.server.callers import Guest, Started, caller_for, client_label
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import ModernExchange
@@ -150,6 +150,8 @@ class ModernDoor:
             if not is_call:
                 raise MCPError(INVALID_PARAMS, str(error), error.body()) from None
             return {"resultType": "complete", **error_reply(error)}
+        if session is not None and session.label is None:
+            session.label = client_label(request.params)
         feed = None if session is None else EventsFeed(session.activity)
         peer = ModernPeer(self._kernel, CallerState(feed, exchange.say))
         if not is_call:

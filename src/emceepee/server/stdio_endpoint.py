@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 
 from mcp.server.lowlevel import Server
@@ -19,13 +20,23 @@ FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
 
 
 async def serve_stdio(
-    kernel: Server[CallerState], session: Session, *, stdin: int, stdout: int, longest_line: int
+    kernel: Server[CallerState],
+    session: Session,
+    *,
+    stdin: int,
+    stdout: int,
+    longest_line: int,
+    on_first_answer: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until end of input, SIGINT or SIGTERM."""
+    """Serve until end of input, SIGINT or SIGTERM. `on_first_answer` is for what can wait until then."""
     reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
 
     def send(message: JsonObject | list[JsonObject]) -> None:
+        nonlocal on_first_answer
         writer.write(encode(message))
+        if on_first_answer is not None:
+            do, on_first_answer = on_first_answer, None
+            do()
 
     conversation = Conversation(kernel, session, send)
     owner = TaskOwner("stdio")

@@ -58,6 +58,8 @@ class SessionDirectory:
         self._limits: Limits = parts.limits
         self._ids = Ulids(lambda: milliseconds(self._clock.now()))
         self._sessions: dict[SessionKey, Session] = {}
+        self._adopted: list[Session] = []
+        self._watchers: list[Callable[[Session], None]] = []
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
@@ -85,6 +87,43 @@ class SessionDirectory:
             session.touch()
         return session
 
+    # Who looks on.
+
+    def sessions_of(self, principal: str) -> list[Session]:
+        """All that the principal has, adopted ones first."""
+        adopted = [session for session in self._adopted if session.principal == principal]
+        return adopted + [session for key, session in self._sessions.items() if key.principal == principal]
+
+    def adopt(self, session: Session) -> None:
+        """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
+        self._adopted.append(session)
+        self._tell(session)
+
+    def release(self, session: Session) -> None:
+        """An adopted session is about to end."""
+        if session in self._adopted:
+            self._adopted.remove(session)
+            self._tell(session)
+
+    async def end(self, session: Session) -> bool:
+        """Close it. False if that is not ours to do: it is adopted, or gone already."""
+        key = next((key for key, known in self._sessions.items() if known is session), None)
+        return key is not None and await self.close(key)
+
+    def watch(self, watcher: Callable[[Session], None]) -> None:
+        """Tell `watcher` of every session that comes or goes; whether it is there, `sessions_of` says."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Callable[[Session], None]) -> None:
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def _tell(self, session: Session) -> None:
+        for watcher in list(self._watchers):
+            watcher(session)
+
+    # Opening and closing.
+
     async def open(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a protocol session id."""
         return await self._open(SessionKey(principal, KeyKind.ID, self._ids.unguessable()))
@@ -103,6 +142,7 @@ class SessionDirectory:
         session = self._sessions.pop(key, None)
         if session is None:
             return False
+        self._tell(session)
         if self.on_end is not None:
             await self.on_end(key)
         await session.close()
@@ -122,7 +162,9 @@ class SessionDirectory:
             await session.open()
         except BaseException:
             self._sessions.pop(key, None)
+            self._tell(session)  # someone may have seen it meanwhile
             raise
+        self._tell(session)
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
         return key, session

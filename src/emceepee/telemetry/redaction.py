@@ -14,6 +14,12 @@ _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 _QUERY_VALUE = re.compile(r"([?&][^=&#\s]+=)[^&#\s]*")
 
 
+class Invitation(str):
+    """An address that is logged so that someone follows it: shown whole."""
+
+    __slots__ = ()
+
+
 def redacted(value: Any, *, name: str = "") -> Any:
     """The same shape with secrets masked; `name` is the key under which the value stands."""
     if name and _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)):
@@ -22,7 +28,7 @@ def redacted(value: Any, *, name: str = "") -> Any:
         return {key: redacted(item, name=str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(item) for item in value]
-    if isinstance(value, str) and "://" in value:
+    if isinstance(value, str) and "://" in value and not isinstance(value, Invitation):
         return public_url(value)
     return value
 

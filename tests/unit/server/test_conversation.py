@@ -264,6 +264,19 @@ async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: Talk) 
     assert (await fresh.next())["error"]["code"] < 0
 
 
+async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fresh: Talk) -> None:
+    await fresh.ask("ping")
+    await fresh.next()
+    labels = [fresh.scene.session.label]
+    await fresh.open()
+    labels.append(fresh.scene.session.label)
+    async with a_talk() as modern:
+        await modern.ask("tools/list", _meta=ENVELOPE)
+        await modern.next()
+        labels.append(modern.scene.session.label)
+    assert labels == [None, "t 1", "tests 1"]
+
+
 async def test_a_handshake_caller_stays_one(talk: Talk) -> None:
     await talk.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
     assert code(await talk.next()) == (1, -32600)

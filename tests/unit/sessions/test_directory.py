@@ -160,3 +160,53 @@ async def test_limits_hold_for_each_principal_and_for_all() -> None:
         assert await place.directory.close(first)
         assert not await place.directory.close(first)
         await place.directory.open("eve")
+
+
+async def test_sessions_are_listed_for_their_principal_alone() -> None:
+    async with an_installation() as place:
+        (_, first), (_, second), _ = [await place.directory.open(name) for name in ("ada", "ada", "bob")]
+        assert place.directory.sessions_of("ada") == [first, second]
+        assert place.directory.sessions_of("eve") == []
+
+
+async def test_whoever_watches_is_told_of_each_session_that_comes_and_goes_until_it_looks_away() -> None:
+    async with an_installation() as place:
+        seen: list[tuple[Session, bool]] = []
+
+        def look(session: Session) -> None:
+            seen.append((session, session in place.directory.sessions_of("ada")))
+
+        place.directory.watch(look)
+        key, session = await place.directory.open("ada")
+        await place.directory.close(key)
+        assert seen == [(session, True), (session, False)]
+        place.directory.unwatch(look)
+        place.directory.unwatch(look)
+        await place.directory.open("ada")
+        assert len(seen) == 2
+
+
+async def test_a_session_can_be_ended_by_whoever_holds_it_once() -> None:
+    async with an_installation() as place:
+        key, session = await awake_session(place)
+        assert await place.directory.end(session)
+        assert (place.directory.find(key), place.links) == (None, 0)
+        assert not await place.directory.end(session)
+
+
+async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
+    async with an_installation() as place, an_installation() as home:
+        _, session = await awake_session(home)
+        seen: list[Session] = []
+        place.directory.watch(seen.append)
+        place.directory.adopt(session)
+        await place.directory.open("local")
+        await place.clock.advance(A_DAY + 61)
+        assert place.directory.sessions_of("local") == [session]
+        assert not await place.directory.end(session)
+        await place.directory.close_all()
+        assert home.links == 1
+        place.directory.release(session)
+        place.directory.release(session)
+        assert place.directory.sessions_of("local") == []
+        assert seen.count(session) == 2

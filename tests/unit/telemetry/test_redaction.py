@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.telemetry.redaction import MASK, public_url, redacted
+from emceepee.telemetry.redaction import MASK, Invitation, public_url, redacted
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,8 @@ def test_an_address_is_shown_without_user_password_and_query_values(url: str, sh
 
 def test_other_values_stay_what_they_are() -> None:
     assert redacted({"a": None, "b": 1.5, "c": True, "d": "text"}) == {"a": None, "b": 1.5, "c": True, "d": "text"}
+
+
+def test_an_invitation_is_shown_whole_unless_its_name_says_that_it_is_a_secret() -> None:
+    link = Invitation("http://127.0.0.1:8080/console/login?code=abc")
+    assert redacted({"link": link, "token": link}) == {"link": str(link), "token": MASK}

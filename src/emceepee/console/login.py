@@ -1,0 +1,101 @@
+"""Coming in and leaving: a one-time link or a token is exchanged for a cookie."""
+
+from urllib.parse import parse_qsl
+
+from emceepee.console.assets import Assets, respond_page
+from emceepee.console.visit import Route, Visit
+from emceepee.errors import InvalidArguments, NotAllowed
+from emceepee.guard.gate import Gate, is_of_our_page
+from emceepee.guard.logins import Logins, cookie_name, cookies
+from emceepee.guard.visitor import TurnedAway
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.asgi import Header, Headers, respond
+
+log = EventLog("console")
+LOGIN_PATH, LOGOUT_PATH, HOME_PATH = "/console/login", "/console/logout", "/"
+FORM = b"application/x-www-form-urlencoded"
+MOST_FIELDS = 10
+USED = (
+    "This link has been used, or a newer one was made. The newest is in the output of emceepee, where it was started; "
+    "you can also log in with a token, if this server has any."
+)
+UNKNOWN = "That token is not known here."
+NO_TOKENS = "This server takes no tokens. Open the link in the output of emceepee, where it was started."
+
+
+class LoginPages:
+    """Open to everyone, and telling nothing but whether what was brought is good."""
+
+    def __init__(self, gate: Gate, logins: Logins, assets: Assets) -> None:
+        self._gate, self._logins, self._assets = gate, logins, assets
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            Route("GET", LOGIN_PATH, self._show, is_open=True),
+            Route("POST", LOGIN_PATH, self._log_in, is_open=True),
+            Route("POST", LOGOUT_PATH, self._log_out, is_open=True),
+        )
+
+    async def _show(self, visit: Visit) -> None:
+        code = visit.query.get("code")
+        if code is None:
+            await self._page(visit, 200, "")
+        elif (principal := self._logins.redeem(code)) is not None:
+            await self._let_in(visit, principal, "link")
+        elif visit.principal is not None:  # the link once more, in the browser that used it
+            await redirect(visit, HOME_PATH)
+        else:
+            await self._page(visit, 403, USED)
+
+    async def _log_in(self, visit: Visit) -> None:
+        _must_be_ours(visit)
+        if visit.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
+            raise InvalidArguments("Send the form of this page.")
+        try:
+            fields = dict(parse_qsl((await visit.body()).decode(), max_num_fields=MOST_FIELDS))
+        except ValueError:
+            raise InvalidArguments("The form cannot be read.") from None
+        verdict = await self._gate.holder(fields.get("token", "").strip().encode())
+        if not isinstance(verdict, TurnedAway):
+            await self._let_in(visit, verdict, "token")
+            return
+        log.info("console_login_refused")
+        if verdict.status == 401:
+            await self._page(visit, 403, UNKNOWN if self._gate.takes_tokens else NO_TOKENS)
+        else:
+            await self._page(visit, verdict.status, verdict.message)
+
+    async def _log_out(self, visit: Visit) -> None:
+        _must_be_ours(visit)
+        self._end(visit)
+        await redirect(visit, LOGIN_PATH, _cookie(visit.headers, "", 0))
+
+    async def _let_in(self, visit: Visit, principal: str, by: str) -> None:
+        self._end(visit)
+        log.info("console_login", principal=principal, by=by)
+        secret = self._logins.begin(principal)
+        await redirect(visit, HOME_PATH, _cookie(visit.headers, secret, round(self._logins.seconds)))
+
+    def _end(self, visit: Visit) -> None:
+        for secret in cookies(visit.headers):
+            self._logins.end(secret)
+
+    async def _page(self, visit: Visit, status: int, message: str) -> None:
+        await respond_page(visit.send, status, self._assets.page("login.html", {"message": message}))
+
+
+async def redirect(visit: Visit, path: str, *headers: Header) -> None:
+    await respond(visit.send, 303, b"", (b"location", path.encode()), *headers)
+
+
+def _must_be_ours(visit: Visit) -> None:
+    """Nobody is logged in or out by a page elsewhere. Raises: NotAllowed."""
+    if not is_of_our_page(visit.headers, method="POST"):
+        raise NotAllowed("Only the console's own page may send this.")
+
+
+def _cookie(headers: Headers, secret: str, seconds: int) -> Header:
+    # Behind a proxy with TLS. Whoever makes this up only gets a cookie that their own browser will not keep.
+    is_secure = headers.get(b"x-forwarded-proto", b"").partition(b",")[0].strip().lower() == b"https"
+    text = f"{cookie_name(headers)}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+    return b"set-cookie", (text + ("; Secure" if is_secure else "")).encode()

@@ -1,0 +1,82 @@
+"""People at a browser: one-time codes that let them in, and the cookies by which they are known afterwards."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from emceepee.clock import Clock
+
+CODE_BYTES = 24  # 192 random bits: whoever has the code is in, once
+COOKIE_BYTES = 32
+LOGIN_SECONDS = 12 * 3600.0  # a working day; counted from the login, however much it is used
+SHORT_LOGIN_SECONDS = 3600.0  # where logins stand on tokens that someone else may revoke
+MOST_LOGINS = 1000  # then the oldest is forgotten
+_PORT = re.compile(rb":(\d{1,5})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    principal: str
+    until: float
+
+
+class Logins:
+    """Keeps digests only: what is compared is never the secret, so that timing tells nothing."""
+
+    def __init__(self, clock: Clock, *, seconds: float = LOGIN_SECONDS) -> None:
+        self._clock, self.seconds = clock, seconds
+        self._codes: dict[bytes, str] = {}  # one a principal
+        self._logins: dict[bytes, _Login] = {}  # in the order in which they end
+        self.on_code: Callable[[str], None] | None = None  # told every new code, for a link that people can open
+
+    def invite(self, principal: str) -> None:
+        """Make a code that lets the principal in once. It holds until it is used; the one before does not any more."""
+        code = secrets.token_urlsafe(CODE_BYTES)
+        self._codes = {known: owner for known, owner in self._codes.items() if owner != principal}
+        self._codes[_digest(code)] = principal
+        if self.on_code is not None:
+            self.on_code(code)
+
+    def redeem(self, code: str) -> str | None:
+        """Whom the code lets in, if anyone. It is used up, and another is made for the next browser."""
+        principal = self._codes.pop(_digest(code), None)
+        if principal is not None:
+            self.invite(principal)
+        return principal
+
+    def begin(self, principal: str) -> str:
+        """The secret that a browser is to keep in its cookie."""
+        secret = secrets.token_urlsafe(COOKIE_BYTES)
+        while len(self._logins) >= MOST_LOGINS:
+            del self._logins[next(iter(self._logins))]
+        self._logins[_digest(secret)] = _Login(principal, self._clock.monotonic() + self.seconds)
+        return secret
+
+    def holder(self, secret: str) -> str | None:
+        """Who logged in with it, as long as that holds."""
+        login = self._logins.get(_digest(secret))
+        if login is None or self._clock.monotonic() >= login.until:
+            return None
+        return login.principal
+
+    def end(self, secret: str) -> None:
+        self._logins.pop(_digest(secret), None)
+
+
+def cookie_name(headers: Mapping[bytes, bytes]) -> str:
+    """Browsers send cookies to every port of a host, so the port is in the name: two emceepees do not mix theirs up."""
+    port = _PORT.search(headers.get(b"host", b""))
+    return f"emceepee_{port[1].decode()}" if port else "emceepee"
+
+
+def cookies(headers: Mapping[bytes, bytes]) -> list[str]:
+    """What the browser sent under our name. There can be several: pages at other ports can set cookies too."""
+    name = cookie_name(headers)
+    pairs = (part.partition("=") for part in headers.get(b"cookie", b"").decode("latin-1").split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

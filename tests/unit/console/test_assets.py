@@ -1,0 +1,92 @@
+"""Files are served whole, typed, packed where that is asked for, and under one address as long as they are the same."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from emceepee.console.assets import Assets
+from support.visits import Answered, visiting
+
+SCRIPT = "console.log('é');\n" * 100
+PAGE = '<script src="{{assets}}/main.js"></script><p>{{message}}</p>'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"index.html": PAGE, "main.js": SCRIPT, "style.css": "p {}", "icon.svg": "<svg/>"}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+async def ask(assets: Assets, name: str, **headers: str) -> Answered:
+    (route,) = [route for route in assets.routes() if (route.method, route.path) == ("GET", f"{assets.prefix}/{name}")]
+    async with visiting(path=route.path, **headers) as (visit, answered):
+        await route.serve(visit)
+    return answered
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("main.js", "text/javascript; charset=utf-8"),
+        ("style.css", "text/css; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+    ],
+)
+async def test_a_file_is_served_whole_typed_and_for_good(folder: Path, name: str, kind: str) -> None:
+    answered = await ask(Assets(folder), name)
+    assert (answered.status, answered.body) == (200, (folder / name).read_bytes())
+    assert answered.headers["content-type"] == kind
+    assert answered.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answered.headers["content-length"] == str(len(answered.body))
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5", "deflate,GZIP"])
+async def test_a_large_file_is_packed_for_whoever_can_unpack_it(folder: Path, accepted: str) -> None:
+    answered = await ask(Assets(folder), "main.js", accept_encoding=accepted)
+    assert answered.headers["content-encoding"] == "gzip"
+    assert answered.headers["vary"] == "accept-encoding"
+    assert len(answered.body) < len(SCRIPT) / 2
+    assert gzip.decompress(answered.body).decode() == SCRIPT
+
+
+@pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"])
+async def test_a_file_is_not_packed_for_others(folder: Path, accepted: str) -> None:
+    answered = await ask(Assets(folder), "main.js", accept_encoding=accepted)
+    assert "content-encoding" not in answered.headers
+    assert answered.body.decode() == SCRIPT
+
+
+async def test_a_small_file_is_never_packed(folder: Path) -> None:
+    assert "content-encoding" not in (await ask(Assets(folder), "style.css", accept_encoding="gzip")).headers
+
+
+async def test_whoever_has_the_file_is_told_so(folder: Path) -> None:
+    assets = Assets(folder)
+    tag = (await ask(assets, "main.js")).headers["etag"]
+    again = await ask(assets, "main.js", if_none_match=tag)
+    assert (again.status, again.body) == (304, b"")
+    assert (await ask(assets, "main.js", if_none_match='"other"')).status == 200
+
+
+def test_the_address_changes_with_any_file_and_with_nothing_else(folder: Path) -> None:
+    before = Assets(folder).prefix
+    assert Assets(folder).prefix == before
+    (folder / "style.css").write_text("p { }", "utf-8")
+    changed = Assets(folder).prefix
+    (folder / "style.css").rename(folder / "other.css")
+    assert len({before, changed, Assets(folder).prefix}) == 3
+
+
+def test_pages_refer_to_the_files_and_text_in_them_stays_text(folder: Path) -> None:
+    assets = Assets(folder)
+    page = assets.page("index.html", {"message": "<script>'\"&{{assets}}"}).decode()
+    assert f'src="{assets.prefix}/main.js"' in page
+    assert "<p>&lt;script&gt;&#x27;&quot;&amp;{{assets}}</p>" in page
+
+
+def test_pages_are_not_among_the_files(folder: Path) -> None:
+    assets = Assets(folder)
+    assert {route.path.rpartition("/")[2] for route in assets.routes()} == {"main.js", "style.css", "icon.svg"}
+    assert all(route.is_open for route in assets.routes())

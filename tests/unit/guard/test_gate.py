@@ -1,0 +1,158 @@
+"""Who is let in by what: tokens, logins, and the requests of which page a login counts for."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.guard.gate import Gate, GateRules, is_of_our_page
+from emceepee.guard.logins import Logins
+from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
+from support.fake_clock import FakeClock
+
+HOST = b"127.0.0.1:8080"
+OURS = {b"sec-fetch-site": b"same-origin"}
+OPENED = {b"sec-fetch-site": b"none", b"sec-fetch-mode": b"navigate", b"sec-fetch-dest": b"document"}
+Given = dict[bytes, bytes]
+
+
+class Doorkeeper:
+    """A gate, and a login of Ada's."""
+
+    def __init__(self, *, logins: bool = True, **rules: Any) -> None:
+        self.logins = Logins(FakeClock())
+        self.gate = Gate(GateRules(**rules), None, self.logins if logins else None)
+        self.secret = self.logins.begin("ada").encode()
+        self.cookie = {b"cookie": b"emceepee_8080=" + self.secret}
+
+    async def at_mcp(self, given: Given, method: str = "POST") -> Visitor | TurnedAway:
+        return await self.gate.admit({b"host": HOST, **given}, "127.0.0.1", method=method)
+
+    async def at_console(self, given: Given, method: str = "POST") -> str | TurnedAway:
+        return await self.gate.admit_to_console({b"host": HOST, **given}, method=method)
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "counts"),
+    [
+        ("POST", OURS, True),
+        ("GET", OURS, True),
+        ("DELETE", OURS | {b"origin": b"http://127.0.0.1:8080"}, True),
+        ("POST", {b"sec-fetch-site": b"same-site"}, False),  # another port of this host
+        ("GET", {b"sec-fetch-site": b"same-site"}, False),
+        ("POST", {b"sec-fetch-site": b"same-site", b"origin": b"http://127.0.0.1:8080"}, False),
+        ("POST", {b"sec-fetch-site": b"cross-site"}, False),
+        ("GET", {b"sec-fetch-site": b"cross-site", b"sec-fetch-mode": b"no-cors", b"sec-fetch-dest": b"image"}, False),
+        ("GET", OPENED, True),
+        ("GET", OPENED | {b"sec-fetch-site": b"same-site"}, True),
+        ("GET", OPENED | {b"sec-fetch-dest": b"iframe"}, False),
+        ("GET", OPENED | {b"sec-fetch-mode": b"cors"}, False),
+        ("POST", OPENED, False),
+        ("POST", OPENED | {b"sec-fetch-site": b"same-site"}, False),
+        ("POST", {b"sec-fetch-site": b""}, False),
+        ("POST", {b"origin": b"http://127.0.0.1:8080"}, True),
+        ("POST", {b"origin": b"https://127.0.0.1:8080"}, True),
+        ("POST", {b"origin": b"http://127.0.0.1:3000"}, False),
+        ("GET", {b"origin": b"http://127.0.0.1:3000"}, False),
+        ("POST", {b"origin": b"http://localhost:8080"}, False),
+        ("POST", {b"origin": b"http://127.0.0.1"}, False),
+        ("POST", {b"origin": b"ftp://127.0.0.1:8080"}, False),
+        ("POST", {b"origin": b"null"}, False),
+        ("POST", {}, False),
+        ("DELETE", {}, False),
+        ("GET", {}, True),  # a program, or a browser that opens an address without TLS
+    ],
+)
+def test_a_cookie_counts_only_for_our_own_page(method: str, headers: Given, counts: bool) -> None:
+    assert is_of_our_page({b"host": HOST, **headers}, method=method) is counts
+
+
+@pytest.mark.parametrize("origin", [b"http://", b"https://"])
+def test_a_request_without_a_host_is_of_no_page(origin: bytes) -> None:
+    assert not is_of_our_page({b"origin": origin}, method="POST")
+
+
+async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_login_says_who() -> None:
+    keeper = Doorkeeper()
+    assert await keeper.at_mcp({}) == Visitor(LOCAL)
+    assert await keeper.at_mcp(keeper.cookie | OURS) == Visitor("ada", is_proven=True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {b"cookie": b"emceepee_8080=wrong", **OURS},
+        {b"cookie": b"emceepee_8080=", **OURS},
+        {b"cookie": b"\xff\xfe", **OURS},
+        {b"authorization": b"Bearer whatever"},
+    ],
+)
+async def test_a_cookie_that_proves_nothing_is_ignored_where_no_proof_is_asked_for(given: Given) -> None:
+    assert await Doorkeeper().at_mcp(given) == Visitor(LOCAL)
+
+
+async def test_a_login_sent_for_another_page_is_ignored() -> None:
+    keeper = Doorkeeper()
+    assert await keeper.at_mcp(keeper.cookie | {b"sec-fetch-site": b"same-site"}) == Visitor(LOCAL)
+
+
+async def test_the_login_of_an_emceepee_at_another_port_is_none_here() -> None:
+    keeper = Doorkeeper(only_logins=True)
+    assert isinstance(await keeper.at_mcp({b"cookie": b"emceepee_8081=" + keeper.secret, **OURS}), TurnedAway)
+
+
+async def test_a_foreign_cookie_of_our_name_does_not_hide_ours() -> None:
+    keeper = Doorkeeper()
+    cookie = b"emceepee_8080=tossed; emceepee_8080=" + keeper.secret
+    assert await keeper.at_console({b"cookie": cookie, **OURS}) == "ada"
+
+
+async def test_with_tokens_a_token_comes_first_and_a_login_will_do() -> None:
+    keeper = Doorkeeper(tokens={"sésame": "bob"})
+    bearer = {b"authorization": b"Bearer " + "sésame".encode()}
+    assert await keeper.at_mcp(bearer) == Visitor("bob", is_proven=True)
+    assert await keeper.at_mcp(bearer | keeper.cookie | OURS) == Visitor("bob", is_proven=True)
+    assert await keeper.at_mcp(keeper.cookie | OURS) == Visitor("ada", is_proven=True)
+    assert await keeper.at_console(bearer) == "bob"
+    assert await keeper.at_console(keeper.cookie | OURS) == "ada"
+
+
+@pytest.mark.parametrize("given", [{}, {b"authorization": b"Basic eA=="}, {b"authorization": b"Bearer  "}])
+async def test_with_tokens_nothing_but_a_token_or_a_login_lets_in(given: Given) -> None:
+    keeper = Doorkeeper(tokens={"sesame": "bob"})
+    for verdict in (await keeper.at_mcp(given), await keeper.at_console(given)):
+        assert isinstance(verdict, TurnedAway)
+        assert (verdict.status, verdict.headers) == (401, ((b"www-authenticate", b"Bearer"),))
+
+
+async def test_a_wrong_token_is_refused_even_beside_a_login() -> None:
+    keeper = Doorkeeper(tokens={"sesame": "bob"})
+    given = {b"authorization": b"Bearer wrong", **keeper.cookie, **OURS}
+    assert isinstance(await keeper.at_mcp(given), TurnedAway)
+
+
+async def test_nobody_is_in_the_console_without_proof() -> None:
+    """Also where /mcp is open to programs on this machine, and where no token could be sent."""
+    keeper = Doorkeeper()
+    for given in ({}, {b"authorization": b"Bearer x"}, keeper.cookie, {b"cookie": b"emceepee_8080=x", **OURS}):
+        assert await keeper.at_console(given) == TurnedAway(401, "Log in at /console/login.")
+    assert await keeper.at_console(keeper.cookie | OURS) == "ada"
+    assert await keeper.at_console(keeper.cookie | OPENED, "GET") == "ada"
+
+
+async def test_a_door_for_logins_alone_is_closed_to_programs_on_this_machine() -> None:
+    keeper = Doorkeeper(only_logins=True)
+    assert isinstance(verdict := await keeper.at_mcp({}), TurnedAway)
+    assert verdict.status == 401
+    assert await keeper.at_mcp(keeper.cookie | OURS) == Visitor("ada", is_proven=True)
+
+
+async def test_without_a_console_cookies_mean_nothing() -> None:
+    keeper = Doorkeeper(logins=False)
+    assert await keeper.at_mcp(keeper.cookie | OURS) == Visitor(LOCAL)
+    assert isinstance(await keeper.at_console(keeper.cookie | OURS), TurnedAway)
+
+
+async def test_an_ended_login_no_longer_counts() -> None:
+    keeper = Doorkeeper()
+    keeper.logins.end(keeper.secret.decode())
+    assert isinstance(await keeper.at_console(keeper.cookie | OURS), TurnedAway)
