@@ -184,7 +184,18 @@ async def test_what_a_caller_accepts_is_respected(living: HttpCaller, method: st
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/mcp/", "//mcp", "/mcp/..", "/MCP", "/mcp%00", "/%2e%2e/etc/passwd", "/healthz/", "/.well-known/x", "/%ff"],
+    [
+        "/x",
+        "/mcp/",
+        "//mcp",
+        "/mcp/../x",
+        "/MCP",
+        "/mcp%00",
+        "/%2e%2e/etc/passwd",
+        "/healthz/",
+        "/.well-known/x",
+        "/%ff",
+    ],
 )
 async def test_there_is_nothing_elsewhere(door: Door, path: str) -> None:
     assert await send(door, b"{}", {}, path=path) == 404

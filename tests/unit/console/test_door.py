@@ -5,8 +5,11 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import binary, sampled_from, text
 
 from emceepee.console.assets import Assets
 from emceepee.console.door import ConsoleDoor
@@ -113,10 +116,10 @@ def test_no_more_is_open_than_the_page_its_files_and_the_login(console: Console)
 
 
 async def test_a_login_or_a_token_opens_every_route_for_its_principal(console: Console) -> None:
-    for given, principal in ((console.cookie(), "ada"), ({"authorization": "Bearer sesame"}, "bob")):
-        answered = await console.ask("GET", "/waterfall/json", query="session=a%20b&id=", **given)
+    for proof, principal in ((console.cookie(), "ada"), ({"authorization": "Bearer sesame"}, "bob")):
+        answered = await console.ask("GET", "/waterfall/json", query="session=a%20b&id=", **proof)
         assert json.loads(answered.body) == {"principal": principal, "query": {"session": "a b", "id": ""}}
-        answered = await console.ask("POST", "/console/answer", body='{"a":1}', **JSON, **given)
+        answered = await console.ask("POST", "/console/answer", body='{"a":1}', **JSON, **proof)
         assert json.loads(answered.body) == {"a": 1}
 
 
@@ -131,6 +134,29 @@ async def test_whoever_follows_a_link_from_elsewhere_gets_the_page_which_then_as
     """Their browser keeps the cookie back for such a request, though they may be logged in."""
     answered = await console.ask("GET", "/", sec_fetch_site="cross-site", sec_fetch_mode="navigate")
     assert answered.status == 200
+
+
+@given(
+    query=text(),
+    cookie=binary(max_size=200),
+    kind=sampled_from(["application/json", "application/x-www-form-urlencoded", ""]),
+    body=binary(max_size=200),
+)
+async def test_nothing_that_a_stranger_sends_fails_inside_or_lets_in(
+    tmp_path_factory: pytest.TempPathFactory, query: str, cookie: bytes, kind: str, body: bytes
+) -> None:
+    console = Console(tmp_path_factory.getbasetemp())
+    for route in console.door.routes:
+        answered = await console.ask(
+            *(route.method, route.path),
+            body=body.decode("latin-1"),
+            query=f"code={quote(query, errors='replace')}&{quote(query, errors='replace')}",
+            cookie=f"emceepee_8080={cookie.decode('latin-1')}",
+            content_type=kind,
+            **OURS,
+        )
+        assert answered.status in ((200, 303, 400, 403) if route.is_open else (401,)), route.path
+        assert "set-cookie" not in answered.headers or "Max-Age=0" in answered.headers["set-cookie"]
 
 
 # How it is answered.

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.server.callers import CLIENT_INFO, client_label
+from emceepee.server.callers import CLIENT_INFO, Office, client_label
+from support.installation import an_installation
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,10 @@ def test_a_caller_is_called_by_its_own_name_and_version_in_either_era(info: Any,
 @pytest.mark.parametrize("params", [None, [], "x", {}, {"_meta": None}, {"_meta": []}])
 def test_a_caller_that_does_not_say_its_name_has_none(params: Any) -> None:
     assert client_label(params) is None
+
+
+async def test_a_session_opened_by_a_call_bears_the_name_of_who_called() -> None:
+    async with an_installation() as place:
+        meta = {CLIENT_INFO: {"name": "agent", "version": "3"}}
+        await Office(place.directory, "ada", {"name": "open_session", "_meta": meta}).open()
+        assert [session.label for session in place.directory.sessions_of("ada")] == ["agent 3"]

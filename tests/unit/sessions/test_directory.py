@@ -1,61 +1,19 @@
 """Sessions are found, sleep, wake and are forgotten; time is the test's."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from emceepee.backends.dialer import Dialer
 from emceepee.server.dispatch import call_tool
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
-from emceepee.sessions.persistence import StoredServers
-from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.directory import KeyKind, SessionKey, TooManySessions
+from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
-from emceepee.state.events import EventBudget
-from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryServers
-from emceepee.telemetry.journal import JournalRoom
 from emceepee.tools.declaration import Caller
-from support.fake_clock import FakeClock, settle
-from support.scene import scripted_spec
-from support.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.fake_clock import settle
+from support.installation import Installation, an_installation
 
 HALF_AN_HOUR, A_DAY = 1800, 86_400
-
-
-@dataclass
-class Installation:
-    clock: FakeClock
-    directory: SessionDirectory
-    backend: ScriptedBackend
-
-    @property
-    def links(self) -> int:
-        return sum(not link.closed.done() for link in self.backend.links)
-
-
-@asynccontextmanager
-async def an_installation(**limits: Any) -> AsyncIterator[Installation]:
-    clock, backend = FakeClock(), ScriptedBackend()
-    settings = Limits(health_check_seconds=0, **limits)
-    parts = SessionParts(
-        registry=ServerRegistry([scripted_spec("one")], StoredServers(MemoryServers())),
-        dialer=cast(Dialer, ScriptedDialer(one=backend)),
-        clock=clock,
-        limits=settings,
-        budget=EventBudget(settings.events_in_all),
-        journals=JournalRoom(settings.requests_in_all),
-        spread=lambda: 0.0,
-    )
-    directory = SessionDirectory(parts)
-    try:
-        yield Installation(clock, directory, backend)
-    finally:
-        await directory.close_all()
 
 
 async def use(session: Session, tool: str, /, **arguments: Any) -> dict[str, Any]:

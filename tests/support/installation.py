@@ -1,0 +1,50 @@
+"""All sessions of an installation with one scripted backend, and a clock that only the test moves."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from emceepee.backends.dialer import Dialer
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.persistence import StoredServers
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.session import SessionParts
+from emceepee.state.events import EventBudget
+from emceepee.state.limits import Limits
+from emceepee.store.memory import MemoryServers
+from emceepee.telemetry.journal import JournalRoom
+from support.fake_clock import FakeClock
+from support.scene import scripted_spec
+from support.scripted_backend import ScriptedBackend, ScriptedDialer
+
+
+@dataclass
+class Installation:
+    clock: FakeClock
+    directory: SessionDirectory
+    backend: ScriptedBackend
+
+    @property
+    def links(self) -> int:
+        return sum(not link.closed.done() for link in self.backend.links)
+
+
+@asynccontextmanager
+async def an_installation(**limits: Any) -> AsyncIterator[Installation]:
+    clock, backend = FakeClock(), ScriptedBackend()
+    settings = Limits(health_check_seconds=0, **limits)
+    parts = SessionParts(
+        registry=ServerRegistry([scripted_spec("one")], StoredServers(MemoryServers())),
+        dialer=cast(Dialer, ScriptedDialer(one=backend)),
+        clock=clock,
+        limits=settings,
+        budget=EventBudget(settings.events_in_all),
+        journals=JournalRoom(settings.requests_in_all),
+        spread=lambda: 0.0,
+    )
+    directory = SessionDirectory(parts)
+    try:
+        yield Installation(clock, directory, backend)
+    finally:
+        await directory.close_all()
