@@ -1,0 +1,121 @@
+// Where the page begins: makes the parts, shows one view at a time, and hands on what changed.
+
+import { Calls } from "./calls.js";
+import { everySecond } from "./clock.js";
+import { eventsView } from "./events.js";
+import { Feed } from "./feed.js";
+import { listenToKeys, showHelp } from "./keys.js";
+import { logsView } from "./logs.js";
+import { McpClient } from "./mcp.js";
+import { setOwnNonce } from "./names.js";
+import { notice } from "./notice.js";
+import { Attention } from "./notify.js";
+import { Questions } from "./questions.js";
+import { Servers } from "./servers.js";
+import { Sessions } from "./sessions.js";
+import { Sidebar, VIEWS } from "./sidebar.js";
+import { Store } from "./store.js";
+import { claimTab } from "./tab.js";
+import { Tasks } from "./tasks.js";
+import { Timers } from "./timers.js";
+import { Toolbox } from "./toolbox.js";
+import { Waterfall } from "./waterfall.js";
+
+const TITLES = new Map(VIEWS);
+const ENDED = "The session of this page had ended, so a new one was started. Calls that were running are lost.";
+
+async function start() {
+  const store = new Store();
+  new Feed(store).run();
+  const nonce = await claimTab();
+  setOwnNonce(nonce);
+  const client = new McpClient({
+    nonce,
+    onState: (state) => {
+      document.body.dataset.mcp = state;
+    },
+    onSessionGone: (refusedId) => {
+      calls.sessionGone(refusedId);
+      notice(ENDED, { kind: "error", lasting: true });
+    },
+  });
+  const calls = new Calls(client, store);
+  const views = makeViews(store, calls, new Toolbox(client, calls));
+  const shell = new Shell(store, views);
+  shell.show();
+  calls.resumeAll();
+}
+
+function makeViews(store, calls, toolbox) {
+  const waterfall = new Waterfall(store);
+  const showRequests = (session) => {
+    waterfall.showSession(session);
+    location.hash = "#waterfall";
+  };
+  return {
+    waterfall,
+    questions: new Questions(store),
+    servers: new Servers(store, { calls, toolbox }),
+    sessions: new Sessions(store, { showRequests }),
+    tasks: new Tasks(store),
+    timers: new Timers(store),
+    events: eventsView(store),
+    logs: logsView(store),
+  };
+}
+
+class Shell {
+  #name = null;
+
+  constructor(store, views) {
+    this.store = store;
+    this.views = views;
+    this.main = document.getElementById("main");
+    this.sidebar = new Sidebar(store, { onHelp: showHelp });
+    this.attention = new Attention(store);
+    store.subscribe((topics) => this.#update(topics));
+    everySecond(() => this.#tick());
+    addEventListener("hashchange", () => this.show());
+    listenToKeys({ current: () => this.#name, waterfall: views.waterfall });
+    document.getElementById("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.main.focus();
+    });
+  }
+
+  show() {
+    const [name, parameter] = route(location.hash);
+    if (name !== this.#name) {
+      this.views[this.#name]?.hide?.();
+      this.#name = name;
+      this.main.replaceChildren(this.views[name].element);
+      this.main.scrollTop = 0;
+      this.sidebar.select(name);
+    }
+    this.views[name].show(parameter);
+    this.#update(new Set());
+  }
+
+  #update(topics) {
+    this.sidebar.update();
+    this.attention.update(TITLES.get(this.#name));
+    this.views[this.#name].update(topics);
+    if (this.#name !== "questions") this.views.questions.update(topics);
+  }
+
+  #tick() {
+    this.sidebar.update();
+    this.views[this.#name].tick?.();
+  }
+}
+
+function route(hash) {
+  const [name, ...rest] = hash.replace(/^#/, "").split("/");
+  try {
+    return TITLES.has(name) ? [name, decodeURIComponent(rest.join("/"))] : ["waterfall", ""];
+  } catch {
+    return [name, ""];
+  }
+}
+
+start();

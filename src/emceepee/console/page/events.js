@@ -1,0 +1,47 @@
+// What happened, as sessions were told.
+
+import { bdi, h } from "./dom.js";
+import { fullTime, preciseTime } from "./format.js";
+import { jsonBlock } from "./json-view.js";
+import { sessionChip } from "./names.js";
+import { fold } from "./result-view.js";
+import { StreamView, distinct, serverChoice, sessionChoice } from "./stream-view.js";
+import { oneLine } from "./text.js";
+
+const BAD = /failed|crashed|disconnected|degraded|expired/;
+const GOOD = /completed|connected|reconnected|restored|restarted|started/;
+
+export function eventsView(store) {
+  return new StreamView(store, {
+    title: "Events",
+    topic: "events",
+    items: (from) => from.events,
+    keyOf: (event) => `${event.session}/${event.id}`,
+    make: (event) => eventRow(store, event),
+    textOf: (event) => `${event.type} ${event.server ?? ""} ${JSON.stringify(event.data ?? null)}`,
+    choices: {
+      session: sessionChoice(store),
+      server: serverChoice(),
+      type: { label: "Type", options: (all) => distinct(all, (event) => event.type, "All types"), fits: (event, value) => event.type === value },
+    },
+    emptyTitle: "No events.",
+    emptyText: "Connections, tasks, questions and timers leave their traces here.",
+  });
+}
+
+function eventRow(store, event) {
+  const tone = BAD.test(event.type) ? "bad" : GOOD.test(event.type) ? "good" : "plain";
+  const summary = [
+    h("time", { title: fullTime(event.createdAt) }, preciseTime(event.createdAt)),
+    h("span", { class: "event-type", dataset: { tone } }, bdi(oneLine(event.type, 60))),
+    event.server && h("span", { class: "event-server" }, bdi(oneLine(event.server, 60))),
+    h("span", { class: "event-about muted" }, bdi(about(event.data))),
+    sessionChip(store, event.session),
+  ];
+  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), { class: "fold event", testid: "event-row", dataset: { id: event.id, type: event.type } });
+}
+
+function about(data) {
+  if (typeof data !== "object" || data === null) return "";
+  return oneLine(data.message ?? data.reason ?? data.error ?? data.toolName ?? data.method ?? "", 160);
+}

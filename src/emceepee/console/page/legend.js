@@ -1,0 +1,16 @@
+// What the colors and patterns of the bars mean.
+
+import { h } from "./dom.js";
+import { PHASES } from "./phases.js";
+
+const OUTCOMES = { error: "Error", cancelled: "Cancelled" };
+
+export function legend() {
+  const entries = [
+    ...Object.entries(PHASES).map(([kind, name]) => entry({ kind }, name)),
+    ...Object.entries(OUTCOMES).map(([status, name]) => entry({ status }, name)),
+  ];
+  return h("ul", { class: "legend", "aria-label": "Legend" }, entries);
+}
+
+const entry = (dataset, name) => h("li", null, h("i", { class: "swatch", dataset }), name);

@@ -1,0 +1,27 @@
+// How sessions are called in front of a person.
+
+import { bdi, h } from "./dom.js";
+import { oneLine } from "./text.js";
+
+const CONSOLE = /^emceepee-console\s+(\S+)$/;
+let ownNonce = null;
+
+export function setOwnNonce(nonce) {
+  ownNonce = nonce;
+}
+
+export function sessionName(store, id) {
+  const label = store.labelOf(id);
+  const page = CONSOLE.exec(label ?? "");
+  if (page) return page[1] === ownNonce ? "This page" : `Console page ${oneLine(page[1], 8)}`;
+  return label ? oneLine(label, 60) : `Session ${shortId(id)}`;
+}
+
+/** The end of an id: ULIDs of one minute begin alike. */
+export const shortId = (id) => (String(id).length > 8 ? `…${String(id).slice(-6)}` : String(id));
+
+export const isOwnSession = (session) => CONSOLE.exec(session?.label ?? "")?.[1] === ownNonce;
+
+export function sessionChip(store, id) {
+  return h("span", { class: "chip", title: `Session ${id}` }, bdi(sessionName(store, id)));
+}

@@ -1,0 +1,72 @@
+// Messages that sessions wait for.
+
+import { postJson } from "./api.js";
+import { now } from "./clock.js";
+import { emptyState, viewHead } from "./controls.js";
+import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { count, duration, fullTime, millis, roughly } from "./format.js";
+import { sessionName } from "./names.js";
+import { notice } from "./notice.js";
+import { list } from "./store.js";
+import { clipped } from "./text.js";
+
+export class Timers {
+  constructor(store) {
+    this.store = store;
+    this.rows = h("ul", { class: "list" });
+    this.empty = emptyState("No timers.", h("p", null, "A client sets one with ", h("code", null, "set_timer"), "."));
+    this.element = h("section", { class: "view page", "aria-label": "Timers" }, viewHead("Timers"), this.empty, this.rows);
+  }
+
+  show() {
+    this.update(new Set(["sessions"]));
+  }
+
+  update(topics) {
+    if (!topics.has("sessions")) return;
+    const entries = [...this.store.sessions.values()]
+      .flatMap((session) => list(session.timers).map((timer) => ({ session: session.id, timer })))
+      .sort((a, b) => (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
+    this.empty.hidden = entries.length > 0 || !this.store.isReady;
+    reconcile(this.rows, entries, ({ session, timer }) => `${session}/${timer.timerId}`, (entry) => this.#row(entry));
+  }
+
+  #row({ session, timer: { timerId } }) {
+    const message = bdi("", { class: "item-title" });
+    const state = h("span", { class: "badge small" });
+    const facts = h("span", { class: "muted small" });
+    const remove = h("button", { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) }, "Delete");
+    const element = h("li", { class: "item", testid: "timer-row", dataset: { id: timerId } },
+      h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts), h("div", { class: "actions" }, remove));
+    const update = ({ timer }) => {
+      const isActive = timer.status === "active";
+      setText(message, clipped(timer.message ?? "", 500));
+      setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
+      setAttribute(state, "data-status", timer.status);
+      setText(state, timer.status ?? "");
+      setText(facts, [
+        isActive && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
+        timer.interval ? `every ${duration(timer.durationMs)}` : "once",
+        timer.fireCount > 0 && `fired ${count(timer.fireCount, "time")}`,
+        sessionName(this.store, session),
+      ].filter(Boolean).join(" · "));
+      setAttribute(facts, "title", fullTime(timer.expiresAt));
+      remove.hidden = !isActive;
+    };
+    return { element, update };
+  }
+
+  async #remove(session, timerId, button) {
+    button.disabled = true;
+    try {
+      await postJson("/console/delete-timer", { session, timerId });
+    } catch (error) {
+      notice(error.message, { kind: "error" });
+      button.disabled = false;
+    }
+  }
+
+  tick() {
+    this.update(new Set(["sessions"]));
+  }
+}
