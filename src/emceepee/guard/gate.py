@@ -4,6 +4,7 @@ import hmac
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -60,7 +61,7 @@ class Gate:
     async def admit(self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str) -> Visitor | TurnedAway:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
         is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers)
-        principal = await self._proven(headers, method)
+        principal = await self._proven(headers, method) if _proves_something(headers) else None
         if isinstance(principal, TurnedAway):
             return principal
         if principal is not None:
@@ -78,7 +79,7 @@ class Gate:
 
     def logged_in(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
         """The principal whose cookie the request carries, if it is a request of our own page."""
-        if self._logins is None or b"cookie" not in headers or not is_of_our_page(headers, method=method):
+        if self._logins is None or not is_of_our_page(headers, method=method):
             return None
         holders = (self._logins.holder(secret) for secret in cookies(headers))
         return next((principal for principal in holders if principal is not None), None)
@@ -96,7 +97,7 @@ class Gate:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() == b"bearer" and token.strip():
                 return await self.holder(token.strip())
-        return self.logged_in(headers, method=method)
+        return self.logged_in(headers, method=method) if b"cookie" in headers else None
 
     def _holder(self, given: bytes) -> str | None:
         """Compares with every token in constant time, so that timing tells nothing."""
@@ -128,6 +129,10 @@ class Gate:
         return netloc == host or _host_name(f"//{netloc}") in LOOPBACK_NAMES
 
 
+def _proves_something(headers: Mapping[bytes, bytes]) -> bool:
+    return b"authorization" in headers or b"cookie" in headers
+
+
 def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
     """Whether a browser sent it for a page of exactly this origin, or for someone who opened the address.
 
@@ -146,6 +151,7 @@ def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
     return bool(host) and origin in (b"http://" + host, b"https://" + host)
 
 
+@lru_cache(maxsize=256)  # callers name the same few hosts in every request
 def _host_name(address: str) -> str | None:
     """None if it is no host at all."""
     try:
@@ -168,6 +174,7 @@ def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
     return name not in LOOPBACK_NAMES or any(header in headers for header in PROXY_HEADERS)
 
 
+@lru_cache(maxsize=256)
 def _is_loopback(peer: str | None) -> bool:
     if peer is None:  # a socket file: whoever can open it is here
         return True

@@ -198,7 +198,8 @@ class HttpEndpoint:
         if not is_json(headers):
             await refuse(send, 415, INVALID_REQUEST, "Send application/json")
             return
-        if not (accepts(headers, JSON) or accepts(headers, STREAM)):
+        taste = Taste(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
+        if not (taste.json or taste.streams):
             await refuse(send, 406, INVALID_REQUEST, "A POST is answered with application/json or text/event-stream")
             return
         try:
@@ -222,7 +223,6 @@ class HttpEndpoint:
             return
         if is_new:
             caller.session.connects_on_use = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
-        taste = Taste(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
         await caller.post(value, send, receive, guest=guest, taste=taste)
         if is_new:
             await self._settle(caller)
