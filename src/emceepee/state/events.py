@@ -1,10 +1,8 @@
 """Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
 
-from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import islice
 
 from emceepee.json_types import JsonObject
 
@@ -97,7 +95,7 @@ class Outbox:
     def __init__(self, *, most: int, keep: timedelta) -> None:
         self._most, self._keep = most, keep
         self.budget: EventBudget | None = None
-        self._events: deque[Event] = deque()
+        self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
         self._first = 0  # the number of the oldest event kept
         self._cursor = 0  # the number of the oldest event not delivered yet
         self._dropped = 0
@@ -136,10 +134,8 @@ class Outbox:
 
     def expire(self, now: datetime) -> int:
         """Let delivered events go that are older than the retention; undelivered ones stay."""
-        count = 0
-        for event in islice(self._events, max(self._cursor - self._first, 0)):
-            if event.created_at + self._keep > now:
-                break
+        count, delivered = 0, max(self._cursor - self._first, 0)
+        while count < delivered and self._events[count].created_at + self._keep <= now:
             count += 1
         self._forget(count)
         return count
@@ -158,18 +154,17 @@ class Outbox:
     def peek(self, number: int) -> tuple[list[Event], int]:
         """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
         start = max(number - self._first, 0)
-        return list(islice(self._events, start, None)), self._first + len(self._events)
+        return self._events[start:], self._first + len(self._events)
 
     def _deliver(self, start: int, *, cursor_lost: bool = False) -> Delivery:
-        events = list(islice(self._events, max(start - self._first, 0), None))
+        events = self._events[max(start - self._first, 0) :]
         self._cursor = self._first + len(self._events)
         dropped, self._dropped = self._dropped, 0
         return Delivery(events, dropped, cursor_lost)
 
     def _forget(self, count: int) -> None:
         unseen = self._first + count - max(self._cursor, self._first)
-        for _ in range(count):
-            self._events.popleft()
+        del self._events[:count]
         if self.budget is not None:
             self.budget.used -= count
         self._first += count

@@ -1,6 +1,6 @@
 """The requests of a session that are kept to be looked at, and the room that all sessions share for them."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 from emceepee.clock import Clock
@@ -34,7 +34,7 @@ class Journal:
 
     def __init__(self, room: JournalRoom, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
         self._room, self._clock, self._ids, self._most, self._changed = room, clock, ids, most, changed
-        self._spans: deque[Span] = deque()
+        self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
         self._begun = 0
         self.revision = 0
 
@@ -50,7 +50,7 @@ class Journal:
         span.number = self._begun
         self._spans.append(span)
         if len(self._spans) > self._most:
-            self._room.give_back(self._spans.popleft())
+            self._room.give_back(self._spans.pop(0))
         self._room.take(span, self)
         self._touched(span)
         return span
@@ -63,12 +63,13 @@ class Journal:
         return next((span for span in self._spans if span.span_id == span_id), None)
 
     def close(self) -> None:
-        while self._spans:
-            self._room.give_back(self._spans.popleft())
+        for span in self._spans:
+            self._room.give_back(span)
+        self._spans.clear()
 
     def oldest_went(self) -> None:
         """The room gave it up. What is oldest of all is the oldest here."""
-        self._spans.popleft()
+        self._spans.pop(0)
 
     def _named(self, span: Span) -> Span:
         """An id costs something, and most requests are never looked at."""
