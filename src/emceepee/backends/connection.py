@@ -210,9 +210,8 @@ class Connection:
             raise self._translated(error, method) from error
 
     async def _once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
-        if self.is_connected:
-            link = await self.ready()
-        else:
+        link = self._supervisor.live
+        if link is None:
             with phase(PhaseKind.CONNECTING, self.spec.name):
                 link = await self.ready()
         self._supervisor.used(+1)

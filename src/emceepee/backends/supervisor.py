@@ -111,10 +111,15 @@ class Supervisor:
         if self.state.status is ConnectionStatus.NOT_CONNECTED and not self._is_closed:
             self._begin(retrying=retrying)
 
+    @property
+    def live(self) -> Link | None:
+        """The link, if one can be used right now."""
+        return self.link if self.link is not None and not self.link.closed.done() else None
+
     async def ready(self, *, retrying: bool = True) -> Link:
         """Raises: BackendDisconnected."""
-        if self.link is not None and not self.link.closed.done():
-            return self.link
+        if (link := self.live) is not None:
+            return link
         self.start(retrying=retrying)
         is_running = self._reopening is not None or (self._runner is not None and not self._runner.done())
         if not is_running:

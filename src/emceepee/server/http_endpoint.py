@@ -257,7 +257,8 @@ class HttpEndpoint:
             await refuse(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
         caller = self._callers.get(given)
-        if caller is not None and self._parts.directory.find(SessionKey(visitor.principal, KeyKind.ID, given)):
+        if caller is not None and caller.key.principal == visitor.principal:
+            caller.session.touch()
             return caller
         await refuse(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
         return None

@@ -60,6 +60,7 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
+        self._usual_ttl = timedelta(seconds=self.limits.task_ttl_seconds)
         self.opened_at = self.clock.now()
         self.label: str | None = None  # the caller's own name, as it gave it
         self.transport = "http"
@@ -341,7 +342,7 @@ class Session:
 
     def _ttl(self, seconds: float | None) -> timedelta:
         if seconds is None:
-            return timedelta(seconds=self.limits.task_ttl_seconds)
+            return self._usual_ttl
         if seconds > self.limits.longest_task_ttl_seconds:
             most = round(self.limits.longest_task_ttl_seconds * 1000)
             raise InvalidArguments(f"task_ttl_ms may be at most {most}.", details={"most": most})
