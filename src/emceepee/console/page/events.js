@@ -8,12 +8,13 @@ import { fold } from "./result-view.js";
 import { StreamView, distinct, serverChoice, sessionChoice } from "./stream-view.js";
 import { oneLine } from "./text.js";
 
-const BAD = /failed|crashed|disconnected|degraded|expired/;
+const BAD = /failed|crashed|disconnected|degraded|(task|elicitation|sampling)_expired/;
 const GOOD = /completed|connected|reconnected|restored|restarted|started/;
 
 export function eventsView(store) {
   return new StreamView(store, {
     title: "Events",
+    unit: "event",
     topic: "events",
     items: (from) => from.events,
     keyOf: (event) => `${event.session}/${event.id}`,

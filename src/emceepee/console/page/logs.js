@@ -12,6 +12,7 @@ const FROM = ["info", "warning", "error"];
 export function logsView(store) {
   return new StreamView(store, {
     title: "Logs",
+    unit: "line",
     topic: "logs",
     items: (from) => from.logs,
     keyOf,

@@ -96,7 +96,8 @@ export class McpClient {
     if (sessionId === this.#kept.sessionId) {
       this.#keep({ sessionId: null });
       this.#setState("lost");
-      this.onSessionGone(refusedId);
+      // One that ended while it was being opened had nothing running in it.
+      if (!this.#opening) this.onSessionGone(refusedId);
       this.open().catch(() => {});
     }
     throw new SessionGone("The session of this page had ended.");

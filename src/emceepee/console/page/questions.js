@@ -25,7 +25,7 @@ export class Questions {
     this.store = store;
     this.cards = h("div", { class: "questions" });
     this.empty = emptyState("Nothing to answer.", h("p", null, "When a server asks for something, its form appears here."));
-    this.element = h("section", { class: "view page", "aria-label": "Questions" }, viewHead("Questions", notifyButton()), this.empty, this.cards);
+    this.element = h("section", { class: "view page questions-view", "aria-label": "Questions" }, viewHead("Questions", notifyButton()), this.empty, this.cards);
   }
 
   show() {

@@ -3,7 +3,7 @@
 import { bdi, h, setAttribute, setText } from "./dom.js";
 import { duration, preciseTime } from "./format.js";
 import { icon } from "./icons.js";
-import { sessionName } from "./names.js";
+import { sessionName, shortSessionName } from "./names.js";
 import { PHASES, TYPES, extent, phasesOf, statusName } from "./phases.js";
 import { oneLine } from "./text.js";
 
@@ -36,7 +36,10 @@ export class RowView {
     setAttribute(this.element, "aria-selected", String(isSelected));
     setAttribute(this.element, "aria-rowindex", String(index + 2));
     this.session.hidden = !showsSession;
-    if (showsSession) setText(this.session, sessionName(this.store, row.session));
+    if (showsSession) {
+      setText(this.session, shortSessionName(this.store, row.session));
+      setAttribute(this.session, "title", `Session: ${sessionName(this.store, row.session)}`);
+    }
     if (row === this.row) return;
     this.row = row;
     Object.assign(this.element.dataset, { id: row.id, status: row.status, type: row.type });
@@ -82,11 +85,15 @@ export class RowView {
     const right = Math.max(bounded(end), left + THINNEST);
     this.bar.style.transform = `translateX(${left.toFixed(1)}px)`;
     this.bar.style.width = `${(right - left).toFixed(1)}px`;
+    // A bar that was widened to be seen at all keeps the proportions of its parts.
+    const isWidened = right - left <= THINNEST;
+    const inside = (at) => (isWidened ? (right - left) * ((at - start) / Math.max(1, end - start)) : bounded(at) - left);
     phasesOf(this.row, now).forEach((phase, index) => {
-      const from = Math.max(0, Math.min(bounded(phase.from), right - 1) - left);
+      const from = Math.min(Math.max(0, inside(phase.from)), right - left - 1);
+      const to = Math.min(inside(phase.to), right - left);
       const segment = this.#segments[index];
       segment.style.transform = `translateX(${from.toFixed(1)}px)`;
-      segment.style.width = `${Math.max(1, Math.min(bounded(phase.to), right) - left - from).toFixed(1)}px`;
+      segment.style.width = `${Math.max(1, to - from).toFixed(1)}px`;
     });
     this.#caption(left, right, width, end - start);
     this.#pointAway(left, right, width, start);

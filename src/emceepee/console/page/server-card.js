@@ -2,6 +2,7 @@
 
 import { postJson } from "./api.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { roughly, time } from "./format.js";
 import { now } from "./clock.js";
 import { logLine } from "./log-line.js";
@@ -56,15 +57,15 @@ export class ServerCard {
   #line(sessionId) {
     const state = h("span", { class: "badge small" });
     const who = bdi("", { class: "link-session" });
-    const facts = h("span", { class: "muted small" });
+    const facts = h("div", { class: "facts" });
     const error = h("p", { class: "error-text small" });
     const reconnect = h("button", { type: "button", class: "button small", onclick: () => this.#reconnect(sessionId, reconnect) }, "Reconnect");
-    const element = h("li", { class: "link" }, state, h("div", { class: "link-what" }, who, facts, error), reconnect);
+    const element = h("li", { class: "link" }, h("div", { class: "link-what" }, h("span", { class: "link-head" }, who, state), facts, error), reconnect);
     const update = ({ session, server }) => {
       setAttribute(state, "data-status", server.status);
       setText(state, STATES[server.status] ?? server.status);
       setText(who, sessionName(this.store, session.id));
-      setText(facts, this.#facts(session, server).join(" · "));
+      setFacts(facts, this.#facts(session, server));
       error.hidden = !server.lastError || server.connected;
       setText(error, clipped(server.lastError ?? "", 600));
       setAttribute(reconnect, "aria-label", `Reconnect in ${sessionName(this.store, session.id)}`);
@@ -85,7 +86,7 @@ export class ServerCard {
       server.process?.restarts > 0 && `restarts ${server.process.restarts}`,
       server.connected && server.protocolVersion,
       server.connected && Number.isFinite(server.tools) && `${server.tools} tools`,
-    ].filter(Boolean).map(String);
+    ];
   }
 
   async #reconnect(session, button) {

@@ -5,6 +5,7 @@ import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { confirmed } from "./dialog.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { count, fullTime, millis, roughly } from "./format.js";
 import { connectHint } from "./hints.js";
 import { isOwnSession, sessionName, shortId } from "./names.js";
@@ -36,7 +37,7 @@ export class Sessions {
   #row(id) {
     const name = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
-    const facts = h("span", { class: "muted small" });
+    const facts = h("div", { class: "facts" });
     const requests = h("button", { type: "button", class: "button small", onclick: () => this.showRequests(id) }, "Show requests");
     const end = h("button", { type: "button", class: "button small", onclick: () => this.#end(id) }, "End session");
     const head = h("div", { class: "item-head" }, name, state);
@@ -46,7 +47,7 @@ export class Sessions {
       setAttribute(name, "title", `Session ${id}`);
       setAttribute(state, "data-status", session.isAwake ? "awake" : "asleep");
       setText(state, session.isAwake ? "Awake" : "Asleep");
-      setText(facts, this.#facts(session).join(" · "));
+      setFacts(facts, this.#facts(session));
       setAttribute(facts, "title", `Opened ${fullTime(session.openedAt)}`);
       end.hidden = !session.canEnd;
     };
@@ -65,7 +66,7 @@ export class Sessions {
       working > 0 && count(working, "working task"),
       open > 0 && count(open, "open question"),
       `id ${shortId(session.id)}`,
-    ].filter(Boolean);
+    ];
   }
 
   async #end(id) {

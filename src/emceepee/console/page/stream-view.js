@@ -13,8 +13,8 @@ export class StreamView {
   #search = "";
 
   /** `choices`: name → { label, testid?, options(items), fits(item, value) }; `textOf(item)` is what the search looks at. */
-  constructor(store, { title, topic, items, keyOf, make, textOf, choices, emptyTitle, emptyText }) {
-    Object.assign(this, { store, topic, items, keyOf, make, textOf, choices });
+  constructor(store, { title, unit, topic, items, keyOf, make, textOf, choices, emptyTitle, emptyText }) {
+    Object.assign(this, { store, unit, topic, items, keyOf, make, textOf, choices });
     const again = () => this.#render();
     this.search = searchBox("Search", `search-${topic}`, (text) => {
       this.#search = text.toLowerCase();
@@ -57,7 +57,7 @@ export class StreamView {
     }
     const found = [];
     for (let index = all.length - 1; index >= 0; index -= 1) if (this.#fits(all[index])) found.push(all[index]);
-    setText(this.count, found.length === all.length ? count(all.length, "line") : `${found.length.toLocaleString("en")} of ${count(all.length, "line")}`);
+    setText(this.count, found.length === all.length ? count(all.length, this.unit) : `${found.length.toLocaleString("en")} of ${count(all.length, this.unit)}`);
     this.empty.hidden = found.length > 0 || !this.store.isReady;
     this.more.hidden = found.length <= this.#most;
     reconcile(this.rows, found.slice(0, this.#most), this.keyOf, (item) => ({ element: this.make(item) }));

@@ -4,6 +4,7 @@ import { getJson, postJson } from "./api.js";
 import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
@@ -44,7 +45,7 @@ class TaskRow {
   constructor(store, { session, task }) {
     Object.assign(this, { store, session, taskId: task.taskId });
     this.state = h("span", { class: "badge small" });
-    this.facts = h("span", { class: "muted small" });
+    this.facts = h("div", { class: "facts" });
     this.bar = h("progress", { class: "progress", "aria-label": `Progress of ${task.toolName}` });
     this.words = bdi("", { class: "muted small" });
     this.progress = h("div", { class: "call-progress" }, this.bar, this.words);
@@ -62,7 +63,7 @@ class TaskRow {
     setAttribute(this.element, "data-status", task.status);
     setAttribute(this.state, "data-status", task.status);
     setText(this.state, task.status);
-    setText(this.facts, this.#facts(task, isWorking).join(" · "));
+    setFacts(this.facts, this.#facts(task, isWorking));
     this.progress.hidden = !isWorking;
     const { progress, total } = task.progress ?? {};
     if (Number.isFinite(total) && total > 0 && Number.isFinite(progress)) {
@@ -84,7 +85,7 @@ class TaskRow {
       sessionName(this.store, this.session),
       isWorking ? `for ${roughly(age)}` : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
       isWorking && Number.isFinite(left) && `${roughly(left)} left`,
-    ].filter(Boolean);
+    ];
   }
 
   async #cancel() {

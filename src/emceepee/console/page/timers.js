@@ -4,6 +4,7 @@ import { postJson } from "./api.js";
 import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { count, duration, fullTime, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
@@ -34,7 +35,7 @@ export class Timers {
   #row({ session, timer: { timerId } }) {
     const message = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
-    const facts = h("span", { class: "muted small" });
+    const facts = h("div", { class: "facts" });
     const remove = h("button", { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) }, "Delete");
     const element = h("li", { class: "item", testid: "timer-row", dataset: { id: timerId } },
       h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts), h("div", { class: "actions" }, remove));
@@ -44,12 +45,12 @@ export class Timers {
       setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
       setAttribute(state, "data-status", timer.status);
       setText(state, timer.status ?? "");
-      setText(facts, [
+      setFacts(facts, [
         isActive && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
         timer.interval ? `every ${duration(timer.durationMs)}` : "once",
         timer.fireCount > 0 && `fired ${count(timer.fireCount, "time")}`,
         sessionName(this.store, session),
-      ].filter(Boolean).join(" · "));
+      ]);
       setAttribute(facts, "title", fullTime(timer.expiresAt));
       remove.hidden = !isActive;
     };

@@ -39,7 +39,7 @@ export class WaterfallTools {
       iconButton("fit", "Fit all (0)", { testid: "zoom-fit", onclick: onFit }),
     );
     const filters = h("div", { class: "filters" }, this.search.element, Object.values(this.choices).map((choice) => choice.element));
-    this.element = h("div", { class: "toolbar" }, filters, h("div", { class: "toolbar-end" }, this.count, this.pause, this.follow, zoom));
+    this.element = h("div", { class: "toolbar" }, filters, h("div", { class: "toolbar-end" }, this.pause, this.follow, zoom));
   }
 
   set(change) {

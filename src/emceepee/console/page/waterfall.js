@@ -48,7 +48,7 @@ export class Waterfall {
     this.scroller.append(h("div", { role: "rowgroup", class: "head-group" }, head), this.lines, this.list.element);
     this.empty = h("div", { class: "waterfall-empty", hidden: true });
     this.detail = new DetailPanel(store, { onClose: () => this.#closed() });
-    const body = h("div", { class: "waterfall-body" }, h("div", { class: "chart" }, this.scroller, this.empty, legend()), this.detail.element);
+    const body = h("div", { class: "waterfall-body" }, h("div", { class: "chart" }, this.scroller, this.empty, legend(this.tools.count)), this.detail.element);
     this.element = h("section", { class: "view waterfall", "aria-label": "Waterfall" }, h("h1", { class: "visually-hidden" }, "Waterfall"), this.tools.element, body);
     this.#listen();
   }
