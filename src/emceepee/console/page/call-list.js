@@ -12,6 +12,7 @@ const WORDS = { running: "Running", done: "Done", error: "Error", task: "Task" }
 
 export class CallList {
   #server = null;
+  #newestKey;
 
   constructor(store, calls) {
     this.store = store;
@@ -31,8 +32,17 @@ export class CallList {
   update() {
     const shown = this.calls.all.filter((call) => !this.#server || call.server === this.#server);
     this.element.hidden = shown.length === 0;
+    this.element.closest(".view")?.classList.toggle("with-calls", shown.length > 0);
+    if (shown[0]?.key !== this.#newestKey) this.#bringIntoView(shown[0]);
     this.clear.hidden = !shown.some((call) => call.status === "done" || call.status === "error");
     reconcile(this.rows, shown, (call) => call.key, (call) => new CallRow(this.store, this.calls, call));
+  }
+
+  /** A call just made is shown, also where the list stands below the fold. */
+  #bringIntoView(newest) {
+    const isNew = newest && this.calls.justStarted === newest.key;
+    this.#newestKey = newest?.key;
+    if (isNew) requestAnimationFrame(() => this.rows.firstElementChild?.scrollIntoView({ block: "nearest", behavior: "smooth" }));
   }
 
   tick() {

@@ -15,6 +15,7 @@ const MOST_AT_ONCE = 4; // a browser has six lines to a host; the feed and an an
 export class Calls {
   /** Newest first. */
   all = [];
+  justStarted = null;
   #listeners = new Set();
   #saveTimer = null;
   #lines = 0;
@@ -38,6 +39,7 @@ export class Calls {
 
   start(server, tool, args, timeoutMs) {
     const call = { key: `${this.client.nonce}-${this.client.takeId()}`, server, tool, args, timeoutMs, startedAt: now(), status: "running", isSent: false };
+    this.justStarted = call.key;
     this.all = [call, ...this.all].slice(0, MOST_KEPT * 2);
     this.#changed();
     this.#send(call);

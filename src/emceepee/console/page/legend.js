@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { PHASES } from "./phases.js";
 
+const narrow = matchMedia("(max-width: 760px)");
 const OUTCOMES = { error: "Error", cancelled: "Cancelled" };
 
 export function legend(count) {
@@ -10,7 +11,13 @@ export function legend(count) {
     ...Object.entries(PHASES).map(([kind, name]) => entry({ kind }, name)),
     ...Object.entries(OUTCOMES).map(([status, name]) => entry({ status }, name)),
   ];
-  return h("footer", { class: "legend" }, h("ul", { "aria-label": "Legend" }, entries), count);
+  const list = h("ul", null, entries);
+  const scroller = h("div", { class: "legend-list", role: "group", "aria-label": "Legend" }, list);
+  // Only where it is too long for the screen does it scroll, and only then is it worth a stop of the Tab key.
+  const update = () => (narrow.matches ? scroller.setAttribute("tabindex", "0") : scroller.removeAttribute("tabindex"));
+  narrow.addEventListener("change", update);
+  update();
+  return h("footer", { class: "legend" }, scroller, count);
 }
 
 const entry = (dataset, name) => h("li", null, h("i", { class: "swatch", dataset }), name);

@@ -9,11 +9,13 @@ import { oneLine } from "./text.js";
 
 const THINNEST = 3; // pixels: a quick request stays visible at any zoom
 const LABEL_ROOM = 84; // pixels a duration needs beside its bar
+const ENDINGS = new Set(["success", "error", "cancelled"]);
 const BEYOND = 20; // pixels drawn outside of the view; a longer bar would only cost
 
 export class RowView {
   row = null;
   #segments = [];
+  #shownStatus = null;
 
   constructor(store) {
     this.store = store;
@@ -22,10 +24,11 @@ export class RowView {
     this.server = bdi("", { class: "row-server" });
     this.session = h("span", { class: "chip row-session" });
     this.task = h("span", { class: "tag row-task" }, "task");
-    this.bar = h("div", { class: "bar", testid: "waterfall-bar", dataset: { kind: "request" } });
-    this.caption = h("span", { class: "bar-caption" });
-    this.away = h("span", { class: "bar-away", dataset: { action: "center" } });
-    this.line = h("div", { class: "row-line", role: "gridcell" }, this.bar, this.caption, this.away);
+    this.bar = h("div", { class: "bar", "aria-hidden": "true", testid: "waterfall-bar", dataset: { kind: "request" } });
+    this.caption = h("span", { class: "bar-caption", "aria-hidden": "true" });
+    this.spoken = h("span", { class: "visually-hidden" });
+    this.away = h("span", { class: "bar-away", "aria-hidden": "true", dataset: { action: "center" } });
+    this.line = h("div", { class: "row-line", role: "gridcell" }, this.spoken, this.bar, this.caption, this.away);
     const names = h("span", { class: "row-names" }, this.name, this.server);
     const label = h("div", { class: "row-label", role: "gridcell" }, this.status, names, this.task, this.session);
     this.element = h("div", { class: "row", role: "row", testid: "waterfall-row", tabindex: "-1" }, label, this.line);
@@ -43,15 +46,22 @@ export class RowView {
     if (row === this.row) return;
     this.row = row;
     Object.assign(this.element.dataset, { id: row.id, status: row.status, type: row.type });
-    this.status.replaceChildren(icon(row.status in { success: 1, error: 1, cancelled: 1 } ? row.status : "pending", 14));
-    setAttribute(this.status, "title", statusName(row));
+    this.#showStatus(row);
     setText(this.name, oneLine(row.name ?? ""));
     setAttribute(this.name, "title", row.name ?? "");
     setText(this.server, row.server ? oneLine(row.server, 60) : (TYPES[row.type] ?? row.type));
     this.task.hidden = !row.taskId;
-    setAttribute(this.bar, "title", this.#summary(row));
-    setAttribute(this.line, "aria-label", this.#summary(row));
+    const summary = this.#summary(row);
+    setAttribute(this.bar, "title", summary);
+    setText(this.spoken, summary);
     this.#makeSegments(row);
+  }
+
+  #showStatus(row) {
+    setAttribute(this.status, "title", statusName(row));
+    if (this.#shownStatus === row.status) return;
+    this.#shownStatus = row.status;
+    this.status.replaceChildren(icon(ENDINGS.has(row.status) ? row.status : "pending", 14));
   }
 
   #summary(row) {

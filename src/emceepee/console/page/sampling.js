@@ -12,7 +12,7 @@ export class SamplingBody {
   constructor(question) {
     sampleCount += 1;
     const id = `answer${sampleCount}`;
-    this.answer = h("textarea", { id, name: "answer", class: "input", rows: "4", required: true });
+    this.answer = h("textarea", { id, name: "answer", class: "input tall", rows: "4", required: true });
     this.problem = h("p", { class: "field-problem", id: `${id}-problem`, hidden: true }, "Write an answer, or refuse.");
     this.answer.setAttribute("aria-describedby", `${id}-problem`);
     this.answer.addEventListener("input", () => this.#showProblem(false));

@@ -17,7 +17,7 @@ export class ToolsPanel {
     this.toolbox = toolbox;
     this.button = h("button", { type: "button", class: "button", onclick: () => this.#load() }, "Show tools");
     this.content = h("div", { class: "tools", "aria-live": "polite" });
-    this.element = h("section", { class: "tools-panel", "aria-label": "Tools" }, this.button, this.content);
+    this.element = h("section", { class: "tools-panel", "aria-label": `Tools of ${server}` }, this.button, this.content);
   }
 
   async #load() {

@@ -137,6 +137,7 @@ export class Waterfall {
 
   render() {
     if (!this.#isShown) return;
+    this.#lastFrame = performance.now();
     const width = this.axis.clientWidth;
     if (this.#found.rows.length > 0) this.#window.follow(this.#newest());
     this.#renderAxis(width);
@@ -158,16 +159,13 @@ export class Waterfall {
   #animate() {
     if (this.#isAnimating) return;
     this.#isAnimating = true;
-    const frame = (at) => {
-      if (!this.#isShown || this.#paused || this.#found.pending === 0) {
-        this.#isAnimating = false;
-        return;
-      }
-      if (at - this.#lastFrame >= (reducedMotion.matches ? CALM_FRAME_MS : FRAME_MS)) {
-        this.#lastFrame = at;
-        this.render();
-      }
-      requestAnimationFrame(frame);
+    const frame = () => {
+      this.#isAnimating = this.#isShown && !this.#paused && this.#found.pending > 0;
+      if (!this.#isAnimating) return;
+      const pause = reducedMotion.matches ? CALM_FRAME_MS : FRAME_MS;
+      const since = performance.now() - this.#lastFrame;
+      if (since >= pause) this.render();
+      setTimeout(() => requestAnimationFrame(frame), since >= pause ? pause : pause - since);
     };
     requestAnimationFrame(frame);
   }
@@ -232,6 +230,7 @@ export class Waterfall {
     const row = this.list.rows.find((each) => each.id === id) ?? this.store.rows.get(id);
     if (!row) return;
     this.list.activeId = this.list.selectedId = id;
+    this.element.classList.add("with-detail");
     this.detail.open(row, { takesFocus: byKeyboard && matchMedia("(max-width: 760px)").matches });
     this.render();
   }
@@ -245,6 +244,7 @@ export class Waterfall {
   }
 
   #closed() {
+    this.element.classList.remove("with-detail");
     this.list.selectedId = null;
     this.render();
     this.list.focusActive();
