@@ -28,7 +28,7 @@ export function showHelp() {
 
 const isTyping = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
 
-/** `current()` is the shown view's name; `waterfall` is moved by the keys that only make sense there. */
+/** `current()` is the shown view's name; `waterfall()` is moved by the keys that only make sense there. */
 export function listenToKeys({ current, waterfall }) {
   let chordUntil = 0;
   addEventListener("keydown", (event) => {
@@ -44,7 +44,7 @@ export function listenToKeys({ current, waterfall }) {
     else if (/^[1-8]$/.test(event.key)) go(VIEWS[Number(event.key) - 1][0]);
     else if (event.key === "?") showHelp();
     else if (event.key === "/") focusSearch();
-    else if (current() !== "waterfall" || !onWaterfall(event.key, waterfall)) return;
+    else if (current() !== "waterfall" || !onWaterfall(event.key, waterfall())) return;
     event.preventDefault();
   });
 }

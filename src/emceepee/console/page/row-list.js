@@ -60,7 +60,15 @@ export class RowList {
     const activeIndex = this.#activeIndex(wanted);
     if (activeIndex >= 0) wanted.set(this.#rows[activeIndex].id, activeIndex);
     for (const [id, view] of this.#views) if (!wanted.has(id)) this.#release(id, view);
-    for (const [id, index] of wanted) this.#place(id, index, index === activeIndex, height).layout(window, width, now);
+    const inOrder = [...wanted].sort(([, one], [, other]) => one - other);
+    let next = this.element.firstChild;
+    for (const [id, index] of inOrder) {
+      const view = this.#place(id, index, index === activeIndex, height);
+      // Read in the order it is seen. Rows that stay keep their place, so the focused one is not moved.
+      if (view.element === next) next = next.nextSibling;
+      else this.element.insertBefore(view.element, next);
+      view.layout(window, width, now);
+    }
     for (const view of this.#spare) if (view.element.isConnected) view.element.remove();
   }
 
@@ -77,7 +85,6 @@ export class RowList {
     if (!view) {
       view = this.#spare.pop() ?? new RowView(this.store);
       this.#views.set(id, view);
-      if (!view.element.isConnected) this.element.append(view.element);
     }
     view.element.style.transform = `translateY(${index * height}px)`;
     const isSelected = id === this.selectedId;
