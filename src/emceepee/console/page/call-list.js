@@ -80,8 +80,9 @@ class CallRow {
     this.progress.hidden = !isOpen || !call.progress;
     if (!this.progress.hidden) this.#showProgress(call.progress);
     this.asks.hidden = !(call.status === "running" && this.#isAsked(call));
-    this.note.hidden = !call.note;
-    setText(this.note, call.note ?? "");
+    const note = call.status === "running" && !call.isSent ? "Waits for a free line: a browser allows few at once." : call.note;
+    this.note.hidden = !note;
+    setText(this.note, note ?? "");
     this.cancel.hidden = call.status !== "running";
     if (call.result !== this.#shownResult) {
       this.#shownResult = call.result;

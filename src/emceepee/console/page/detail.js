@@ -9,6 +9,7 @@ import { duration, fullTime, preciseTime, time } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonBlock } from "./json-view.js";
 import { logLine } from "./log-line.js";
+import { longText } from "./long-text.js";
 import { sessionChip } from "./names.js";
 import { TYPES, statusName } from "./phases.js";
 import { resultView } from "./result-view.js";
@@ -97,7 +98,7 @@ export class DetailPanel {
 
   #renderFacts() {
     const row = this.#row;
-    fill(this.title, bdi(row.name ?? ""));
+    fill(this.title, longText(row.name ?? "", 300));
     const took = duration((row.endedAt ?? now()) - row.startedAt);
     fill(this.facts,
       h("p", { class: "fact-line" },
@@ -107,7 +108,7 @@ export class DetailPanel {
         row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, bdi(row.server)),
         sessionChip(this.store, row.session), row.taskId && h("a", { class: "chip", href: "#tasks" }, "Task"),
         row.status === "pending" && row.progress && h("span", { class: "muted" }, bdi(progressText(row.progress)))),
-      row.error && h("p", { class: "error-text", role: "note" }, bdi(row.error)));
+      row.error && h("p", { class: "error-text", role: "note" }, longText(row.error, 2000)));
     fill(this.timing, phaseTable(row, now()));
   }
 

@@ -22,7 +22,7 @@ function put(element, name, value) {
   else if (name === "testid") element.dataset.testid = value;
   else if (name === "dataset") Object.assign(element.dataset, value);
   else if (name === "href" && !OPENABLE.test(value)) return;
-  else if (SHOWN.has(name)) element.setAttribute(name, clipped(visible(value), MOST_SHOWN));
+  else if (SHOWN.has(name)) element.setAttribute(name, visible(clipped(value, MOST_SHOWN)));
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
@@ -60,7 +60,7 @@ export function setAttribute(element, name, value) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
     return;
   }
-  const shown = SHOWN.has(name) ? clipped(visible(value), MOST_SHOWN) : value === true ? "" : String(value);
+  const shown = SHOWN.has(name) ? visible(clipped(value, MOST_SHOWN)) : value === true ? "" : String(value);
   if (element.getAttribute(name) !== shown) element.setAttribute(name, shown);
 }
 

@@ -2,6 +2,7 @@
 
 import { bdi, h } from "./dom.js";
 import { fullTime, preciseTime } from "./format.js";
+import { stringify } from "./json.js";
 import { jsonBlock } from "./json-view.js";
 import { sessionChip } from "./names.js";
 import { fold } from "./result-view.js";
@@ -19,7 +20,7 @@ export function eventsView(store) {
     items: (from) => from.events,
     keyOf: (event) => `${event.session}/${event.id}`,
     make: (event) => eventRow(store, event),
-    textOf: (event) => `${event.type} ${event.server ?? ""} ${JSON.stringify(event.data ?? null)}`,
+    textOf: (event) => `${event.type} ${event.server ?? ""} ${stringify(event.data ?? null)}`,
     choices: {
       session: sessionChoice(store),
       server: serverChoice(),

@@ -3,6 +3,7 @@
 import { toLogin } from "./api.js";
 import { Backoff } from "./backoff.js";
 import { adjustTo } from "./clock.js";
+import { restWhenHidden, untilVisible } from "./hidden-tab.js";
 import { RowLog } from "./row-log.js";
 import { isEventStream, readEvents } from "./sse.js";
 import { list } from "./store.js";
@@ -13,23 +14,34 @@ export class Feed {
   #store;
   #incoming = null;
   #backoff = new Backoff();
+  #line = null;
+  #isResting = false;
 
   constructor(store) {
     this.#store = store;
+    restWhenHidden(() => {
+      this.#isResting = true;
+      this.#line?.abort();
+    });
   }
 
   async run() {
     for (;;) {
-      this.#store.setFeed(this.#store.isReady ? "lost" : "connecting");
+      this.#store.setFeed(this.#store.isReady && !this.#isResting ? "lost" : "connecting");
+      this.#isResting = false;
       await this.#follow();
       this.#incoming = null;
+      if (this.#isResting) {
+        await untilVisible();
+        continue;
+      }
       this.#store.setFeed("lost", Date.now() + this.#backoff.delay);
       await this.#backoff.wait();
     }
   }
 
   async #follow() {
-    const line = new AbortController();
+    const line = (this.#line = new AbortController());
     const watchdog = new Watchdog(() => line.abort());
     try {
       const headers = { accept: "text/event-stream" };
@@ -54,6 +66,7 @@ export class Feed {
     }
     if (event === "hello") this.#begin(value);
     else if (event === "ready") this.#complete();
+    else if (typeof value !== "object" || value === null) return;
     else if (this.#incoming) stage(this.#incoming, event, value);
     else apply(this.#store, event, value);
   }

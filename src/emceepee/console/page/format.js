@@ -48,6 +48,8 @@ export function fullTime(when) {
   return Number.isFinite(at) ? new Date(at).toLocaleString() : "";
 }
 
+export const capital = (word) => word.slice(0, 1).toUpperCase() + word.slice(1);
+
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 export function size(characters) {

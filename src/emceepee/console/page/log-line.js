@@ -2,13 +2,14 @@
 
 import { bdi, h } from "./dom.js";
 import { fullTime, preciseTime } from "./format.js";
+import { stringify } from "./json.js";
 import { longText } from "./long-text.js";
 import { oneLine } from "./text.js";
 
 const MOST = 4000;
 export const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-export const logText = (data) => (typeof data === "string" ? data : (JSON.stringify(data) ?? ""));
+export const logText = (data) => (typeof data === "string" ? data : stringify(data));
 
 export function logLine(log, { where, testid } = {}) {
   const words = h("span", { class: "log-text" }, longText(logText(log.data), MOST));

@@ -5,7 +5,8 @@ import { forget, load, save } from "./kept.js";
 const TAB = "emceepee.tab";
 export const MCP = "emceepee.mcp";
 export const CALLS = "emceepee.calls";
-const TRIES = 5; // on a reload, the page before may not have let go of its claim yet
+const TRIES = 5;
+const TRIES_ON_RELOAD = 40; // the page before may not have let go of its claim yet, and no copied tab begins so
 const PAUSE_MS = 120;
 const ANSWER_MS = 250;
 
@@ -16,7 +17,7 @@ export async function claimTab() {
   forget(MCP, CALLS);
   const nonce = freshNonce();
   save(TAB, nonce);
-  await isClaimed(nonce);
+  isClaimed(nonce); // nobody else has it, so there is nothing to wait for
   return nonce;
 }
 
@@ -27,7 +28,8 @@ function freshNonce() {
 
 async function isClaimed(nonce) {
   if (!navigator.locks) return isClaimedByAsking(nonce);
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  const isReload = performance.getEntriesByType("navigation")[0]?.type === "reload";
+  for (let tries = 0; tries < (isReload ? TRIES_ON_RELOAD : TRIES); tries += 1) {
     if (await isLocked(nonce)) return true;
     await pause(PAUSE_MS);
   }

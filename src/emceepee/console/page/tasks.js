@@ -5,7 +5,7 @@ import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
-import { millis, roughly } from "./format.js";
+import { capital, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { resultView } from "./result-view.js";
@@ -62,7 +62,7 @@ class TaskRow {
     const isWorking = task.status === "working";
     setAttribute(this.element, "data-status", task.status);
     setAttribute(this.state, "data-status", task.status);
-    setText(this.state, task.status);
+    setText(this.state, capital(String(task.status)));
     setFacts(this.facts, this.#facts(task, isWorking));
     this.progress.hidden = !isWorking;
     const { progress, total } = task.progress ?? {};

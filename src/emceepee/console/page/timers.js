@@ -5,7 +5,7 @@ import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
-import { count, duration, fullTime, millis, roughly } from "./format.js";
+import { capital, count, duration, fullTime, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { list } from "./store.js";
@@ -44,7 +44,7 @@ export class Timers {
       setText(message, clipped(timer.message ?? "", 500));
       setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
       setAttribute(state, "data-status", timer.status);
-      setText(state, timer.status ?? "");
+      setText(state, capital(String(timer.status ?? "")));
       setFacts(facts, [
         isActive && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
         timer.interval ? `every ${duration(timer.durationMs)}` : "once",

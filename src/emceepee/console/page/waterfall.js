@@ -139,7 +139,7 @@ export class Waterfall {
     if (!this.#isShown) return;
     this.#lastFrame = performance.now();
     const width = this.axis.clientWidth;
-    if (this.#found.rows.length > 0) this.#window.follow(this.#newest());
+    this.#window.follow(this.#found.rows.length > 0 ? this.#newest() : this.#now());
     this.#renderAxis(width);
     this.list.render(this.#window, width, this.#now());
   }
