@@ -34,10 +34,17 @@ export class CallSearch {
     for (const task of candidates) {
       if (candidates.length > 1 && !(await this.#hasSameArguments(call, task))) continue;
       if (task.status === "working") return { taskId: task.taskId, note: "The line was cut. The call goes on as a task." };
-      const result = await this.#tool("get_task_result", { task_id: task.taskId, timeout_ms: 1000 });
+      const result = await this.taskResult(task.taskId);
       if (result) return { taskId: task.taskId, result, note: AS_TASK };
     }
     return null;
+  }
+
+  /** The whole result of a task that has ended, or null if this session does not know it. */
+  async taskResult(taskId) {
+    if (!this.client.hasSession) return null;
+    const result = await this.#tool("get_task_result", { task_id: taskId, timeout_ms: 1000 });
+    return result?.structuredContent?.error?.code === "ERR_TASK_NOT_FOUND" ? null : result;
   }
 
   #couldBe(call, task) {

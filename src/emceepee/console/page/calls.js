@@ -176,7 +176,7 @@ export class Calls {
   async #fetchTask(call, { session, task }) {
     this.#fetching.add(call.taskId);
     try {
-      const { result } = await getJson("/console/task", { session, id: task.taskId });
+      const result = (await this.search.taskResult(task.taskId)) ?? (await getJson("/console/task", { session, id: task.taskId })).result;
       const isDone = task.status === "completed" && !result?.isError;
       this.#end(call, isDone ? "done" : "error", { result: result ?? undefined, note: task.error ?? `It went on as a task, which is ${task.status}.` });
     } catch (error) {

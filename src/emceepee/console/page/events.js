@@ -32,7 +32,8 @@ export function eventsView(store) {
 }
 
 function eventRow(store, event) {
-  const tone = BAD.test(event.type) ? "bad" : GOOD.test(event.type) ? "good" : "plain";
+  const isBad = BAD.test(event.type) && event.data?.reason !== "answered";
+  const tone = isBad ? "bad" : GOOD.test(event.type) ? "good" : "plain";
   const summary = [
     h("time", { title: fullTime(event.createdAt) }, preciseTime(event.createdAt)),
     h("span", { class: "event-type", dataset: { tone } }, bdi(oneLine(event.type, 60))),

@@ -8,6 +8,7 @@ import { RowLog } from "./row-log.js";
 import { isEventStream, readEvents } from "./sse.js";
 import { list } from "./store.js";
 
+const SETTLED_MS = 5000; // a feed that ends sooner is not well, and is not asked for again at once
 const SILENCE_MS = 40_000; // the server pings every 15 s: after two missed pings the line is dead
 
 export class Feed {
@@ -16,6 +17,7 @@ export class Feed {
   #backoff = new Backoff();
   #line = null;
   #isResting = false;
+  #liveSince = Infinity;
 
   constructor(store) {
     this.#store = store;
@@ -33,6 +35,11 @@ export class Feed {
       this.#incoming = null;
       if (this.#isResting) {
         await untilVisible();
+        continue;
+      }
+      // The server ends every feed now and then; whoever comes back at once misses nothing.
+      if (Date.now() - this.#liveSince > SETTLED_MS) {
+        this.#liveSince = Infinity;
         continue;
       }
       this.#store.setFeed("lost", Date.now() + this.#backoff.delay);
@@ -80,6 +87,7 @@ export class Feed {
     if (this.#incoming) this.#store.replaceAll(this.#incoming);
     this.#incoming = null;
     this.#backoff.reset();
+    this.#liveSince = Date.now();
     this.#store.setFeed("live");
   }
 }

@@ -8,7 +8,8 @@ const dayAndTime = new Intl.DateTimeFormat(undefined, {
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
   const value = Math.max(0, ms);
-  if (value < 1) return "< 1 ms";
+  if (value < 0.05) return "0 ms";
+  if (value < 1) return `${value.toFixed(1)} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   if (value < 10_000) return `${(value / 1000).toFixed(2)} s`;
   if (value < 60_000) return `${(value / 1000).toFixed(1)} s`;

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
-const SHOWN_MS = 8000;
+const SHOWN_MS = 5000;
 const MOST = 4;
 
 /** `kind` is info or error; a `lasting` notice stays until it is dismissed. */
@@ -22,7 +22,7 @@ function leaveLater(element) {
   let timer = setTimeout(() => element.remove(), SHOWN_MS);
   element.addEventListener("pointerenter", () => clearTimeout(timer));
   element.addEventListener("pointerleave", () => {
-    timer = setTimeout(() => element.remove(), SHOWN_MS / 2);
+    timer = setTimeout(() => element.remove(), SHOWN_MS);
   });
 }
 

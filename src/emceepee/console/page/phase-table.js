@@ -19,7 +19,7 @@ function line({ kind, from, to, isOpen }, start, whole, status) {
   bar.style.width = `max(2px, ${(((to - from) / whole) * 100).toFixed(1)}%)`;
   return h("tr", null,
     h("th", { scope: "row" }, PHASES[kind]),
-    h("td", { class: "number muted" }, from > start ? `+${duration(from - start)}` : "0"),
+    h("td", { class: "number muted" }, `+${duration(from - start)}`),
     h("td", { class: "share" }, h("div", { class: "track" }, bar)),
     h("td", { class: "number" }, isOpen && status === "pending" ? `${duration(to - from)} …` : duration(to - from)),
   );

@@ -61,7 +61,7 @@ export class Questions {
     if (card.isAnswering) return;
     const requestId = card.entry.question.requestId;
     const words = REASONS[this.#reasons.get(requestId)];
-    if (words || !card.isGone) card.setGone(words ?? "This question is no longer open.");
+    if (words || !card.isGone) card.setGone(words ?? "It was answered elsewhere, or is no longer wanted.");
     if (!card.isDirty) card.leaveTimer ??= setTimeout(() => this.#remove(key), GONE_MS);
   }
 

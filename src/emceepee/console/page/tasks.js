@@ -106,8 +106,8 @@ class TaskRow {
     if (!this.#isOpen) return;
     fill(this.result, h("p", { class: "muted" }, "Loading…"));
     try {
-      const { result } = await getJson("/console/task", { session: this.session, id: this.taskId });
-      fill(this.result, result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result));
+      const { result, isCut } = await getJson("/console/task", { session: this.session, id: this.taskId });
+      fill(this.result, result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result), isCut && h("p", { class: "muted small" }, "The rest was cut."));
     } catch (error) {
       fill(this.result, h("p", { class: "error-text" }, bdi(error.message)));
     }

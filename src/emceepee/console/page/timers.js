@@ -5,11 +5,14 @@ import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
-import { capital, count, duration, fullTime, millis, roughly } from "./format.js";
+import { count, duration, fullTime, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { list } from "./store.js";
 import { clipped } from "./text.js";
+
+const WORDS = { active: "Active", expired: "Fired", deleted: "Deleted" };
+const isActive = ({ timer }) => timer.status === "active";
 
 export class Timers {
   constructor(store) {
@@ -27,7 +30,7 @@ export class Timers {
     if (!topics.has("sessions")) return;
     const entries = [...this.store.sessions.values()]
       .flatMap((session) => list(session.timers).map((timer) => ({ session: session.id, timer })))
-      .sort((a, b) => (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
+      .sort((a, b) => isActive(b) - isActive(a) || (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
     reconcile(this.rows, entries, ({ session, timer }) => `${session}/${timer.timerId}`, (entry) => this.#row(entry));
   }
@@ -40,19 +43,19 @@ export class Timers {
     const element = h("li", { class: "item", testid: "timer-row", dataset: { id: timerId } },
       h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts), h("div", { class: "actions" }, remove));
     const update = ({ timer }) => {
-      const isActive = timer.status === "active";
+      const isOn = isActive({ timer });
       setText(message, clipped(timer.message ?? "", 500));
       setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
-      setAttribute(state, "data-status", timer.status);
-      setText(state, capital(String(timer.status ?? "")));
+      setAttribute(state, "data-status", isOn ? "active" : "done-with");
+      setText(state, WORDS[timer.status] ?? String(timer.status ?? ""));
       setFacts(facts, [
-        isActive && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
+        isOn && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
         timer.interval ? `every ${duration(timer.durationMs)}` : "once",
         timer.fireCount > 0 && `fired ${count(timer.fireCount, "time")}`,
         sessionName(this.store, session),
       ]);
       setAttribute(facts, "title", fullTime(timer.expiresAt));
-      remove.hidden = !isActive;
+      remove.hidden = !isOn;
     };
     return { element, update };
   }
