@@ -37,7 +37,16 @@ export class Calls {
   // Beginning.
 
   start(server, tool, args, timeoutMs) {
-    const call = { key: `${this.client.nonce}-${this.client.takeId()}`, server, tool, args, timeoutMs, startedAt: now(), status: "running", isSent: false };
+    const call = {
+      key: `${this.client.nonce}-${this.client.takeId()}`,
+      server,
+      tool,
+      args,
+      timeoutMs,
+      startedAt: now(),
+      status: "running",
+      isSent: false,
+    };
     this.justStarted = call.key;
     this.all = [call, ...this.all].slice(0, MOST_KEPT * 2);
     this.#changed();
@@ -55,7 +64,13 @@ export class Calls {
     call.isSent = true;
     this.#saveNow();
     // The person answers questions on this very page, so the call goes on waiting for the answer.
-    const given = { server: call.server, tool: call.tool, args: call.args, timeout_ms: call.timeoutMs, on_question: "wait" };
+    const given = {
+      server: call.server,
+      tool: call.tool,
+      args: call.args,
+      timeout_ms: call.timeoutMs,
+      on_question: "wait",
+    };
     const params = { name: "execute_tool", arguments: given, _meta: { progressToken: call.key } };
     await this.#finish(call, () => this.client.request("tools/call", params, { id: call.id, ...this.#hooks(call) }));
   }
@@ -80,7 +95,8 @@ export class Calls {
     for (const call of this.all) {
       if (call.status !== "running") continue;
       if (!call.isSent) this.#send(call);
-      else if (!this.client.hasSession) this.#end(call, "error", { note: "The session had ended before the answer came." });
+      else if (!this.client.hasSession)
+        this.#end(call, "error", { note: "The session had ended before the answer came." });
       else if (call.lastEventId) withLine(() => this.#resume(call));
       else this.#lookFor(call);
     }
@@ -92,7 +108,8 @@ export class Calls {
   }
 
   cancel(call) {
-    if (call.isSent) this.client.notify("notifications/cancelled", { requestId: call.id, reason: "Cancelled in the console" });
+    if (call.isSent)
+      this.client.notify("notifications/cancelled", { requestId: call.id, reason: "Cancelled in the console" });
     else this.#end(call, "error", { note: "Cancelled before it was sent." });
   }
 
@@ -153,12 +170,15 @@ export class Calls {
   }
 
   #lost(call) {
-    this.#end(call, "error", { note: "Lost: the session had ended before the answer came. It may have been carried out." });
+    this.#end(call, "error", {
+      note: "Lost: the session had ended before the answer came. It may have been carried out.",
+    });
   }
 
   /** The session ended; the request with `refusedId` was not taken, and goes to the next session. */
   sessionGone(refusedId) {
-    for (const call of this.all) if (call.status === "running" && call.isSent && call.id !== refusedId) this.#lost(call);
+    for (const call of this.all)
+      if (call.status === "running" && call.isSent && call.id !== refusedId) this.#lost(call);
   }
 
   /** The feed tells when a task has ended; then its result is fetched. */
@@ -176,9 +196,14 @@ export class Calls {
   async #fetchTask(call, { session, task }) {
     this.#fetching.add(call.taskId);
     try {
-      const result = (await this.search.taskResult(task.taskId)) ?? (await getJson("/console/task", { session, id: task.taskId })).result;
+      const result =
+        (await this.search.taskResult(task.taskId)) ??
+        (await getJson("/console/task", { session, id: task.taskId })).result;
       const isDone = task.status === "completed" && !result?.isError;
-      this.#end(call, isDone ? "done" : "error", { result: result ?? undefined, note: task.error ?? `It went on as a task, which is ${task.status}.` });
+      this.#end(call, isDone ? "done" : "error", {
+        result: result ?? undefined,
+        note: task.error ?? `It went on as a task, which is ${task.status}.`,
+      });
     } catch (error) {
       this.#end(call, "error", { note: error.message });
     }

@@ -24,7 +24,11 @@ export function eventsView(store) {
     choices: {
       session: sessionChoice(store),
       server: serverChoice(),
-      type: { label: "Type", options: (all) => distinct(all, (event) => event.type, "All types"), fits: (event, value) => event.type === value },
+      type: {
+        label: "Type",
+        options: (all) => distinct(all, (event) => event.type, "All types"),
+        fits: (event, value) => event.type === value,
+      },
     },
     emptyTitle: "No events.",
     emptyText: "Connections, tasks, questions and timers leave their traces here.",
@@ -41,7 +45,11 @@ function eventRow(store, event) {
     h("span", { class: "event-about muted" }, bdi(about(event.data))),
     sessionChip(store, event.session),
   ];
-  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), { class: "fold event", testid: "event-row", dataset: { id: event.id, type: event.type } });
+  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), {
+    class: "fold event",
+    testid: "event-row",
+    dataset: { id: event.id, type: event.type },
+  });
 }
 
 function about(data) {

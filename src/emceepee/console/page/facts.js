@@ -9,5 +9,8 @@ export function setFacts(element, facts) {
   const all = words.join("\n");
   if (shown.get(element) === all) return;
   shown.set(element, all);
-  fill(element, words.map((fact) => h("span", { class: "fact" }, bdi(fact))));
+  fill(
+    element,
+    words.map((fact) => h("span", { class: "fact" }, bdi(fact))),
+  );
 }

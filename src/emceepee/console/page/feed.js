@@ -55,7 +55,11 @@ export class Feed {
       const response = await fetch("/console/feed", { headers, cache: "no-store", signal: line.signal });
       if (response.status === 401) toLogin();
       if (!response.ok || !isEventStream(response)) return;
-      await readEvents(response, (message) => this.#hear(message), () => watchdog.feed());
+      await readEvents(
+        response,
+        (message) => this.#hear(message),
+        () => watchdog.feed(),
+      );
     } catch {
       // A lost line is what the loop around is for.
     } finally {

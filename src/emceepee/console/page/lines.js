@@ -13,7 +13,11 @@ export function withLine(work) {
 async function withSharedLine(work) {
   const names = Array.from({ length: MOST }, (_, index) => `emceepee-line-${index}`);
   for (const name of names) {
-    const tried = await navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock && { value: await work() });
+    const tried = await navigator.locks.request(
+      name,
+      { ifAvailable: true },
+      async (lock) => lock && { value: await work() },
+    );
     if (tried) return tried.value;
   }
   return navigator.locks.request(names[Math.floor(Math.random() * MOST)], work);

@@ -20,7 +20,9 @@ export function sessionName(store, id) {
 /** As short as it can be told apart: without the version, and with the end of the id where two are called the same. */
 export function shortSessionName(store, id) {
   const short = withoutVersion(sessionName(store, id));
-  const isTaken = [...store.sessions.keys()].some((other) => other !== id && withoutVersion(sessionName(store, other)) === short);
+  const isTaken = [...store.sessions.keys()].some(
+    (other) => other !== id && withoutVersion(sessionName(store, other)) === short,
+  );
   return isTaken ? `${short} ${String(id).slice(-3)}` : short;
 }
 

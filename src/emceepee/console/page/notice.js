@@ -10,7 +10,11 @@ const MOST = 4;
 export function notice(text, { kind = "info", lasting = false } = {}) {
   const region = document.getElementById("notices");
   const dismiss = () => element.remove();
-  const close = h("button", { type: "button", class: "button quiet square", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 16));
+  const close = h(
+    "button",
+    { type: "button", class: "button quiet square", "aria-label": "Dismiss", onclick: dismiss },
+    icon("close", 16),
+  );
   const role = kind === "error" ? "alert" : "status";
   const element = h("div", { class: `notice ${kind}`, testid: "notice", role }, h("p", null, text), close);
   region.append(element);

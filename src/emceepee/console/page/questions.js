@@ -24,8 +24,17 @@ export class Questions {
   constructor(store) {
     this.store = store;
     this.cards = h("div", { class: "questions" });
-    this.empty = emptyState("Nothing to answer.", h("p", null, "When a server asks for something, its form appears here."));
-    this.element = h("section", { class: "view page questions-view", "aria-label": "Questions" }, viewHead("Questions", notifyButton()), this.empty, this.cards);
+    this.empty = emptyState(
+      "Nothing to answer.",
+      h("p", null, "When a server asks for something, its form appears here."),
+    );
+    this.element = h(
+      "section",
+      { class: "view page questions-view", "aria-label": "Questions" },
+      viewHead("Questions", notifyButton()),
+      this.empty,
+      this.cards,
+    );
   }
 
   show() {
@@ -89,11 +98,15 @@ export class Questions {
   #render() {
     const cards = [...this.#cards.entries()];
     this.empty.hidden = cards.length > 0 || !this.store.isReady;
-    reconcile(this.cards, cards, ([key]) => key, ([, card]) => card);
+    reconcile(
+      this.cards,
+      cards,
+      ([key]) => key,
+      ([, card]) => card,
+    );
   }
 
   tick() {
     for (const card of this.#cards.values()) card.tick();
   }
 }
-

@@ -136,6 +136,7 @@ export class RowList {
     const top = index * this.rowHeight;
     const visible = this.scroller.clientHeight - head;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.rowHeight > this.scroller.scrollTop + visible) this.scroller.scrollTop = top + this.rowHeight - visible;
+    else if (top + this.rowHeight > this.scroller.scrollTop + visible)
+      this.scroller.scrollTop = top + this.rowHeight - visible;
   }
 }

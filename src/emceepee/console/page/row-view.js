@@ -97,7 +97,8 @@ export class RowView {
     this.bar.style.width = `${(right - left).toFixed(1)}px`;
     // A bar that was widened to be seen at all keeps the proportions of its parts.
     const isWidened = right - left <= THINNEST;
-    const inside = (at) => (isWidened ? (right - left) * ((at - start) / Math.max(1, end - start)) : bounded(at) - left);
+    const inside = (at) =>
+      isWidened ? (right - left) * ((at - start) / Math.max(1, end - start)) : bounded(at) - left;
     phasesOf(this.row, now).forEach((phase, index) => {
       const from = Math.min(Math.max(0, inside(phase.from)), right - left - 1);
       const to = Math.min(inside(phase.to), right - left);
@@ -122,12 +123,18 @@ export class RowView {
   #pointAway(left, right, width, start) {
     const side = right <= THINNEST - BEYOND || right < 0 ? "left" : left > width ? "right" : "";
     this.line.dataset.away = side;
-    if (side) setText(this.away, side === "left" ? `◂ ${preciseTime(start).slice(0, -4)}` : `${preciseTime(start).slice(0, -4)} ▸`);
+    if (side)
+      setText(
+        this.away,
+        side === "left" ? `◂ ${preciseTime(start).slice(0, -4)}` : `${preciseTime(start).slice(0, -4)} ▸`,
+      );
   }
 }
 
 export function progressText(progress) {
   if (!progress || !Number.isFinite(progress.progress)) return "";
-  const amount = Number.isFinite(progress.total) ? `${progress.progress} of ${progress.total}` : String(progress.progress);
+  const amount = Number.isFinite(progress.total)
+    ? `${progress.progress} of ${progress.total}`
+    : String(progress.progress);
   return progress.message ? oneLine(progress.message, 80) : amount;
 }

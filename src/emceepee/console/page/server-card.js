@@ -16,8 +16,13 @@ const AT_THE_END_PX = 24;
 // The first that any session is in stands for the whole: what needs attention before what is well.
 const ORDER = ["error", "reconnecting", "authorizing", "connecting", "connected", "disconnected", "not_connected"];
 export const STATES = {
-  connecting: "Connecting", connected: "Connected", disconnected: "Disconnected", reconnecting: "Reconnecting",
-  authorizing: "Wants a login", error: "Error", not_connected: "Not connected",
+  connecting: "Connecting",
+  connected: "Connected",
+  disconnected: "Disconnected",
+  reconnecting: "Reconnecting",
+  authorizing: "Wants a login",
+  error: "Error",
+  not_connected: "Not connected",
 };
 
 export class ServerCard {
@@ -30,22 +35,42 @@ export class ServerCard {
     this.badge = h("span", { class: "badge" });
     this.url = h("p", { class: "address code muted" });
     this.links = h("ul", { class: "links" });
-    this.stderr = h("div", { class: "log-lines stderr", testid: "server-stderr", tabindex: "0", role: "log", "aria-label": `Standard error of ${name}`, "aria-live": "off" });
+    this.stderr = h("div", {
+      class: "log-lines stderr",
+      testid: "server-stderr",
+      tabindex: "0",
+      role: "log",
+      "aria-label": `Standard error of ${name}`,
+      "aria-live": "off",
+    });
     this.stderrSection = h("section", { class: "stderr-section" }, h("h3", null, "Standard error"), this.stderr);
     this.tools = new ToolsPanel(name, toolbox);
     const link = h("a", { href: `#servers/${encodeURIComponent(name)}` }, bdi(name));
-    this.element = h("article", { class: "card server-card", testid: "server-card", dataset: { name } },
-      h("header", { class: "card-head" }, h("h2", null, link), this.badge), this.url, this.links, this.stderrSection, this.tools.element);
+    this.element = h(
+      "article",
+      { class: "card server-card", testid: "server-card", dataset: { name } },
+      h("header", { class: "card-head" }, h("h2", null, link), this.badge),
+      this.url,
+      this.links,
+      this.stderrSection,
+      this.tools.element,
+    );
   }
 
   update({ links }) {
-    const status = ORDER.find((each) => links.some(({ server }) => server.status === each)) ?? links[0]?.server.status ?? "unknown";
+    const status =
+      ORDER.find((each) => links.some(({ server }) => server.status === each)) ?? links[0]?.server.status ?? "unknown";
     setAttribute(this.element, "data-status", status);
     setAttribute(this.badge, "data-status", status);
     setText(this.badge, STATES[status] ?? status);
     setText(this.url, clipped(links[0]?.server.url ?? "", 300));
     for (const { session, server } of links) this.#note(session.id, server);
-    reconcile(this.links, links, ({ session }) => session.id, ({ session }) => this.#line(session.id));
+    reconcile(
+      this.links,
+      links,
+      ({ session }) => session.id,
+      ({ session }) => this.#line(session.id),
+    );
     this.#updateStderr();
   }
 
@@ -59,8 +84,17 @@ export class ServerCard {
     const who = bdi("", { class: "link-session" });
     const facts = h("div", { class: "facts" });
     const error = h("p", { class: "error-text small" });
-    const reconnect = h("button", { type: "button", class: "button small", onclick: () => this.#reconnect(sessionId, reconnect) }, "Reconnect");
-    const element = h("li", { class: "link" }, h("div", { class: "link-what" }, h("span", { class: "link-head" }, who, state), facts, error), reconnect);
+    const reconnect = h(
+      "button",
+      { type: "button", class: "button small", onclick: () => this.#reconnect(sessionId, reconnect) },
+      "Reconnect",
+    );
+    const element = h(
+      "li",
+      { class: "link" },
+      h("div", { class: "link-what" }, h("span", { class: "link-head" }, who, state), facts, error),
+      reconnect,
+    );
     const update = ({ session, server }) => {
       setAttribute(state, "data-status", server.status);
       setText(state, STATES[server.status] ?? server.status);
@@ -81,7 +115,10 @@ export class ServerCard {
       server.connected && server.connectedAt && `since ${time(server.connectedAt)}`,
       server.status === "reconnecting" && server.reconnectAttempt && `try ${server.reconnectAttempt}`,
       server.status === "reconnecting" && Number.isFinite(nextRetryIn) && `next in ${roughly(nextRetryIn)}`,
-      server.connected && health && health !== "unknown" && (server.consecutiveHealthFailures ? `${health} (${server.consecutiveHealthFailures} failures)` : health),
+      server.connected &&
+        health &&
+        health !== "unknown" &&
+        (server.consecutiveHealthFailures ? `${health} (${server.consecutiveHealthFailures} failures)` : health),
       server.process?.pid && `pid ${server.process.pid}`,
       server.process?.restarts > 0 && `restarts ${server.process.restarts}`,
       server.connected && server.protocolVersion,
@@ -102,7 +139,9 @@ export class ServerCard {
   #updateStderr() {
     if (this.#logsSeen === this.store.logs) return;
     this.#logsSeen = this.store.logs;
-    const lines = this.store.logs.filter((log) => log.server === this.name && log.source === "stderr").slice(-STDERR_LINES);
+    const lines = this.store.logs
+      .filter((log) => log.server === this.name && log.source === "stderr")
+      .slice(-STDERR_LINES);
     this.stderrSection.hidden = lines.length === 0;
     const isAtEnd = this.stderr.scrollHeight - this.stderr.scrollTop - this.stderr.clientHeight < AT_THE_END_PX;
     reconcile(this.stderr, lines, keyOf, (log) => ({ element: logLine(log) }));
@@ -118,4 +157,3 @@ export function keyOf(object) {
   if (!keys.has(object)) keys.set(object, (keyCount += 1));
   return keys.get(object);
 }
-

@@ -22,8 +22,11 @@ export async function claimTab() {
 }
 
 function freshNonce() {
-  const bytes = crypto.getRandomValues(new Uint8Array(5)); // randomUUID is missing where the page is not a secure context
-  return [...bytes].map((byte) => byte.toString(36).padStart(2, "0")).join("").slice(0, 8);
+  const bytes = crypto.getRandomValues(new Uint8Array(5)); // randomUUID is missing outside of secure contexts
+  return [...bytes]
+    .map((byte) => byte.toString(36).padStart(2, "0"))
+    .join("")
+    .slice(0, 8);
 }
 
 async function isClaimed(nonce) {

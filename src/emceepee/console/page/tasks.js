@@ -17,8 +17,21 @@ export class Tasks {
   constructor(store) {
     this.store = store;
     this.rows = h("ul", { class: "list" });
-    this.empty = emptyState("No tasks.", h("p", null, "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while."));
-    this.element = h("section", { class: "view page", "aria-label": "Tasks" }, viewHead("Tasks"), this.empty, this.rows);
+    this.empty = emptyState(
+      "No tasks.",
+      h(
+        "p",
+        null,
+        "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while.",
+      ),
+    );
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": "Tasks" },
+      viewHead("Tasks"),
+      this.empty,
+      this.rows,
+    );
   }
 
   show() {
@@ -31,7 +44,12 @@ export class Tasks {
       .flatMap((session) => list(session.tasks).map((task) => ({ session: session.id, task })))
       .sort((a, b) => (a.task.createdAt < b.task.createdAt ? 1 : -1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
-    reconcile(this.rows, entries, ({ session, task }) => `${session}/${task.taskId}`, (entry) => new TaskRow(this.store, entry));
+    reconcile(
+      this.rows,
+      entries,
+      ({ session, task }) => `${session}/${task.taskId}`,
+      (entry) => new TaskRow(this.store, entry),
+    );
   }
 
   tick() {
@@ -51,11 +69,25 @@ class TaskRow {
     this.progress = h("div", { class: "call-progress" }, this.bar, this.words);
     this.error = h("p", { class: "error-text small" });
     this.cancel = h("button", { type: "button", class: "button small", onclick: () => this.#cancel() }, "Cancel task");
-    this.toggle = h("button", { type: "button", class: "button small", "aria-expanded": "false", onclick: () => this.#toggle() }, "Show result");
+    this.toggle = h(
+      "button",
+      { type: "button", class: "button small", "aria-expanded": "false", onclick: () => this.#toggle() },
+      "Show result",
+    );
     this.result = h("div", { class: "task-result", testid: "task-result", hidden: true });
-    const head = h("div", { class: "item-head" }, h("code", { class: "item-title" }, bdi(task.toolName ?? "")), this.state);
-    this.element = h("li", { class: "item", testid: "task-row", dataset: { id: task.taskId } },
-      h("div", { class: "item-main" }, head, this.facts, this.progress, this.error), h("div", { class: "actions" }, this.toggle, this.cancel), this.result);
+    const head = h(
+      "div",
+      { class: "item-head" },
+      h("code", { class: "item-title" }, bdi(task.toolName ?? "")),
+      this.state,
+    );
+    this.element = h(
+      "li",
+      { class: "item", testid: "task-row", dataset: { id: task.taskId } },
+      h("div", { class: "item-main" }, head, this.facts, this.progress, this.error),
+      h("div", { class: "actions" }, this.toggle, this.cancel),
+      this.result,
+    );
   }
 
   update({ task }) {
@@ -83,7 +115,9 @@ class TaskRow {
     return [
       task.server,
       sessionName(this.store, this.session),
-      isWorking ? `for ${roughly(age)}` : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
+      isWorking
+        ? `for ${roughly(age)}`
+        : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
       isWorking && Number.isFinite(left) && `${roughly(left)} left`,
     ];
   }
@@ -107,7 +141,11 @@ class TaskRow {
     fill(this.result, h("p", { class: "muted" }, "Loading…"));
     try {
       const { result, isCut } = await getJson("/console/task", { session: this.session, id: this.taskId });
-      fill(this.result, result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result), isCut && h("p", { class: "muted small" }, "The rest was cut."));
+      fill(
+        this.result,
+        result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result),
+        isCut && h("p", { class: "muted small" }, "The rest was cut."),
+      );
     } catch (error) {
       fill(this.result, h("p", { class: "error-text" }, bdi(error.message)));
     }

@@ -19,7 +19,13 @@ export class Timers {
     this.store = store;
     this.rows = h("ul", { class: "list" });
     this.empty = emptyState("No timers.", h("p", null, "A client sets one with ", h("code", null, "set_timer"), "."));
-    this.element = h("section", { class: "view page", "aria-label": "Timers" }, viewHead("Timers"), this.empty, this.rows);
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": "Timers" },
+      viewHead("Timers"),
+      this.empty,
+      this.rows,
+    );
   }
 
   show() {
@@ -32,16 +38,29 @@ export class Timers {
       .flatMap((session) => list(session.timers).map((timer) => ({ session: session.id, timer })))
       .sort((a, b) => isActive(b) - isActive(a) || (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
-    reconcile(this.rows, entries, ({ session, timer }) => `${session}/${timer.timerId}`, (entry) => this.#row(entry));
+    reconcile(
+      this.rows,
+      entries,
+      ({ session, timer }) => `${session}/${timer.timerId}`,
+      (entry) => this.#row(entry),
+    );
   }
 
   #row({ session, timer: { timerId } }) {
     const message = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
     const facts = h("div", { class: "facts" });
-    const remove = h("button", { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) }, "Delete");
-    const element = h("li", { class: "item", testid: "timer-row", dataset: { id: timerId } },
-      h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts), h("div", { class: "actions" }, remove));
+    const remove = h(
+      "button",
+      { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) },
+      "Delete",
+    );
+    const element = h(
+      "li",
+      { class: "item", testid: "timer-row", dataset: { id: timerId } },
+      h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts),
+      h("div", { class: "actions" }, remove),
+    );
     const update = ({ timer }) => {
       const isOn = isActive({ timer });
       setText(message, clipped(timer.message ?? "", 500));
