@@ -1,7 +1,7 @@
 // The calls made from this tab, running and finished.
 
 import { now } from "./clock.js";
-import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
+import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
 import { duration, roughly, time } from "./format.js";
 import { jsonBlock } from "./json-view.js";
 import { isOwnSession } from "./names.js";
@@ -75,16 +75,12 @@ class CallRow {
     this.asks = h("a", { class: "chip attention", href: "#questions" }, "Waits for your answer");
     this.note = h("p", { class: "muted small call-note" });
     this.result = h("div", { class: "call-result", testid: "call-result" });
-    this.cancel = h(
-      "button",
-      { type: "button", class: "button small", onclick: () => calls.cancel(call) },
-      "Cancel call",
-    );
+    this.cancel = h("button", { type: "button", class: "button small", onclick: () => calls.cancel(call) }, "Stop");
     const name = h(
       "span",
       { class: "call-name" },
-      h("code", null, bdi(call.tool)),
-      h("span", { class: "muted small" }, bdi(call.server)),
+      h("code", null, nameOf(call.tool)),
+      h("span", { class: "muted small" }, nameOf(call.server)),
     );
     this.element = h(
       "article",

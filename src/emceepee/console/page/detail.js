@@ -4,7 +4,7 @@ import { getJson } from "./api.js";
 import { now } from "./clock.js";
 import { iconButton } from "./controls.js";
 import { copyText } from "./copy.js";
-import { bdi, fill, h } from "./dom.js";
+import { bdi, fill, h, nameOf } from "./dom.js";
 import { duration, fullTime, preciseTime, time } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonBlock } from "./json-view.js";
@@ -15,6 +15,7 @@ import { TYPES, statusName } from "./phases.js";
 import { resultView } from "./result-view.js";
 import { progressText } from "./row-view.js";
 import { list } from "./store.js";
+import { oneLine } from "./text.js";
 import { phaseTable } from "./phase-table.js";
 
 const AGAIN_MS = 1000; // a request that changes often is asked for at most this often
@@ -124,7 +125,7 @@ export class DetailPanel {
       h(
         "p",
         { class: "fact-line" },
-        h("span", { class: "badge", dataset: { status: row.status } }, statusName(row)),
+        h("span", { class: "badge", dataset: { status: row.status } }, oneLine(statusName(row), 30)),
         h("strong", null, took),
         h(
           "span",
@@ -135,7 +136,7 @@ export class DetailPanel {
       h(
         "p",
         { class: "fact-line" },
-        row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, bdi(row.server)),
+        row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, nameOf(row.server)),
         sessionChip(this.store, row.session),
         row.taskId && h("a", { class: "chip", href: "#tasks" }, "Task"),
         row.status === "pending" && row.progress && h("span", { class: "muted" }, bdi(progressText(row.progress))),

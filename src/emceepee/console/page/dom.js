@@ -1,11 +1,12 @@
 // The only place that makes elements. Text goes in as text nodes, so nothing a server says is ever parsed as markup.
 
-import { clipped, visible } from "./text.js";
+import { clipped, oneLine, visible } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const OPENABLE = /^(https?:\/\/|#|\/(?!\/))/i;
 const SHOWN = new Set(["title", "aria-label", "placeholder", "alt"]);
 const MOST_SHOWN = 600;
+const MOST_NAME = 80;
 const keyed = new WeakMap();
 
 /** An element. Keys of `props`: attributes, `class`, `testid`, `dataset`, and listeners as `onclick`. */
@@ -36,6 +37,11 @@ export function append(element, children) {
 
 /** Server text that cannot reorder what stands beside it. */
 export const bdi = (text, props) => h("bdi", props, text);
+
+/** A name given by a server, on one line; all of it shows when pointed at. */
+export const nameOf = (text, props) =>
+  bdi(oneLine(text ?? "", MOST_NAME), { title: isLong(text) ? text : null, ...props });
+const isLong = (text) => String(text ?? "").length > MOST_NAME;
 
 export const svg = (size, ...paths) => {
   const element = document.createElementNS(SVG, "svg");

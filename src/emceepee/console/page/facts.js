@@ -1,11 +1,12 @@
 // Short facts in a row. A line breaks between them, never inside one.
 
 import { bdi, fill, h } from "./dom.js";
+import { oneLine } from "./text.js";
 
 const shown = new WeakMap();
 
 export function setFacts(element, facts) {
-  const words = facts.filter(Boolean).map(String);
+  const words = facts.filter(Boolean).map((fact) => oneLine(fact, 120));
   const all = words.join("\n");
   if (shown.get(element) === all) return;
   shown.set(element, all);

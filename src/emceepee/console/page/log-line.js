@@ -6,7 +6,7 @@ import { stringify } from "./json.js";
 import { longText } from "./long-text.js";
 import { oneLine } from "./text.js";
 
-const MOST = 4000;
+const MOST = 1500;
 export const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 export const logText = (data) => (typeof data === "string" ? data : stringify(data));

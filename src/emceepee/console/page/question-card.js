@@ -2,7 +2,7 @@
 
 import { postJson } from "./api.js";
 import { now } from "./clock.js";
-import { bdi, h, setAttribute, setText } from "./dom.js";
+import { bdi, h, nameOf, setAttribute, setText } from "./dom.js";
 import { ElicitationBody } from "./elicitation.js";
 import { millis, roughly } from "./format.js";
 import { longText } from "./long-text.js";
@@ -55,7 +55,7 @@ export class QuestionCard {
     this.form = form;
     const asks =
       question.kind === "sampling" ? "asks a model" : question.mode === "url" ? "asks you to open a link" : "asks you";
-    const heading = h("h2", null, bdi(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
+    const heading = h("h2", null, nameOf(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
     this.element = h(
       "article",
       { class: "card question", testid: "question", dataset: { id: question.requestId, kind: question.kind } },

@@ -1,7 +1,7 @@
 // One server: how it is, in each session; what it writes to stderr; which tools it has.
 
 import { postJson } from "./api.js";
-import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { bdi, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
 import { roughly, time } from "./format.js";
 import { now } from "./clock.js";
@@ -9,7 +9,7 @@ import { logLine } from "./log-line.js";
 import { isOwnSession, sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { ToolsPanel } from "./tools-panel.js";
-import { clipped } from "./text.js";
+import { clipped, oneLine } from "./text.js";
 
 const STDERR_LINES = 60;
 const AT_THE_END_PX = 24;
@@ -45,7 +45,7 @@ export class ServerCard {
     });
     this.stderrSection = h("section", { class: "stderr-section" }, h("h3", null, "Standard error"), this.stderr);
     this.tools = new ToolsPanel(name, toolbox);
-    const link = h("a", { href: `#servers/${encodeURIComponent(name)}` }, bdi(name));
+    const link = h("a", { href: `#servers/${encodeURIComponent(name)}` }, nameOf(name));
     this.element = h(
       "article",
       { class: "card server-card", testid: "server-card", dataset: { name } },
@@ -62,8 +62,9 @@ export class ServerCard {
       ORDER.find((each) => links.some(({ server }) => server.status === each)) ?? links[0]?.server.status ?? "unknown";
     setAttribute(this.element, "data-status", status);
     setAttribute(this.badge, "data-status", status);
-    setText(this.badge, STATES[status] ?? status);
+    setText(this.badge, STATES[status] ?? oneLine(status, 30));
     setText(this.url, clipped(links[0]?.server.url ?? "", 300));
+    setAttribute(this.url, "title", links[0]?.server.url);
     for (const { session, server } of links) this.#note(session.id, server);
     reconcile(
       this.links,
@@ -97,12 +98,12 @@ export class ServerCard {
     );
     const update = ({ session, server }) => {
       setAttribute(state, "data-status", server.status);
-      setText(state, STATES[server.status] ?? server.status);
+      setText(state, STATES[server.status] ?? oneLine(server.status ?? "", 30));
       setText(who, sessionName(this.store, session.id));
       setFacts(facts, this.#facts(session, server));
       error.hidden = !server.lastError || server.connected;
       setText(error, clipped(server.lastError ?? "", 600));
-      setAttribute(reconnect, "aria-label", `Reconnect in ${sessionName(this.store, session.id)}`);
+      setAttribute(reconnect, "aria-description", `in ${sessionName(this.store, session.id)}`);
     };
     return { element, update };
   }

@@ -3,7 +3,7 @@
 import { getJson, postJson } from "./api.js";
 import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
-import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
+import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
 import { capital, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
@@ -11,7 +11,7 @@ import { notice } from "./notice.js";
 import { resultView } from "./result-view.js";
 import { progressText } from "./row-view.js";
 import { list } from "./store.js";
-import { clipped } from "./text.js";
+import { clipped, oneLine } from "./text.js";
 
 export class Tasks {
   constructor(store) {
@@ -78,7 +78,7 @@ class TaskRow {
     const head = h(
       "div",
       { class: "item-head" },
-      h("code", { class: "item-title" }, bdi(task.toolName ?? "")),
+      h("code", { class: "item-title" }, nameOf(task.toolName)),
       this.state,
     );
     this.element = h(
@@ -94,7 +94,7 @@ class TaskRow {
     const isWorking = task.status === "working";
     setAttribute(this.element, "data-status", task.status);
     setAttribute(this.state, "data-status", task.status);
-    setText(this.state, capital(String(task.status)));
+    setText(this.state, capital(oneLine(task.status ?? "", 30)));
     setFacts(this.facts, this.#facts(task, isWorking));
     this.progress.hidden = !isWorking;
     const { progress, total } = task.progress ?? {};

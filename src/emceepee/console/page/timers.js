@@ -64,7 +64,7 @@ export class Timers {
     const update = ({ timer }) => {
       const isOn = isActive({ timer });
       setText(message, clipped(timer.message ?? "", 500));
-      setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
+      setAttribute(remove, "aria-description", clipped(timer.message ?? "", 100));
       setAttribute(state, "data-status", isOn ? "active" : "done-with");
       setText(state, WORDS[timer.status] ?? String(timer.status ?? ""));
       setFacts(facts, [

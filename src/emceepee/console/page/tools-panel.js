@@ -1,7 +1,7 @@
 // The tools of one server, once the person asked to see them.
 
 import { searchBox } from "./controls.js";
-import { bdi, fill, h } from "./dom.js";
+import { bdi, fill, h, nameOf } from "./dom.js";
 import { count } from "./format.js";
 import { jsonBlock } from "./json-view.js";
 import { longText } from "./long-text.js";
@@ -66,7 +66,7 @@ export class ToolsPanel {
   #tool(tool) {
     const about = tool.title ?? tool.annotations?.title ?? tool.description ?? "";
     const summary = [
-      h("code", { class: "tool-name" }, bdi(tool.name)),
+      h("code", { class: "tool-name" }, nameOf(tool.name)),
       h("span", { class: "tool-about muted" }, bdi(oneLine(about, 160))),
     ];
     return fold(summary, () => this.#inside(tool), {
