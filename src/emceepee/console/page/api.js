@@ -33,6 +33,7 @@ async function answered(response) {
   if (response.ok) return body;
   if (response.status === 401) toLogin();
   const error = body?.error;
-  const message = typeof error?.message === "string" ? error.message : `emceepee answered with status ${response.status}.`;
+  const message =
+    typeof error?.message === "string" ? error.message : `emceepee answered with status ${response.status}.`;
   throw new ApiError(response.status, error?.code, message, error?.details);
 }

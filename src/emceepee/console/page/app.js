@@ -40,28 +40,35 @@ async function start() {
     },
   });
   const calls = new Calls(client, store);
-  const views = makeViews(store, calls, new Toolbox(client, calls));
-  const shell = new Shell(store, views);
-  shell.show();
+  new Shell(store, new Views(store, calls, new Toolbox(client, calls))).show();
   calls.resumeAll();
 }
 
-function makeViews(store, calls, toolbox) {
-  const waterfall = new Waterfall(store);
-  const showRequests = (session) => {
-    waterfall.showSession(session);
-    location.hash = "#waterfall";
-  };
-  return {
-    waterfall,
-    questions: new Questions(store),
-    servers: new Servers(store, { calls, toolbox }),
-    sessions: new Sessions(store, { showRequests }),
-    tasks: new Tasks(store),
-    timers: new Timers(store),
-    events: eventsView(store),
-    logs: logsView(store),
-  };
+/** Each view is made when it is first shown, and kept: what was typed or opened in it is still there later. */
+class Views {
+  #made = new Map();
+
+  constructor(store, calls, toolbox) {
+    const showRequests = (session) => {
+      this.get("waterfall").showSession(session);
+      location.hash = "#waterfall";
+    };
+    this.makers = {
+      waterfall: () => new Waterfall(store),
+      questions: () => new Questions(store),
+      servers: () => new Servers(store, { calls, toolbox }),
+      sessions: () => new Sessions(store, { showRequests }),
+      tasks: () => new Tasks(store),
+      timers: () => new Timers(store),
+      events: () => eventsView(store),
+      logs: () => logsView(store),
+    };
+  }
+
+  get(name) {
+    if (!this.#made.has(name)) this.#made.set(name, this.makers[name]());
+    return this.#made.get(name);
+  }
 }
 
 class Shell {
@@ -76,7 +83,7 @@ class Shell {
     store.subscribe((topics) => this.#update(topics));
     everySecond(() => this.#tick());
     addEventListener("hashchange", () => this.show());
-    listenToKeys({ current: () => this.#name, waterfall: views.waterfall });
+    listenToKeys({ current: () => this.#name, waterfall: () => views.get("waterfall") });
     document.getElementById("skip").addEventListener("click", (event) => {
       event.preventDefault();
       this.main.focus();
@@ -86,26 +93,26 @@ class Shell {
   show() {
     const [name, parameter] = route(location.hash);
     if (name !== this.#name) {
-      this.views[this.#name]?.hide?.();
+      if (this.#name) this.views.get(this.#name).hide?.();
       this.#name = name;
-      this.main.replaceChildren(this.views[name].element);
+      this.main.replaceChildren(this.views.get(name).element);
       this.main.scrollTop = 0;
       this.sidebar.select(name);
     }
-    this.views[name].show(parameter);
+    this.views.get(name).show(parameter);
     this.#update(new Set());
   }
 
   #update(topics) {
     this.sidebar.update();
     this.attention.update(TITLES.get(this.#name));
-    this.views[this.#name].update(topics);
-    if (this.#name !== "questions") this.views.questions.update(topics);
+    this.views.get(this.#name).update(topics);
+    if (this.#name !== "questions" && topics.has("sessions")) this.views.get("questions").update(topics);
   }
 
   #tick() {
     this.sidebar.update();
-    this.views[this.#name].tick?.();
+    this.views.get(this.#name).tick?.();
   }
 }
 

@@ -57,7 +57,8 @@ export function marks(window, width, gap = 96) {
   const offset = new Date(window.from).getTimezoneOffset() * 60_000;
   const first = Math.ceil((window.from - offset) / step) * step + offset;
   const found = [];
-  for (let at = first; at <= window.to && found.length < 60; at += step) found.push({ at, x: window.place(at, width), step });
+  for (let at = first; at <= window.to && found.length < 60; at += step)
+    found.push({ at, x: window.place(at, width), step });
   return found;
 }
 

@@ -1,7 +1,7 @@
 // The calls made from this tab, running and finished.
 
 import { now } from "./clock.js";
-import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
+import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
 import { duration, roughly, time } from "./format.js";
 import { jsonBlock } from "./json-view.js";
 import { isOwnSession } from "./names.js";
@@ -12,12 +12,17 @@ const WORDS = { running: "Running", done: "Done", error: "Error", task: "Task" }
 
 export class CallList {
   #server = null;
+  #newestKey;
 
   constructor(store, calls) {
     this.store = store;
     this.calls = calls;
     this.rows = h("div", { class: "call-rows" });
-    this.clear = h("button", { type: "button", class: "button quiet small", onclick: () => calls.clearFinished() }, "Clear finished");
+    this.clear = h(
+      "button",
+      { type: "button", class: "button quiet small", onclick: () => calls.clearFinished() },
+      "Clear finished",
+    );
     const head = h("div", { class: "section-head" }, h("h2", null, "Calls from this tab"), this.clear);
     this.element = h("section", { class: "calls", "aria-label": "Calls from this tab" }, head, this.rows);
     calls.subscribe(() => this.update());
@@ -31,8 +36,25 @@ export class CallList {
   update() {
     const shown = this.calls.all.filter((call) => !this.#server || call.server === this.#server);
     this.element.hidden = shown.length === 0;
+    this.element.closest(".view")?.classList.toggle("with-calls", shown.length > 0);
+    if (shown[0]?.key !== this.#newestKey) this.#bringIntoView(shown[0]);
     this.clear.hidden = !shown.some((call) => call.status === "done" || call.status === "error");
-    reconcile(this.rows, shown, (call) => call.key, (call) => new CallRow(this.store, this.calls, call));
+    reconcile(
+      this.rows,
+      shown,
+      (call) => call.key,
+      (call) => new CallRow(this.store, this.calls, call),
+    );
+  }
+
+  /** A call just made is shown, also where the list stands below the fold. */
+  #bringIntoView(newest) {
+    const isNew = newest && this.calls.justStarted === newest.key;
+    this.#newestKey = newest?.key;
+    if (isNew)
+      requestAnimationFrame(() =>
+        this.rows.firstElementChild?.scrollIntoView({ block: "nearest", behavior: "smooth" }),
+      );
   }
 
   tick() {
@@ -53,11 +75,28 @@ class CallRow {
     this.asks = h("a", { class: "chip attention", href: "#questions" }, "Waits for your answer");
     this.note = h("p", { class: "muted small call-note" });
     this.result = h("div", { class: "call-result", testid: "call-result" });
-    this.cancel = h("button", { type: "button", class: "button small", onclick: () => calls.cancel(call) }, "Cancel call");
-    const name = h("span", { class: "call-name" }, h("code", null, bdi(call.tool)), h("span", { class: "muted small" }, bdi(call.server)));
-    this.element = h("article", { class: "card call-row", testid: "call-row", dataset: { key: call.key } },
-      h("header", { class: "card-head" }, name, this.badge, this.took), this.progress, this.asks, this.note, this.result,
-      h("div", { class: "actions" }, this.cancel, fold("Arguments", () => jsonBlock(call.args, `Arguments of ${call.tool}`))));
+    this.cancel = h("button", { type: "button", class: "button small", onclick: () => calls.cancel(call) }, "Stop");
+    const name = h(
+      "span",
+      { class: "call-name" },
+      h("code", null, nameOf(call.tool)),
+      h("span", { class: "muted small" }, nameOf(call.server)),
+    );
+    this.element = h(
+      "article",
+      { class: "card call-row", testid: "call-row", dataset: { key: call.key } },
+      h("header", { class: "card-head" }, name, this.badge, this.took),
+      this.progress,
+      this.asks,
+      this.note,
+      this.result,
+      h(
+        "div",
+        { class: "actions" },
+        this.cancel,
+        fold("Arguments", () => jsonBlock(call.args, `Arguments of ${call.tool}`)),
+      ),
+    );
   }
 
   update(call) {
@@ -70,8 +109,10 @@ class CallRow {
     this.progress.hidden = !isOpen || !call.progress;
     if (!this.progress.hidden) this.#showProgress(call.progress);
     this.asks.hidden = !(call.status === "running" && this.#isAsked(call));
-    this.note.hidden = !call.note;
-    setText(this.note, call.note ?? "");
+    const note =
+      call.status === "running" && !call.isSent ? "Waits for a free line: a browser allows few at once." : call.note;
+    this.note.hidden = !note;
+    setText(this.note, note ?? "");
     this.cancel.hidden = call.status !== "running";
     if (call.result !== this.#shownResult) {
       this.#shownResult = call.result;

@@ -23,7 +23,8 @@ export class CallSearch {
     for (;;) {
       const found = (await this.#amongTasks(call)) ?? (await this.#amongRows(call));
       if (found) return found;
-      if (now() > call.startedAt + call.timeoutMs + GRACE_MS) return { note: "Lost: the line was cut and no answer was found." };
+      if (now() > call.startedAt + call.timeoutMs + GRACE_MS)
+        return { note: "Lost: the line was cut and no answer was found." };
       await backoff.wait();
     }
   }
@@ -33,11 +34,19 @@ export class CallSearch {
     const candidates = list(reply?.structuredContent?.tasks).filter((task) => this.#couldBe(call, task));
     for (const task of candidates) {
       if (candidates.length > 1 && !(await this.#hasSameArguments(call, task))) continue;
-      if (task.status === "working") return { taskId: task.taskId, note: "The line was cut. The call goes on as a task." };
-      const result = await this.#tool("get_task_result", { task_id: task.taskId, timeout_ms: 1000 });
+      if (task.status === "working")
+        return { taskId: task.taskId, note: "The line was cut. The call goes on as a task." };
+      const result = await this.taskResult(task.taskId);
       if (result) return { taskId: task.taskId, result, note: AS_TASK };
     }
     return null;
+  }
+
+  /** The whole result of a task that has ended, or null if this session does not know it. */
+  async taskResult(taskId) {
+    if (!this.client.hasSession) return null;
+    const result = await this.#tool("get_task_result", { task_id: taskId, timeout_ms: 1000 });
+    return result?.structuredContent?.error?.code === "ERR_TASK_NOT_FOUND" ? null : result;
   }
 
   #couldBe(call, task) {
@@ -56,7 +65,9 @@ export class CallSearch {
     if (!session || this.store.feed.status !== "live") return null;
     const row = this.store.rows.ordered.findLast((each) => isRowOf(call, each, session.id));
     if (!row) {
-      return now() - call.startedAt > SEEN_BY_NOW_MS ? { note: "Lost: the call did not reach emceepee. It can be made again." } : null;
+      return now() - call.startedAt > SEEN_BY_NOW_MS
+        ? { note: "Lost: the call did not reach emceepee. It can be made again." }
+        : null;
     }
     if (row.status === "pending") return null;
     const answer = await getJson("/console/request", { session: session.id, id: row.id }).catch(() => null);
@@ -76,12 +87,16 @@ export class CallSearch {
 }
 
 function isRowOf(call, row, sessionId) {
-  const isNear = row.startedAt > call.startedAt - CLOCKS_DIFFER_MS && row.startedAt < call.startedAt + 2 * CLOCKS_DIFFER_MS;
+  const isNear =
+    row.startedAt > call.startedAt - CLOCKS_DIFFER_MS && row.startedAt < call.startedAt + 2 * CLOCKS_DIFFER_MS;
   return row.session === sessionId && row.name === call.tool && row.server === call.server && isNear;
 }
 
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  return `{${Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`;
+  return `{${Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`)
+    .join()}}`;
 }

@@ -3,22 +3,22 @@
 import { getJson } from "./api.js";
 import { now } from "./clock.js";
 import { CallSearch } from "./call-search.js";
+import { stringify } from "./json.js";
 import { load, save } from "./kept.js";
+import { withLine } from "./lines.js";
 import { Refused, SessionGone, Unreadable } from "./mcp.js";
 import { CALLS } from "./tab.js";
 
 const MOST_KEPT = 25;
 const MOST_RESULT = 100_000; // characters of one result that a reload may find again
 const SAVE_MS = 200;
-const MOST_AT_ONCE = 4; // a browser has six lines to a host; the feed and an answer need theirs
 
 export class Calls {
   /** Newest first. */
   all = [];
+  justStarted = null;
   #listeners = new Set();
   #saveTimer = null;
-  #lines = 0;
-  #waiting = [];
   #fetching = new Set();
 
   constructor(client, store) {
@@ -37,38 +37,42 @@ export class Calls {
   // Beginning.
 
   start(server, tool, args, timeoutMs) {
-    const call = { key: `${this.client.nonce}-${this.client.takeId()}`, server, tool, args, timeoutMs, startedAt: now(), status: "running", isSent: false };
+    const call = {
+      key: `${this.client.nonce}-${this.client.takeId()}`,
+      server,
+      tool,
+      args,
+      timeoutMs,
+      startedAt: now(),
+      status: "running",
+      isSent: false,
+    };
+    this.justStarted = call.key;
     this.all = [call, ...this.all].slice(0, MOST_KEPT * 2);
     this.#changed();
     this.#send(call);
     return call;
   }
 
-  async #send(call) {
-    await this.#freeLine();
-    if (call.status !== "running") return this.#giveLineBack();
+  #send(call) {
+    return withLine(() => this.#sendNow(call));
+  }
+
+  async #sendNow(call) {
+    if (call.status !== "running") return;
     call.id = this.client.takeId();
     call.isSent = true;
     this.#saveNow();
     // The person answers questions on this very page, so the call goes on waiting for the answer.
-    const given = { server: call.server, tool: call.tool, args: call.args, timeout_ms: call.timeoutMs, on_question: "wait" };
+    const given = {
+      server: call.server,
+      tool: call.tool,
+      args: call.args,
+      timeout_ms: call.timeoutMs,
+      on_question: "wait",
+    };
     const params = { name: "execute_tool", arguments: given, _meta: { progressToken: call.key } };
-    await this.#finish(call, this.client.request("tools/call", params, { id: call.id, ...this.#hooks(call) }));
-    this.#giveLineBack();
-  }
-
-  #freeLine() {
-    if (this.#lines < MOST_AT_ONCE) {
-      this.#lines += 1;
-      return Promise.resolve();
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #giveLineBack() {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#lines -= 1;
+    await this.#finish(call, () => this.client.request("tools/call", params, { id: call.id, ...this.#hooks(call) }));
   }
 
   #hooks(call) {
@@ -91,15 +95,21 @@ export class Calls {
     for (const call of this.all) {
       if (call.status !== "running") continue;
       if (!call.isSent) this.#send(call);
-      else if (!this.client.hasSession) this.#end(call, "error", { note: "The session had ended before the answer came." });
-      else if (call.lastEventId) this.#finish(call, this.client.resume(call.id, call.lastEventId, this.#hooks(call)));
-      else this.#finish(call, Promise.reject(new Unreadable()));
+      else if (!this.client.hasSession)
+        this.#end(call, "error", { note: "The session had ended before the answer came." });
+      else if (call.lastEventId) withLine(() => this.#resume(call));
+      else this.#lookFor(call);
     }
     this.#changed();
   }
 
+  #resume(call) {
+    return this.#finish(call, () => this.client.resume(call.id, call.lastEventId, this.#hooks(call)));
+  }
+
   cancel(call) {
-    if (call.isSent) this.client.notify("notifications/cancelled", { requestId: call.id, reason: "Cancelled in the console" });
+    if (call.isSent)
+      this.client.notify("notifications/cancelled", { requestId: call.id, reason: "Cancelled in the console" });
     else this.#end(call, "error", { note: "Cancelled before it was sent." });
   }
 
@@ -110,9 +120,9 @@ export class Calls {
 
   // Ending.
 
-  async #finish(call, reply) {
+  async #finish(call, ask) {
     try {
-      this.#settle(call, await reply);
+      this.#settle(call, await ask());
     } catch (error) {
       if (error instanceof Unreadable) await this.#lookFor(call);
       else if (error instanceof SessionGone) this.#lost(call);
@@ -160,12 +170,15 @@ export class Calls {
   }
 
   #lost(call) {
-    this.#end(call, "error", { note: "Lost: the session had ended before the answer came. It may have been carried out." });
+    this.#end(call, "error", {
+      note: "Lost: the session had ended before the answer came. It may have been carried out.",
+    });
   }
 
   /** The session ended; the request with `refusedId` was not taken, and goes to the next session. */
   sessionGone(refusedId) {
-    for (const call of this.all) if (call.status === "running" && call.isSent && call.id !== refusedId) this.#lost(call);
+    for (const call of this.all)
+      if (call.status === "running" && call.isSent && call.id !== refusedId) this.#lost(call);
   }
 
   /** The feed tells when a task has ended; then its result is fetched. */
@@ -183,9 +196,14 @@ export class Calls {
   async #fetchTask(call, { session, task }) {
     this.#fetching.add(call.taskId);
     try {
-      const { result } = await getJson("/console/task", { session, id: task.taskId });
+      const result =
+        (await this.search.taskResult(task.taskId)) ??
+        (await getJson("/console/task", { session, id: task.taskId })).result;
       const isDone = task.status === "completed" && !result?.isError;
-      this.#end(call, isDone ? "done" : "error", { result: result ?? undefined, note: task.error ?? `It went on as a task, which is ${task.status}.` });
+      this.#end(call, isDone ? "done" : "error", {
+        result: result ?? undefined,
+        note: task.error ?? `It went on as a task, which is ${task.status}.`,
+      });
     } catch (error) {
       this.#end(call, "error", { note: error.message });
     }
@@ -213,6 +231,6 @@ export class Calls {
 }
 
 function withSmallResult(call) {
-  if (call.result === undefined || JSON.stringify(call.result).length <= MOST_RESULT) return call;
+  if (call.result === undefined || stringify(call.result).length <= MOST_RESULT) return call;
   return { ...call, result: undefined, note: "The result was too large to be kept over a reload." };
 }

@@ -5,7 +5,11 @@ import { icon } from "./icons.js";
 import { visible } from "./text.js";
 
 export function iconButton(name, label, props) {
-  return h("button", { type: "button", class: "button quiet square", "aria-label": label, title: label, ...props }, icon(name));
+  return h(
+    "button",
+    { type: "button", class: "button quiet square", "aria-label": label, title: label, ...props },
+    icon(name),
+  );
 }
 
 export function button(label, props) {
@@ -14,7 +18,13 @@ export function button(label, props) {
 
 export function searchBox(label, testid, onInput) {
   const input = h("input", {
-    type: "search", class: "input search", placeholder: label, "aria-label": label, testid, autocomplete: "off", spellcheck: "false",
+    type: "search",
+    class: "input search",
+    placeholder: label,
+    "aria-label": label,
+    testid,
+    autocomplete: "off",
+    spellcheck: "false",
   });
   input.addEventListener("input", () => onInput(input.value));
   return { element: h("span", { class: "search-box" }, icon("search", 16), input), input };
@@ -44,12 +54,15 @@ export class Choice {
     if (shown === this.#shown) return;
     this.#shown = shown;
     const chosen = this.element.value;
-    fill(this.element, options.map(([value, text]) => {
-      const option = h("option", null);
-      option.value = value;
-      option.textContent = visible(text);
-      return option;
-    }));
+    fill(
+      this.element,
+      options.map(([value, text]) => {
+        const option = h("option", null);
+        option.value = value;
+        option.textContent = visible(text);
+        return option;
+      }),
+    );
     this.element.value = options.some(([value]) => value === chosen) ? chosen : (options[0]?.[0] ?? "");
   }
 }

@@ -38,6 +38,9 @@ function copiedBySelection(text) {
 function offer(text, what) {
   const area = h("textarea", { class: "input code", rows: "10", readonly: true, "aria-label": what });
   area.value = text;
-  dialog(`Copy ${what.toLowerCase()}`, [h("p", null, "The browser refused the clipboard. Copy the text from here."), area]);
+  dialog(`Copy ${what.toLowerCase()}`, [
+    h("p", null, "The browser refused the clipboard. Copy the text from here."),
+    area,
+  ]);
   area.select();
 }

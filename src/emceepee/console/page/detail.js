@@ -4,16 +4,18 @@ import { getJson } from "./api.js";
 import { now } from "./clock.js";
 import { iconButton } from "./controls.js";
 import { copyText } from "./copy.js";
-import { bdi, fill, h } from "./dom.js";
+import { bdi, fill, h, nameOf } from "./dom.js";
 import { duration, fullTime, preciseTime, time } from "./format.js";
 import { icon } from "./icons.js";
 import { jsonBlock } from "./json-view.js";
 import { logLine } from "./log-line.js";
+import { longText } from "./long-text.js";
 import { sessionChip } from "./names.js";
 import { TYPES, statusName } from "./phases.js";
 import { resultView } from "./result-view.js";
 import { progressText } from "./row-view.js";
 import { list } from "./store.js";
+import { oneLine } from "./text.js";
 import { phaseTable } from "./phase-table.js";
 
 const AGAIN_MS = 1000; // a request that changes often is asked for at most this often
@@ -31,10 +33,26 @@ export class DetailPanel {
     this.facts = h("div", { class: "detail-facts" });
     this.timing = h("div", { class: "detail-section" });
     this.body = h("div", { class: "detail-rest" });
-    this.copy = h("button", { type: "button", class: "button small", testid: "copy-call", onclick: () => this.#copyCall() }, icon("copy", 16), "Copy as tool call");
+    this.copy = h(
+      "button",
+      { type: "button", class: "button small", testid: "copy-call", onclick: () => this.#copyCall() },
+      icon("copy", 16),
+      "Copy as tool call",
+    );
     const head = h("header", { class: "detail-head" }, this.title, this.closeButton);
-    const inside = h("div", { class: "detail-body", tabindex: "0", role: "group", "aria-label": "Request details" }, this.facts, this.timing, this.body);
-    this.element = h("aside", { class: "detail", testid: "request-detail", "aria-label": "Request", hidden: true }, head, inside);
+    const inside = h(
+      "div",
+      { class: "detail-body", tabindex: "0", role: "group", "aria-label": "Request details" },
+      this.facts,
+      this.timing,
+      this.body,
+    );
+    this.element = h(
+      "aside",
+      { class: "detail", testid: "request-detail", "aria-label": "Request", hidden: true },
+      head,
+      inside,
+    );
   }
 
   get isOpen() {
@@ -73,10 +91,13 @@ export class DetailPanel {
     if (!row || row === this.#row) return;
     this.#row = row;
     this.#renderFacts();
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null;
-      this.#ask();
-    }, AGAIN_MS * (row.status === "pending" ? 1 : 0.1));
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = null;
+        this.#ask();
+      },
+      AGAIN_MS * (row.status === "pending" ? 1 : 0.1),
+    );
   }
 
   tick() {
@@ -97,17 +118,31 @@ export class DetailPanel {
 
   #renderFacts() {
     const row = this.#row;
-    fill(this.title, bdi(row.name ?? ""));
+    fill(this.title, longText(row.name ?? "", 300));
     const took = duration((row.endedAt ?? now()) - row.startedAt);
-    fill(this.facts,
-      h("p", { class: "fact-line" },
-        h("span", { class: "badge", dataset: { status: row.status } }, statusName(row)), h("strong", null, took),
-        h("span", { class: "muted", title: fullTime(row.startedAt) }, `${time(row.startedAt)} · ${TYPES[row.type] ?? row.type}`)),
-      h("p", { class: "fact-line" },
-        row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, bdi(row.server)),
-        sessionChip(this.store, row.session), row.taskId && h("a", { class: "chip", href: "#tasks" }, "Task"),
-        row.status === "pending" && row.progress && h("span", { class: "muted" }, bdi(progressText(row.progress)))),
-      row.error && h("p", { class: "error-text", role: "note" }, bdi(row.error)));
+    fill(
+      this.facts,
+      h(
+        "p",
+        { class: "fact-line" },
+        h("span", { class: "badge", dataset: { status: row.status } }, oneLine(statusName(row), 30)),
+        h("strong", null, took),
+        h(
+          "span",
+          { class: "muted", title: fullTime(row.startedAt) },
+          `${time(row.startedAt)} · ${TYPES[row.type] ?? row.type}`,
+        ),
+      ),
+      h(
+        "p",
+        { class: "fact-line" },
+        row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, nameOf(row.server)),
+        sessionChip(this.store, row.session),
+        row.taskId && h("a", { class: "chip", href: "#tasks" }, "Task"),
+        row.status === "pending" && row.progress && h("span", { class: "muted" }, bdi(progressText(row.progress))),
+      ),
+      row.error && h("p", { class: "error-text", role: "note" }, longText(row.error, 2000)),
+    );
     fill(this.timing, phaseTable(row, now()));
   }
 
@@ -115,11 +150,44 @@ export class DetailPanel {
     this.answer = answer;
     this.copy.disabled = false;
     const { args, result, logs, isCut } = answer;
-    fill(this.body,
-      section("Arguments", h("div", { testid: "detail-args" }, args === null || args === undefined ? none("None") : jsonBlock(args, "Arguments")), this.copy),
-      section("Result", h("div", { testid: "detail-result" }, result === null || result === undefined ? none(this.#row.status === "pending" ? "Not yet" : "None kept") : resultView(result)), isCut && h("span", { class: "tag" }, "cut")),
-      section("Log lines", h("div", { testid: "detail-logs", class: "log-lines" }, list(logs).length === 0 ? none("None") : list(logs).map((log) => logLine(log)))),
-      h("p", { class: "muted small" }, "Id ", h("code", null, this.#row.id), ` · began ${preciseTime(this.#row.startedAt)}`));
+    fill(
+      this.body,
+      section(
+        "Arguments",
+        h(
+          "div",
+          { testid: "detail-args" },
+          args === null || args === undefined ? none("None") : jsonBlock(args, "Arguments"),
+        ),
+        this.copy,
+      ),
+      section(
+        "Result",
+        h(
+          "div",
+          { testid: "detail-result" },
+          result === null || result === undefined
+            ? none(this.#row.status === "pending" ? "Not yet" : "None kept")
+            : resultView(result),
+        ),
+        isCut && h("span", { class: "tag" }, "cut"),
+      ),
+      section(
+        "Log lines",
+        h(
+          "div",
+          { testid: "detail-logs", class: "log-lines" },
+          list(logs).length === 0 ? none("None") : list(logs).map((log) => logLine(log)),
+        ),
+      ),
+      h(
+        "p",
+        { class: "muted small" },
+        "Id ",
+        h("code", null, this.#row.id),
+        ` · began ${preciseTime(this.#row.startedAt)}`,
+      ),
+    );
   }
 
   #copyCall() {
@@ -131,9 +199,13 @@ export class DetailPanel {
 export function asToolCall(row, args) {
   const given = args ?? {};
   if (row.type === "own_tool" || row.type === "protocol") return { name: row.name, arguments: given };
-  if (row.type === "resource_read") return { name: "read_resource", arguments: { server: row.server, uri: given.uri ?? row.name } };
+  if (row.type === "resource_read")
+    return { name: "read_resource", arguments: { server: row.server, uri: given.uri ?? row.name } };
   if (row.type === "prompt_get") {
-    return { name: "get_prompt", arguments: { server: row.server, name: row.name, arguments: given.arguments ?? given } };
+    return {
+      name: "get_prompt",
+      arguments: { server: row.server, name: row.name, arguments: given.arguments ?? given },
+    };
   }
   return { name: "execute_tool", arguments: { server: row.server, tool: row.name, args: given } };
 }

@@ -6,7 +6,13 @@ export function dialog(title, body, buttons) {
   const heading = h("h2", { id: "dialog-title" }, title);
   const close = () => element.close();
   const actions = buttons ?? [h("button", { type: "button", class: "button", onclick: close }, "Close")];
-  const element = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" }, heading, h("div", { class: "dialog-body" }, body), h("div", { class: "actions" }, actions));
+  const element = h(
+    "dialog",
+    { class: "dialog", "aria-labelledby": "dialog-title" },
+    heading,
+    h("div", { class: "dialog-body" }, body),
+    h("div", { class: "actions" }, actions),
+  );
   element.addEventListener("close", () => element.remove());
   element.addEventListener("click", (event) => {
     if (event.target === element) element.close();

@@ -1,11 +1,12 @@
 // The only place that makes elements. Text goes in as text nodes, so nothing a server says is ever parsed as markup.
 
-import { clipped, visible } from "./text.js";
+import { clipped, oneLine, visible } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const OPENABLE = /^(https?:\/\/|#|\/(?!\/))/i;
 const SHOWN = new Set(["title", "aria-label", "placeholder", "alt"]);
 const MOST_SHOWN = 600;
+const MOST_NAME = 80;
 const keyed = new WeakMap();
 
 /** An element. Keys of `props`: attributes, `class`, `testid`, `dataset`, and listeners as `onclick`. */
@@ -22,7 +23,7 @@ function put(element, name, value) {
   else if (name === "testid") element.dataset.testid = value;
   else if (name === "dataset") Object.assign(element.dataset, value);
   else if (name === "href" && !OPENABLE.test(value)) return;
-  else if (SHOWN.has(name)) element.setAttribute(name, clipped(visible(value), MOST_SHOWN));
+  else if (SHOWN.has(name)) element.setAttribute(name, visible(clipped(value, MOST_SHOWN)));
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
@@ -36,6 +37,11 @@ export function append(element, children) {
 
 /** Server text that cannot reorder what stands beside it. */
 export const bdi = (text, props) => h("bdi", props, text);
+
+/** A name given by a server, on one line; all of it shows when pointed at. */
+export const nameOf = (text, props) =>
+  bdi(oneLine(text ?? "", MOST_NAME), { title: isLong(text) ? text : null, ...props });
+const isLong = (text) => String(text ?? "").length > MOST_NAME;
 
 export const svg = (size, ...paths) => {
   const element = document.createElementNS(SVG, "svg");
@@ -60,7 +66,7 @@ export function setAttribute(element, name, value) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
     return;
   }
-  const shown = SHOWN.has(name) ? clipped(visible(value), MOST_SHOWN) : value === true ? "" : String(value);
+  const shown = SHOWN.has(name) ? visible(clipped(value, MOST_SHOWN)) : value === true ? "" : String(value);
   if (element.getAttribute(name) !== shown) element.setAttribute(name, shown);
 }
 

@@ -10,8 +10,16 @@ export class ElicitationBody {
     this.inside = this.isLink ? new LinkOffer(question.url) : new SchemaForm(question.requestedSchema);
     this.element = this.inside.element;
     if (!this.isLink && !this.inside.isFormable) {
-      this.raw = h("textarea", { class: "input code", rows: "8", spellcheck: "false", "aria-label": "Answer as a JSON object" });
-      this.element.append(h("p", { class: "muted" }, "This form has too many fields to show. Write the answer as a JSON object."), this.raw);
+      this.raw = h("textarea", {
+        class: "input code",
+        rows: "8",
+        spellcheck: "false",
+        "aria-label": "Answer as a JSON object",
+      });
+      this.element.append(
+        h("p", { class: "muted" }, "This form has too many fields to show. Write the answer as a JSON object."),
+        this.raw,
+      );
     }
     this.actions = [
       { label: "Accept", kind: "primary", run: () => this.#accept() },

@@ -2,27 +2,33 @@
 
 import { bdi, h } from "./dom.js";
 import { fullTime, preciseTime } from "./format.js";
+import { stringify } from "./json.js";
 import { jsonBlock } from "./json-view.js";
 import { sessionChip } from "./names.js";
 import { fold } from "./result-view.js";
 import { StreamView, distinct, serverChoice, sessionChoice } from "./stream-view.js";
 import { oneLine } from "./text.js";
 
-const BAD = /failed|crashed|disconnected|degraded|expired/;
+const BAD = /failed|crashed|disconnected|degraded|(task|elicitation|sampling)_expired/;
 const GOOD = /completed|connected|reconnected|restored|restarted|started/;
 
 export function eventsView(store) {
   return new StreamView(store, {
     title: "Events",
+    unit: "event",
     topic: "events",
     items: (from) => from.events,
     keyOf: (event) => `${event.session}/${event.id}`,
     make: (event) => eventRow(store, event),
-    textOf: (event) => `${event.type} ${event.server ?? ""} ${JSON.stringify(event.data ?? null)}`,
+    textOf: (event) => `${event.type} ${event.server ?? ""} ${stringify(event.data ?? null)}`,
     choices: {
       session: sessionChoice(store),
       server: serverChoice(),
-      type: { label: "Type", options: (all) => distinct(all, (event) => event.type, "All types"), fits: (event, value) => event.type === value },
+      type: {
+        label: "Type",
+        options: (all) => distinct(all, (event) => event.type, "All types"),
+        fits: (event, value) => event.type === value,
+      },
     },
     emptyTitle: "No events.",
     emptyText: "Connections, tasks, questions and timers leave their traces here.",
@@ -30,7 +36,8 @@ export function eventsView(store) {
 }
 
 function eventRow(store, event) {
-  const tone = BAD.test(event.type) ? "bad" : GOOD.test(event.type) ? "good" : "plain";
+  const isBad = BAD.test(event.type) && event.data?.reason !== "answered";
+  const tone = isBad ? "bad" : GOOD.test(event.type) ? "good" : "plain";
   const summary = [
     h("time", { title: fullTime(event.createdAt) }, preciseTime(event.createdAt)),
     h("span", { class: "event-type", dataset: { tone } }, bdi(oneLine(event.type, 60))),
@@ -38,7 +45,11 @@ function eventRow(store, event) {
     h("span", { class: "event-about muted" }, bdi(about(event.data))),
     sessionChip(store, event.session),
   ];
-  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), { class: "fold event", testid: "event-row", dataset: { id: event.id, type: event.type } });
+  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), {
+    class: "fold event",
+    testid: "event-row",
+    dataset: { id: event.id, type: event.type },
+  });
 }
 
 function about(data) {

@@ -3,40 +3,63 @@
 import { toLogin } from "./api.js";
 import { Backoff } from "./backoff.js";
 import { adjustTo } from "./clock.js";
+import { restWhenHidden, untilVisible } from "./hidden-tab.js";
 import { RowLog } from "./row-log.js";
 import { isEventStream, readEvents } from "./sse.js";
 import { list } from "./store.js";
 
+const SETTLED_MS = 5000; // a feed that ends sooner is not well, and is not asked for again at once
 const SILENCE_MS = 40_000; // the server pings every 15 s: after two missed pings the line is dead
 
 export class Feed {
   #store;
   #incoming = null;
   #backoff = new Backoff();
+  #line = null;
+  #isResting = false;
+  #liveSince = Infinity;
 
   constructor(store) {
     this.#store = store;
+    restWhenHidden(() => {
+      this.#isResting = true;
+      this.#line?.abort();
+    });
   }
 
   async run() {
     for (;;) {
-      this.#store.setFeed(this.#store.isReady ? "lost" : "connecting");
+      this.#store.setFeed(this.#store.isReady && !this.#isResting ? "lost" : "connecting");
+      this.#isResting = false;
       await this.#follow();
       this.#incoming = null;
+      if (this.#isResting) {
+        await untilVisible();
+        continue;
+      }
+      // The server ends every feed now and then; whoever comes back at once misses nothing.
+      if (Date.now() - this.#liveSince > SETTLED_MS) {
+        this.#liveSince = Infinity;
+        continue;
+      }
       this.#store.setFeed("lost", Date.now() + this.#backoff.delay);
       await this.#backoff.wait();
     }
   }
 
   async #follow() {
-    const line = new AbortController();
+    const line = (this.#line = new AbortController());
     const watchdog = new Watchdog(() => line.abort());
     try {
       const headers = { accept: "text/event-stream" };
       const response = await fetch("/console/feed", { headers, cache: "no-store", signal: line.signal });
       if (response.status === 401) toLogin();
       if (!response.ok || !isEventStream(response)) return;
-      await readEvents(response, (message) => this.#hear(message), () => watchdog.feed());
+      await readEvents(
+        response,
+        (message) => this.#hear(message),
+        () => watchdog.feed(),
+      );
     } catch {
       // A lost line is what the loop around is for.
     } finally {
@@ -54,6 +77,7 @@ export class Feed {
     }
     if (event === "hello") this.#begin(value);
     else if (event === "ready") this.#complete();
+    else if (typeof value !== "object" || value === null) return;
     else if (this.#incoming) stage(this.#incoming, event, value);
     else apply(this.#store, event, value);
   }
@@ -67,6 +91,7 @@ export class Feed {
     if (this.#incoming) this.#store.replaceAll(this.#incoming);
     this.#incoming = null;
     this.#backoff.reset();
+    this.#liveSince = Date.now();
     this.#store.setFeed("live");
   }
 }

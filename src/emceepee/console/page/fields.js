@@ -1,5 +1,5 @@
-// One control per field. Each gives `{ controls, read, write }`: `read()` is `{ value }`, `{ problem }` or, for what was
-// left empty, `{}`.
+// One control per field. Each gives `{ controls, read, write }`: `read()` is `{ value }`, `{ problem }` or, for what
+// was left empty, `{}`.
 
 import { h } from "./dom.js";
 import { toLocal, withOffset } from "./datetime.js";
@@ -33,10 +33,22 @@ function emptyRead(field) {
 
 function textControl(field, id, prefersLines) {
   const isLong = field.kind === "text" && (prefersLines || field.maxLength > LONG_TEXT);
-  const props = { id, name: field.name, class: "input", required: field.isRequired, autocomplete: "off", minlength: field.minLength };
+  const props = {
+    id,
+    name: field.name,
+    class: "input",
+    required: field.isRequired,
+    autocomplete: "off",
+    minlength: field.minLength,
+  };
   const input = isLong
     ? h("textarea", { ...props, rows: "1" })
-    : h("input", { ...props, type: INPUT_TYPES[field.kind] ?? "text", step: field.kind === "datetime" ? "1" : null, dir: "auto" });
+    : h("input", {
+        ...props,
+        type: INPUT_TYPES[field.kind] ?? "text",
+        step: field.kind === "datetime" ? "1" : null,
+        dir: "auto",
+      });
   const write = (value) => {
     input.value = field.kind === "datetime" ? toLocal(value) : String(value);
   };
@@ -54,10 +66,14 @@ function textControl(field, id, prefersLines) {
 
 function textProblem(field, input) {
   const length = [...input.value].length; // as JSON schema counts: an emoji is one character
-  if (field.minLength !== undefined && length < field.minLength) return `Use at least ${field.minLength} characters (now ${length}).`;
-  if (field.maxLength !== undefined && length > field.maxLength) return `Use at most ${field.maxLength} characters (now ${length}).`;
+  if (field.minLength !== undefined && length < field.minLength)
+    return `Use at least ${field.minLength} characters (now ${length}).`;
+  if (field.maxLength !== undefined && length > field.maxLength)
+    return `Use at most ${field.maxLength} characters (now ${length}).`;
   if (!input.validity.typeMismatch) return null;
-  return field.kind === "email" ? "Write an email address, such as name@example.com." : "Write a whole address, such as https://example.com.";
+  return field.kind === "email"
+    ? "Write an email address, such as name@example.com."
+    : "Write a whole address, such as https://example.com.";
 }
 
 function numberControl(field, id) {
@@ -66,8 +82,16 @@ function numberControl(field, id) {
   const min = isInteger && field.min !== undefined ? Math.ceil(field.min) : field.min;
   const max = isInteger && field.max !== undefined ? Math.floor(field.max) : field.max;
   const input = h("input", {
-    id, name: field.name, class: "input", type: "number", inputmode: isInteger ? "numeric" : "decimal", required: field.isRequired,
-    step: isInteger ? "1" : "any", min, max, autocomplete: "off",
+    id,
+    name: field.name,
+    class: "input",
+    type: "number",
+    inputmode: isInteger ? "numeric" : "decimal",
+    required: field.isRequired,
+    step: isInteger ? "1" : "any",
+    min,
+    max,
+    autocomplete: "off",
   });
   const write = (value) => {
     input.value = String(value);
@@ -108,7 +132,8 @@ function choiceControl(field, id) {
     select.selectedIndex = field.options.findIndex((option) => option.value === value) + 1;
   };
   write(field.default);
-  const read = () => (select.selectedIndex > 0 ? { value: field.options[select.selectedIndex - 1].value } : emptyRead(field));
+  const read = () =>
+    select.selectedIndex > 0 ? { value: field.options[select.selectedIndex - 1].value } : emptyRead(field);
   return { controls: [select], read, write };
 }
 
@@ -130,15 +155,25 @@ function choicesControl(field, id) {
   const read = () => {
     const value = field.options.filter((_, index) => boxes[index].checked).map((option) => option.value);
     if (value.length === 0 && !field.isRequired && (!isTouched || field.minItems > 0)) return {};
-    if (field.minItems !== undefined && value.length < field.minItems) return { problem: `Choose at least ${field.minItems}.` };
-    if (field.maxItems !== undefined && value.length > field.maxItems) return { problem: `Choose at most ${field.maxItems}.` };
+    if (field.minItems !== undefined && value.length < field.minItems)
+      return { problem: `Choose at least ${field.minItems}.` };
+    if (field.maxItems !== undefined && value.length > field.maxItems)
+      return { problem: `Choose at most ${field.maxItems}.` };
     return { value };
   };
   return { controls: boxes, read, write };
 }
 
 function jsonControl(field, id) {
-  const area = h("textarea", { id, name: field.name, class: "input code", rows: "3", spellcheck: "false", required: field.isRequired, autocomplete: "off" });
+  const area = h("textarea", {
+    id,
+    name: field.name,
+    class: "input code",
+    rows: "3",
+    spellcheck: "false",
+    required: field.isRequired,
+    autocomplete: "off",
+  });
   const write = (value) => {
     area.value = field.holds === "anything" && typeof value === "string" ? value : JSON.stringify(value, null, 2);
   };

@@ -92,14 +92,33 @@ class FieldPart {
     const title = bdi(clipped(field.title, 120));
     if (field.kind === "choices") {
       const boxes = control.controls.map((box, index) =>
-        h("div", { class: "check-line" }, box, h("label", { for: box.id }, bdi(clipped(field.options[index].title, 200)))));
+        h(
+          "div",
+          { class: "check-line" },
+          box,
+          h("label", { for: box.id }, bdi(clipped(field.options[index].title, 200))),
+        ),
+      );
       return h("fieldset", { class: "field" }, h("legend", null, title, mark), this.hint, boxes, this.problem);
     }
     const label = h("label", { for: id }, title);
     if (field.kind === "boolean") {
-      return h("div", { class: "field" }, h("div", { class: "check-line" }, control.controls, label, mark), this.hint, this.problem);
+      return h(
+        "div",
+        { class: "field" },
+        h("div", { class: "check-line" }, control.controls, label, mark),
+        this.hint,
+        this.problem,
+      );
     }
-    return h("div", { class: "field" }, h("div", { class: "field-head" }, label, mark), control.controls, this.hint, this.problem);
+    return h(
+      "div",
+      { class: "field" },
+      h("div", { class: "field-head" }, label, mark),
+      control.controls,
+      this.hint,
+      this.problem,
+    );
   }
 
   showProblem(problem) {

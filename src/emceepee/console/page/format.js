@@ -1,14 +1,24 @@
 // Numbers and times in words a person reads at a glance.
 
-const clockTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const clockTime = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
 const dayAndTime = new Intl.DateTimeFormat(undefined, {
-  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false,
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  hour12: false,
 });
 
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
   const value = Math.max(0, ms);
-  if (value < 1) return "< 1 ms";
+  if (value < 0.05) return "0 ms";
+  if (value < 1) return `${value.toFixed(1)} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   if (value < 10_000) return `${(value / 1000).toFixed(2)} s`;
   if (value < 60_000) return `${(value / 1000).toFixed(1)} s`;
@@ -47,6 +57,8 @@ export function fullTime(when) {
   const at = millis(when);
   return Number.isFinite(at) ? new Date(at).toLocaleString() : "";
 }
+
+export const capital = (word) => word.slice(0, 1).toUpperCase() + word.slice(1);
 
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 

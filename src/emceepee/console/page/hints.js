@@ -8,6 +8,11 @@ export function connectHint() {
   const command = `claude mcp add --transport http emceepee ${address}`;
   return [
     h("p", null, "Connect a client to ", h("code", null, address), " and call a tool."),
-    h("div", { class: "command" }, h("code", null, command), h("button", { type: "button", class: "button small", onclick: () => copyText(command, "Command") }, "Copy")),
+    h(
+      "div",
+      { class: "command" },
+      h("code", null, command),
+      h("button", { type: "button", class: "button small", onclick: () => copyText(command, "Command") }, "Copy"),
+    ),
   ];
 }

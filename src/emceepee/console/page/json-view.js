@@ -2,15 +2,13 @@
 
 import { append, fill, h } from "./dom.js";
 import { size } from "./format.js";
+import { stringify } from "./json.js";
 
 const MOST_COLORED = 20_000;
 const MOST_SHOWN = 20_000;
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
 
-export function pretty(value) {
-  const text = JSON.stringify(value, null, 2);
-  return text === undefined ? "" : text;
-}
+export const pretty = (value) => stringify(value, 2);
 
 /** A block of code that can be reached and scrolled by keyboard. */
 export function jsonBlock(value, label, props) {

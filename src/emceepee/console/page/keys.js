@@ -4,7 +4,16 @@ import { dialog } from "./dialog.js";
 import { h } from "./dom.js";
 import { VIEWS } from "./sidebar.js";
 
-const AFTER_G = { w: "waterfall", q: "questions", v: "servers", s: "sessions", t: "tasks", m: "timers", e: "events", l: "logs" };
+const AFTER_G = {
+  w: "waterfall",
+  q: "questions",
+  v: "servers",
+  s: "sessions",
+  t: "tasks",
+  m: "timers",
+  e: "events",
+  l: "logs",
+};
 const CHORD_MS = 1500;
 const HELP = [
   ["1 … 8", "Go to a view"],
@@ -22,13 +31,16 @@ const HELP = [
 ];
 
 export function showHelp() {
-  const rows = HELP.map(([keys, what]) => h("tr", null, h("th", { scope: "row" }, h("kbd", null, keys)), h("td", null, what)));
+  const rows = HELP.map(([keys, what]) =>
+    h("tr", null, h("th", { scope: "row" }, h("kbd", null, keys)), h("td", null, what)),
+  );
   dialog("Keyboard shortcuts", h("table", { class: "help" }, h("tbody", null, rows)));
 }
 
-const isTyping = (target) => target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
+const isTyping = (target) =>
+  target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
 
-/** `current()` is the shown view's name; `waterfall` is moved by the keys that only make sense there. */
+/** `current()` is the shown view's name; `waterfall()` is moved by the keys that only make sense there. */
 export function listenToKeys({ current, waterfall }) {
   let chordUntil = 0;
   addEventListener("keydown", (event) => {
@@ -44,7 +56,7 @@ export function listenToKeys({ current, waterfall }) {
     else if (/^[1-8]$/.test(event.key)) go(VIEWS[Number(event.key) - 1][0]);
     else if (event.key === "?") showHelp();
     else if (event.key === "/") focusSearch();
-    else if (current() !== "waterfall" || !onWaterfall(event.key, waterfall)) return;
+    else if (current() !== "waterfall" || !onWaterfall(event.key, waterfall())) return;
     event.preventDefault();
   });
 }

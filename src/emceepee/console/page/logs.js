@@ -12,6 +12,7 @@ const FROM = ["info", "warning", "error"];
 export function logsView(store) {
   return new StreamView(store, {
     title: "Logs",
+    unit: "line",
     topic: "logs",
     items: (from) => from.logs,
     keyOf,
@@ -25,11 +26,16 @@ export function logsView(store) {
         options: () => [["", "All levels"], ...FROM.map((level) => [level, `${level} and above`])],
         fits: (log, value) => LEVELS.indexOf(log.level) >= LEVELS.indexOf(value),
       },
-      source: { label: "Source", options: (all) => distinct(all, (log) => log.source, "All sources"), fits: (log, value) => log.source === value },
+      source: {
+        label: "Source",
+        options: (all) => distinct(all, (log) => log.source, "All sources"),
+        fits: (log, value) => log.source === value,
+      },
     },
     emptyTitle: "No log lines.",
     emptyText: "What servers log, and what they write to standard error, appears here.",
   });
 }
 
-const whereOf = (store, log) => h("span", { title: sessionName(store, log.session) }, bdi(oneLine(log.server ?? "", 40)));
+const whereOf = (store, log) =>
+  h("span", { title: sessionName(store, log.session) }, bdi(oneLine(log.server ?? "", 40)));

@@ -80,9 +80,16 @@ export class McpClient {
   }
 
   async #initialize() {
-    const params = { protocolVersion: VERSION, capabilities: {}, clientInfo: { name: "emceepee-console", version: this.nonce } };
+    const params = {
+      protocolVersion: VERSION,
+      capabilities: {},
+      clientInfo: { name: "emceepee-console", version: this.nonce },
+    };
     const id = this.takeId();
-    const response = await this.#post({ jsonrpc: "2.0", id, method: "initialize", params }, { "Emceepee-Connect": "on-use" });
+    const response = await this.#post(
+      { jsonrpc: "2.0", id, method: "initialize", params },
+      { "Emceepee-Connect": "on-use" },
+    );
     const sessionId = response.headers.get("mcp-session-id");
     const reply = await this.#reply(response, id, {});
     if (!sessionId) throw new Refused("emceepee opened no session.");
@@ -96,7 +103,8 @@ export class McpClient {
     if (sessionId === this.#kept.sessionId) {
       this.#keep({ sessionId: null });
       this.#setState("lost");
-      this.onSessionGone(refusedId);
+      // One that ended while it was being opened had nothing running in it.
+      if (!this.#opening) this.onSessionGone(refusedId);
       this.open().catch(() => {});
     }
     throw new SessionGone("The session of this page had ended.");
@@ -132,7 +140,12 @@ export class McpClient {
     try {
       response = await fetch(ADDRESS, {
         method: "POST",
-        headers: { ...this.#headers(), "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+        headers: {
+          ...this.#headers(),
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          ...headers,
+        },
         body: JSON.stringify(message),
       });
     } catch {
@@ -185,7 +198,7 @@ export class McpClient {
     if (!lastEventId) throw new Unreadable("The line was cut before the answer could be followed.");
     return this.catchingUp(async () => {
       const backoff = new Backoff();
-      for (let last = lastEventId; ; ) {
+      for (let last = lastEventId; ;) {
         const response = await this.#get(last);
         if (response) {
           const seen = await this.#listen(response, id, hooks);

@@ -17,6 +17,17 @@ export function sessionName(store, id) {
   return label ? oneLine(label, 60) : `Session ${shortId(id)}`;
 }
 
+/** As short as it can be told apart: without the version, and with the end of the id where two are called the same. */
+export function shortSessionName(store, id) {
+  const short = withoutVersion(sessionName(store, id));
+  const isTaken = [...store.sessions.keys()].some(
+    (other) => other !== id && withoutVersion(sessionName(store, other)) === short,
+  );
+  return isTaken ? `${short} ${String(id).slice(-3)}` : short;
+}
+
+const withoutVersion = (name) => name.replace(/\s+v?\d[\w.+-]*$/, "");
+
 /** The end of an id: ULIDs of one minute begin alike. */
 export const shortId = (id) => (String(id).length > 8 ? `…${String(id).slice(-6)}` : String(id));
 

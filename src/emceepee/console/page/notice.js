@@ -3,14 +3,18 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
-const SHOWN_MS = 8000;
+const SHOWN_MS = 5000;
 const MOST = 4;
 
 /** `kind` is info or error; a `lasting` notice stays until it is dismissed. */
 export function notice(text, { kind = "info", lasting = false } = {}) {
   const region = document.getElementById("notices");
   const dismiss = () => element.remove();
-  const close = h("button", { type: "button", class: "button quiet square", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 16));
+  const close = h(
+    "button",
+    { type: "button", class: "button quiet square", "aria-label": "Dismiss", onclick: dismiss },
+    icon("close", 16),
+  );
   const role = kind === "error" ? "alert" : "status";
   const element = h("div", { class: `notice ${kind}`, testid: "notice", role }, h("p", null, text), close);
   region.append(element);
@@ -22,7 +26,7 @@ function leaveLater(element) {
   let timer = setTimeout(() => element.remove(), SHOWN_MS);
   element.addEventListener("pointerenter", () => clearTimeout(timer));
   element.addEventListener("pointerleave", () => {
-    timer = setTimeout(() => element.remove(), SHOWN_MS / 2);
+    timer = setTimeout(() => element.remove(), SHOWN_MS);
   });
 }
 

@@ -55,7 +55,10 @@ function notifySystem(question) {
   if (!("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;
   try {
     const body = visible(oneLine(question.message ?? "Asks a model for a completion", 160));
-    const shown = new Notification(`${visible(oneLine(question.server ?? "A server", 60))} asks`, { body, tag: question.requestId });
+    const shown = new Notification(`${visible(oneLine(question.server ?? "A server", 60))} asks`, {
+      body,
+      tag: question.requestId,
+    });
     shown.onclick = () => {
       window.focus();
       location.hash = "#questions";
@@ -69,7 +72,10 @@ function notifySystem(question) {
 /** Only a press of this button asks for the permission. */
 export function notifyButton() {
   if (!("Notification" in window) || Notification.permission !== "default") return null;
-  const element = button("Notify me", { class: "button small", title: "Show a system notification when a question comes" });
+  const element = button("Notify me", {
+    class: "button small",
+    title: "Show a system notification when a question comes",
+  });
   element.addEventListener("click", async () => {
     await Notification.requestPermission();
     element.remove();

@@ -18,7 +18,8 @@ export const TYPES = {
   protocol: "Protocol",
 };
 
-export const statusName = (row) => (row.status === "pending" && row.taskId ? "Running as a task" : (STATUSES[row.status] ?? row.status));
+export const statusName = (row) =>
+  row.status === "pending" && row.taskId ? "Running as a task" : (STATUSES[row.status] ?? row.status);
 
 /** Beginning and end in ms; a running one ends now. */
 export function extent(row, now) {
@@ -32,6 +33,11 @@ export function phasesOf(row, now) {
     .filter((phase) => Number.isFinite(phase?.from))
     .map((phase) => {
       const to = Number.isFinite(phase.to) ? start + phase.to : end;
-      return { kind: phase.kind in PHASES ? phase.kind : "call", from: start + phase.from, to, isOpen: !Number.isFinite(phase.to) };
+      return {
+        kind: phase.kind in PHASES ? phase.kind : "call",
+        from: start + phase.from,
+        to,
+        isOpen: !Number.isFinite(phase.to),
+      };
     });
 }

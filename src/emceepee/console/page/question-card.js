@@ -2,7 +2,7 @@
 
 import { postJson } from "./api.js";
 import { now } from "./clock.js";
-import { bdi, h, setAttribute, setText } from "./dom.js";
+import { bdi, h, nameOf, setAttribute, setText } from "./dom.js";
 import { ElicitationBody } from "./elicitation.js";
 import { millis, roughly } from "./format.js";
 import { longText } from "./long-text.js";
@@ -26,13 +26,25 @@ export class QuestionCard {
     this.error = h("div", { class: "error-text", testid: "question-error", role: "alert", hidden: true });
     this.goneWords = h("span", null);
     const dismiss = h("button", { type: "button", class: "button small", onclick: () => this.onDismiss() }, "Dismiss");
-    this.gone = h("p", { class: "gone", testid: "question-gone", role: "status", hidden: true }, this.goneWords, dismiss);
+    this.gone = h(
+      "p",
+      { class: "gone", testid: "question-gone", role: "status", hidden: true },
+      this.goneWords,
+      dismiss,
+    );
     this.body = question.kind === "sampling" ? new SamplingBody(question) : new ElicitationBody(question);
     this.buttons = this.body.actions.map(({ label, kind, run }) =>
       kind === "primary"
         ? h("button", { type: "submit", class: "button primary" }, label)
-        : h("button", { type: "button", class: `button ${kind ?? ""}`, onclick: () => this.#send(run) }, label));
-    const form = h("form", { novalidate: true, class: "question-form" }, this.body.element, this.error, h("div", { class: "actions" }, this.buttons));
+        : h("button", { type: "button", class: `button ${kind ?? ""}`, onclick: () => this.#send(run) }, label),
+    );
+    const form = h(
+      "form",
+      { novalidate: true, class: "question-form" },
+      this.body.element,
+      this.error,
+      h("div", { class: "actions" }, this.buttons),
+    );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send(this.body.actions.find(({ kind }) => kind === "primary").run);
@@ -41,11 +53,17 @@ export class QuestionCard {
       this.isDirty = true;
     });
     this.form = form;
-    const asks = question.kind === "sampling" ? "asks a model" : question.mode === "url" ? "asks you to open a link" : "asks you";
-    const heading = h("h2", null, bdi(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
-    this.element = h("article", { class: "card question", testid: "question", dataset: { id: question.requestId, kind: question.kind } },
+    const asks =
+      question.kind === "sampling" ? "asks a model" : question.mode === "url" ? "asks you to open a link" : "asks you";
+    const heading = h("h2", null, nameOf(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
+    this.element = h(
+      "article",
+      { class: "card question", testid: "question", dataset: { id: question.requestId, kind: question.kind } },
       h("header", { class: "card-head" }, heading, sessionChip(store, session), this.deadline),
-      question.message && h("p", { class: "message" }, longText(question.message, MOST_MESSAGE)), this.gone, form);
+      question.message && h("p", { class: "message" }, longText(question.message, MOST_MESSAGE)),
+      this.gone,
+      form,
+    );
     this.tick();
   }
 
@@ -94,7 +112,14 @@ export class QuestionCard {
     this.error.replaceChildren();
     if (!message) return;
     this.error.append(h("p", null, bdi(message)));
-    if (problems.length > 0) this.error.append(h("ul", null, problems.map((problem) => h("li", null, bdi(problem)))));
+    if (problems.length > 0)
+      this.error.append(
+        h(
+          "ul",
+          null,
+          problems.map((problem) => h("li", null, bdi(problem))),
+        ),
+      );
   }
 
   #setDisabled(isDisabled) {

@@ -24,8 +24,17 @@ export class Questions {
   constructor(store) {
     this.store = store;
     this.cards = h("div", { class: "questions" });
-    this.empty = emptyState("Nothing to answer.", h("p", null, "When a server asks for something, its form appears here."));
-    this.element = h("section", { class: "view page", "aria-label": "Questions" }, viewHead("Questions", notifyButton()), this.empty, this.cards);
+    this.empty = emptyState(
+      "Nothing to answer.",
+      h("p", null, "When a server asks for something, its form appears here."),
+    );
+    this.element = h(
+      "section",
+      { class: "view page questions-view", "aria-label": "Questions" },
+      viewHead("Questions", notifyButton()),
+      this.empty,
+      this.cards,
+    );
   }
 
   show() {
@@ -61,7 +70,7 @@ export class Questions {
     if (card.isAnswering) return;
     const requestId = card.entry.question.requestId;
     const words = REASONS[this.#reasons.get(requestId)];
-    if (words || !card.isGone) card.setGone(words ?? "This question is no longer open.");
+    if (words || !card.isGone) card.setGone(words ?? "It was answered elsewhere, or is no longer wanted.");
     if (!card.isDirty) card.leaveTimer ??= setTimeout(() => this.#remove(key), GONE_MS);
   }
 
@@ -89,11 +98,15 @@ export class Questions {
   #render() {
     const cards = [...this.#cards.entries()];
     this.empty.hidden = cards.length > 0 || !this.store.isReady;
-    reconcile(this.cards, cards, ([key]) => key, ([, card]) => card);
+    reconcile(
+      this.cards,
+      cards,
+      ([key]) => key,
+      ([, card]) => card,
+    );
   }
 
   tick() {
     for (const card of this.#cards.values()) card.tick();
   }
 }
-

@@ -32,7 +32,11 @@ function blockView(block, label) {
     return value === undefined ? textBlock(block.text, label) : jsonBlock(value, label);
   }
   if (block?.type === "image" && PICTURES.has(block.mimeType) && BASE64.test(block.data ?? "")) {
-    return h("img", { class: "picture", src: `data:${block.mimeType};base64,${block.data}`, alt: "Picture in the result" });
+    return h("img", {
+      class: "picture",
+      src: `data:${block.mimeType};base64,${block.data}`,
+      alt: "Picture in the result",
+    });
   }
   return jsonBlock(block, label);
 }

@@ -4,6 +4,7 @@ import { h, setAttribute } from "./dom.js";
 import { RowView } from "./row-view.js";
 
 const OVERSCAN = 4;
+const MOST_SPARE = 40;
 const narrow = matchMedia("(max-width: 760px)");
 
 export class RowList {
@@ -59,7 +60,16 @@ export class RowList {
     const activeIndex = this.#activeIndex(wanted);
     if (activeIndex >= 0) wanted.set(this.#rows[activeIndex].id, activeIndex);
     for (const [id, view] of this.#views) if (!wanted.has(id)) this.#release(id, view);
-    for (const [id, index] of wanted) this.#place(id, index, index === activeIndex, height).layout(window, width, now);
+    const inOrder = [...wanted].sort(([, one], [, other]) => one - other);
+    let next = this.element.firstChild;
+    for (const [id, index] of inOrder) {
+      const view = this.#place(id, index, index === activeIndex, height);
+      // Read in the order it is seen. Rows that stay keep their place, so the focused one is not moved.
+      if (view.element === next) next = next.nextSibling;
+      else this.element.insertBefore(view.element, next);
+      view.layout(window, width, now);
+    }
+    for (const view of this.#spare) if (view.element.isConnected) view.element.remove();
   }
 
   /** The row that Tab reaches, kept in the page even when it is scrolled away: focus must not fall to nowhere. */
@@ -75,7 +85,6 @@ export class RowList {
     if (!view) {
       view = this.#spare.pop() ?? new RowView(this.store);
       this.#views.set(id, view);
-      this.element.append(view.element);
     }
     view.element.style.transform = `translateY(${index * height}px)`;
     const isSelected = id === this.selectedId;
@@ -83,10 +92,11 @@ export class RowList {
     return view;
   }
 
+  // It stays in the page until all rows are placed: most are needed at once, and taking them out and in is costly.
   #release(id, view) {
-    view.element.remove();
     this.#views.delete(id);
-    if (this.#spare.length < 60) this.#spare.push(view);
+    if (this.#spare.length < MOST_SPARE) this.#spare.push(view);
+    else view.element.remove();
   }
 
   #onFocus(event) {
@@ -126,6 +136,7 @@ export class RowList {
     const top = index * this.rowHeight;
     const visible = this.scroller.clientHeight - head;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
-    else if (top + this.rowHeight > this.scroller.scrollTop + visible) this.scroller.scrollTop = top + this.rowHeight - visible;
+    else if (top + this.rowHeight > this.scroller.scrollTop + visible)
+      this.scroller.scrollTop = top + this.rowHeight - visible;
   }
 }

@@ -3,17 +3,19 @@
 import { bdi, h, setAttribute, setText } from "./dom.js";
 import { duration, preciseTime } from "./format.js";
 import { icon } from "./icons.js";
-import { sessionName } from "./names.js";
+import { sessionName, shortSessionName } from "./names.js";
 import { PHASES, TYPES, extent, phasesOf, statusName } from "./phases.js";
 import { oneLine } from "./text.js";
 
 const THINNEST = 3; // pixels: a quick request stays visible at any zoom
 const LABEL_ROOM = 84; // pixels a duration needs beside its bar
+const ENDINGS = new Set(["success", "error", "cancelled"]);
 const BEYOND = 20; // pixels drawn outside of the view; a longer bar would only cost
 
 export class RowView {
   row = null;
   #segments = [];
+  #shownStatus = null;
 
   constructor(store) {
     this.store = store;
@@ -22,10 +24,11 @@ export class RowView {
     this.server = bdi("", { class: "row-server" });
     this.session = h("span", { class: "chip row-session" });
     this.task = h("span", { class: "tag row-task" }, "task");
-    this.bar = h("div", { class: "bar", testid: "waterfall-bar", dataset: { kind: "request" } });
-    this.caption = h("span", { class: "bar-caption" });
-    this.away = h("span", { class: "bar-away", dataset: { action: "center" } });
-    this.line = h("div", { class: "row-line", role: "gridcell" }, this.bar, this.caption, this.away);
+    this.bar = h("div", { class: "bar", "aria-hidden": "true", testid: "waterfall-bar", dataset: { kind: "request" } });
+    this.caption = h("span", { class: "bar-caption", "aria-hidden": "true" });
+    this.spoken = h("span", { class: "visually-hidden" });
+    this.away = h("span", { class: "bar-away", "aria-hidden": "true", dataset: { action: "center" } });
+    this.line = h("div", { class: "row-line", role: "gridcell" }, this.spoken, this.bar, this.caption, this.away);
     const names = h("span", { class: "row-names" }, this.name, this.server);
     const label = h("div", { class: "row-label", role: "gridcell" }, this.status, names, this.task, this.session);
     this.element = h("div", { class: "row", role: "row", testid: "waterfall-row", tabindex: "-1" }, label, this.line);
@@ -36,19 +39,29 @@ export class RowView {
     setAttribute(this.element, "aria-selected", String(isSelected));
     setAttribute(this.element, "aria-rowindex", String(index + 2));
     this.session.hidden = !showsSession;
-    if (showsSession) setText(this.session, sessionName(this.store, row.session));
+    if (showsSession) {
+      setText(this.session, shortSessionName(this.store, row.session));
+      setAttribute(this.session, "title", `Session: ${sessionName(this.store, row.session)}`);
+    }
     if (row === this.row) return;
     this.row = row;
     Object.assign(this.element.dataset, { id: row.id, status: row.status, type: row.type });
-    this.status.replaceChildren(icon(row.status in { success: 1, error: 1, cancelled: 1 } ? row.status : "pending", 14));
-    setAttribute(this.status, "title", statusName(row));
+    this.#showStatus(row);
     setText(this.name, oneLine(row.name ?? ""));
     setAttribute(this.name, "title", row.name ?? "");
     setText(this.server, row.server ? oneLine(row.server, 60) : (TYPES[row.type] ?? row.type));
     this.task.hidden = !row.taskId;
-    setAttribute(this.bar, "title", this.#summary(row));
-    setAttribute(this.line, "aria-label", this.#summary(row));
+    const summary = this.#summary(row);
+    setAttribute(this.bar, "title", summary);
+    setText(this.spoken, summary);
     this.#makeSegments(row);
+  }
+
+  #showStatus(row) {
+    setAttribute(this.status, "title", statusName(row));
+    if (this.#shownStatus === row.status) return;
+    this.#shownStatus = row.status;
+    this.status.replaceChildren(icon(ENDINGS.has(row.status) ? row.status : "pending", 14));
   }
 
   #summary(row) {
@@ -82,11 +95,16 @@ export class RowView {
     const right = Math.max(bounded(end), left + THINNEST);
     this.bar.style.transform = `translateX(${left.toFixed(1)}px)`;
     this.bar.style.width = `${(right - left).toFixed(1)}px`;
+    // A bar that was widened to be seen at all keeps the proportions of its parts.
+    const isWidened = right - left <= THINNEST;
+    const inside = (at) =>
+      isWidened ? (right - left) * ((at - start) / Math.max(1, end - start)) : bounded(at) - left;
     phasesOf(this.row, now).forEach((phase, index) => {
-      const from = Math.max(0, Math.min(bounded(phase.from), right - 1) - left);
+      const from = Math.min(Math.max(0, inside(phase.from)), right - left - 1);
+      const to = Math.min(inside(phase.to), right - left);
       const segment = this.#segments[index];
       segment.style.transform = `translateX(${from.toFixed(1)}px)`;
-      segment.style.width = `${Math.max(1, Math.min(bounded(phase.to), right) - left - from).toFixed(1)}px`;
+      segment.style.width = `${Math.max(1, to - from).toFixed(1)}px`;
     });
     this.#caption(left, right, width, end - start);
     this.#pointAway(left, right, width, start);
@@ -105,12 +123,18 @@ export class RowView {
   #pointAway(left, right, width, start) {
     const side = right <= THINNEST - BEYOND || right < 0 ? "left" : left > width ? "right" : "";
     this.line.dataset.away = side;
-    if (side) setText(this.away, side === "left" ? `◂ ${preciseTime(start).slice(0, -4)}` : `${preciseTime(start).slice(0, -4)} ▸`);
+    if (side)
+      setText(
+        this.away,
+        side === "left" ? `◂ ${preciseTime(start).slice(0, -4)}` : `${preciseTime(start).slice(0, -4)} ▸`,
+      );
   }
 }
 
 export function progressText(progress) {
   if (!progress || !Number.isFinite(progress.progress)) return "";
-  const amount = Number.isFinite(progress.total) ? `${progress.progress} of ${progress.total}` : String(progress.progress);
+  const amount = Number.isFinite(progress.total)
+    ? `${progress.progress} of ${progress.total}`
+    : String(progress.progress);
   return progress.message ? oneLine(progress.message, 80) : amount;
 }

@@ -12,16 +12,32 @@ export class SamplingBody {
   constructor(question) {
     sampleCount += 1;
     const id = `answer${sampleCount}`;
-    this.answer = h("textarea", { id, name: "answer", class: "input", rows: "4", required: true });
+    this.answer = h("textarea", { id, name: "answer", class: "input tall", rows: "4", required: true });
     this.problem = h("p", { class: "field-problem", id: `${id}-problem`, hidden: true }, "Write an answer, or refuse.");
     this.answer.setAttribute("aria-describedby", `${id}-problem`);
     this.answer.addEventListener("input", () => this.#showProblem(false));
     const prompt = question.systemPrompt;
-    this.element = h("div", { class: "fields" },
-      typeof prompt === "string" && prompt !== "" && h("div", { class: "turn system" }, h("span", { class: "role" }, "System prompt"), h("p", null, longText(prompt, MOST_TEXT))),
+    this.element = h(
+      "div",
+      { class: "fields" },
+      typeof prompt === "string" &&
+        prompt !== "" &&
+        h(
+          "div",
+          { class: "turn system" },
+          h("span", { class: "role" }, "System prompt"),
+          h("p", null, longText(prompt, MOST_TEXT)),
+        ),
       list(question.messages).map(turn),
       facts(question),
-      h("div", { class: "field" }, h("div", { class: "field-head" }, h("label", { for: id }, "Answer")), this.answer, this.problem));
+      h(
+        "div",
+        { class: "field" },
+        h("div", { class: "field-head" }, h("label", { for: id }, "Answer")),
+        this.answer,
+        this.problem,
+      ),
+    );
     this.actions = [
       { label: "Send answer", kind: "primary", run: () => this.#complete() },
       { label: "Refuse", run: () => ({ path: "/console/refuse", body: {}, done: "Refused." }) },
@@ -61,7 +77,9 @@ function block(content) {
 }
 
 function facts(question) {
-  const hints = list(question.modelPreferences?.hints).map((hint) => hint?.name).filter(Boolean);
+  const hints = list(question.modelPreferences?.hints)
+    .map((hint) => hint?.name)
+    .filter(Boolean);
   const priorities = ["intelligence", "speed", "cost"]
     .filter((name) => Number.isFinite(question.modelPreferences?.[`${name}Priority`]))
     .map((name) => `${name} ${question.modelPreferences[`${name}Priority`]}`);

@@ -105,10 +105,14 @@ function optionsOf(schema) {
     const titles = Array.isArray(schema.enumNames) ? schema.enumNames : [];
     options = schema.enum.map((value, index) => ({ value, title: words(titles[index]) ?? String(value) }));
   } else {
-    const entries = [schema.oneOf, schema.anyOf].find((each) => Array.isArray(each) && each.every((one) => isObject(one) && "const" in one));
-    options = entries?.map((entry) => ({ value: entry.const, title: words(entry.title) ?? String(entry.const) })) ?? null;
+    const entries = [schema.oneOf, schema.anyOf].find(
+      (each) => Array.isArray(each) && each.every((one) => isObject(one) && "const" in one),
+    );
+    options =
+      entries?.map((entry) => ({ value: entry.const, title: words(entry.title) ?? String(entry.const) })) ?? null;
   }
-  if (options === null && "const" in schema) options = [{ value: schema.const, title: words(schema.title) ?? String(schema.const) }];
+  if (options === null && "const" in schema)
+    options = [{ value: schema.const, title: words(schema.title) ?? String(schema.const) }];
   const isUsable = options && options.length > 0 && options.length <= MOST_OPTIONS;
   return isUsable && options.every(({ value }) => plain(value)) ? options : null;
 }

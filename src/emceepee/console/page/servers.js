@@ -15,10 +15,25 @@ export class Servers {
     this.toolbox = toolbox;
     this.back = h("a", { class: "back", href: "#servers", hidden: true }, icon("back", 16), "All servers");
     this.cards = h("div", { class: "servers" });
-    this.empty = emptyState("No servers yet.", h("p", null, "List servers in emceepee’s configuration, or let a client call ", h("code", null, "add_server"), "."));
+    this.empty = emptyState(
+      "No servers yet.",
+      h(
+        "p",
+        null,
+        "List servers in emceepee’s configuration, or let a client call ",
+        h("code", null, "add_server"),
+        ".",
+      ),
+    );
     this.callList = new CallList(store, calls);
     const head = viewHead("Servers", this.back);
-    this.element = h("section", { class: "view page servers-view", "aria-label": "Servers" }, head, this.empty, h("div", { class: "servers-layout" }, this.cards, this.callList.element));
+    this.element = h(
+      "section",
+      { class: "view page servers-view", "aria-label": "Servers" },
+      head,
+      this.empty,
+      h("div", { class: "servers-layout" }, this.cards, this.callList.element),
+    );
   }
 
   show(name) {
@@ -39,7 +54,12 @@ export class Servers {
     const shown = this.#name ? groups.filter((group) => group.name === this.#name) : groups;
     if (this.#name && shown.length === 0 && this.store.isReady) shown.push({ name: this.#name, links: [] });
     this.empty.hidden = shown.length > 0 || !this.store.isReady;
-    reconcile(this.cards, shown, (group) => group.name, (group) => new ServerCard(this.store, group.name, this.toolbox));
+    reconcile(
+      this.cards,
+      shown,
+      (group) => group.name,
+      (group) => new ServerCard(this.store, group.name, this.toolbox),
+    );
     for (const card of this.cards.children) card.classList.toggle("whole", Boolean(this.#name));
   }
 

@@ -5,6 +5,7 @@ import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { confirmed } from "./dialog.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { count, fullTime, millis, roughly } from "./format.js";
 import { connectHint } from "./hints.js";
 import { isOwnSession, sessionName, shortId } from "./names.js";
@@ -17,7 +18,13 @@ export class Sessions {
     this.showRequests = showRequests;
     this.rows = h("ul", { class: "list" });
     this.empty = emptyState("No sessions yet.", ...connectHint());
-    this.element = h("section", { class: "view page", "aria-label": "Sessions" }, viewHead("Sessions"), this.empty, this.rows);
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": "Sessions" },
+      viewHead("Sessions"),
+      this.empty,
+      this.rows,
+    );
   }
 
   show() {
@@ -30,23 +37,37 @@ export class Sessions {
     this.empty.hidden = sessions.length > 0 || !this.store.isReady;
     this.counts = new Map();
     for (const row of this.store.rows.ordered) this.counts.set(row.session, (this.counts.get(row.session) ?? 0) + 1);
-    reconcile(this.rows, sessions, ({ id }) => id, ({ id }) => this.#row(id));
+    reconcile(
+      this.rows,
+      sessions,
+      ({ id }) => id,
+      ({ id }) => this.#row(id),
+    );
   }
 
   #row(id) {
     const name = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
-    const facts = h("span", { class: "muted small" });
-    const requests = h("button", { type: "button", class: "button small", onclick: () => this.showRequests(id) }, "Show requests");
+    const facts = h("div", { class: "facts" });
+    const requests = h(
+      "button",
+      { type: "button", class: "button small", onclick: () => this.showRequests(id) },
+      "Show requests",
+    );
     const end = h("button", { type: "button", class: "button small", onclick: () => this.#end(id) }, "End session");
     const head = h("div", { class: "item-head" }, name, state);
-    const element = h("li", { class: "item", testid: "session-row", dataset: { id } }, h("div", { class: "item-main" }, head, facts), h("div", { class: "actions" }, requests, end));
+    const element = h(
+      "li",
+      { class: "item", testid: "session-row", dataset: { id } },
+      h("div", { class: "item-main" }, head, facts),
+      h("div", { class: "actions" }, requests, end),
+    );
     const update = (session) => {
       setText(name, sessionName(this.store, id));
       setAttribute(name, "title", `Session ${id}`);
       setAttribute(state, "data-status", session.isAwake ? "awake" : "asleep");
       setText(state, session.isAwake ? "Awake" : "Asleep");
-      setText(facts, this.#facts(session).join(" · "));
+      setFacts(facts, this.#facts(session));
       setAttribute(facts, "title", `Opened ${fullTime(session.openedAt)}`);
       end.hidden = !session.canEnd;
     };
@@ -65,13 +86,14 @@ export class Sessions {
       working > 0 && count(working, "working task"),
       open > 0 && count(open, "open question"),
       `id ${shortId(session.id)}`,
-    ].filter(Boolean);
+    ];
   }
 
   async #end(id) {
     const name = sessionName(this.store, id);
     const isOwn = isOwnSession(this.store.sessions.get(id));
-    const words = `${isOwn ? "It is the session of this page. " : ""}Its server connections, tasks, timers and questions end with it.`;
+    const whose = isOwn ? "It is the session of this page. " : "";
+    const words = `${whose}Its server connections, tasks, timers and questions end with it.`;
     if (!(await confirmed(`End ${name}?`, words, "End session"))) return;
     try {
       await postJson("/console/end-session", { session: id });

@@ -9,8 +9,14 @@ import { retryNow } from "./backoff.js";
 import { themeButton } from "./theme-button.js";
 
 export const VIEWS = [
-  ["waterfall", "Waterfall"], ["questions", "Questions"], ["servers", "Servers"], ["sessions", "Sessions"],
-  ["tasks", "Tasks"], ["timers", "Timers"], ["events", "Events"], ["logs", "Logs"],
+  ["waterfall", "Waterfall"],
+  ["questions", "Questions"],
+  ["servers", "Servers"],
+  ["sessions", "Sessions"],
+  ["tasks", "Tasks"],
+  ["timers", "Timers"],
+  ["events", "Events"],
+  ["logs", "Logs"],
 ];
 
 export class Sidebar {
@@ -26,9 +32,33 @@ export class Sidebar {
     });
     document.getElementById("nav").append(h("ul", null, items));
     this.state = h("span", { class: "feed-text" });
-    this.line = h("button", { type: "button", class: "feed-state", onclick: retryNow }, h("i", { class: "dot", "aria-hidden": "true" }), this.state);
-    const logout = h("form", { method: "post", action: "/console/logout" }, h("button", { type: "submit", class: "button quiet square", "aria-label": "Log out", title: "Log out" }, icon("logout")));
-    document.getElementById("side-foot").append(this.line, h("div", { class: "side-buttons" }, themeButton(), iconButton("help", "Keyboard shortcuts (?)", { onclick: onHelp }), logout));
+    this.line = h(
+      "button",
+      { type: "button", class: "feed-state", onclick: retryNow },
+      h("i", { class: "dot", "aria-hidden": "true" }),
+      this.state,
+    );
+    const logout = h(
+      "form",
+      { method: "post", action: "/console/logout" },
+      h(
+        "button",
+        { type: "submit", class: "button quiet square", "aria-label": "Log out", title: "Log out" },
+        icon("logout"),
+      ),
+    );
+    document
+      .getElementById("side-foot")
+      .append(
+        this.line,
+        h(
+          "div",
+          { class: "side-buttons" },
+          themeButton(),
+          iconButton("help", "Keyboard shortcuts (?)", { onclick: onHelp }),
+          logout,
+        ),
+      );
   }
 
   select(current) {
@@ -39,8 +69,15 @@ export class Sidebar {
   update() {
     const sessions = [...this.store.sessions.values()];
     const questions = this.store.questions().length;
-    const working = sessions.flatMap((session) => list(session.tasks)).filter((task) => task.status === "working").length;
-    const troubled = new Set(sessions.flatMap((session) => list(session.servers)).filter((server) => server.status === "error").map((server) => server.name)).size;
+    const working = sessions
+      .flatMap((session) => list(session.tasks))
+      .filter((task) => task.status === "working").length;
+    const troubled = new Set(
+      sessions
+        .flatMap((session) => list(session.servers))
+        .filter((server) => server.status === "error")
+        .map((server) => server.name),
+    ).size;
     this.#count("questions", questions, "attention", `${questions} open`);
     this.#count("tasks", working, "", `${working} working`);
     this.#count("servers", troubled, "bad", `${troubled} in error`);
@@ -60,6 +97,10 @@ export class Sidebar {
     const wait = retryAt ? retryAt - Date.now() : 0;
     const lost = wait > 900 ? `Offline, retry in ${roughly(wait)}` : "Reconnecting…";
     setText(this.state, { live: "Live", connecting: "Connecting…", lost }[status]);
-    setAttribute(this.line, "title", status === "live" ? `emceepee ${this.store.hello?.version ?? ""}` : "Try again now");
+    setAttribute(
+      this.line,
+      "title",
+      status === "live" ? `emceepee ${this.store.hello?.version ?? ""}` : "Try again now",
+    );
   }
 }

@@ -12,9 +12,9 @@ export class StreamView {
   #chosen = {};
   #search = "";
 
-  /** `choices`: name → { label, testid?, options(items), fits(item, value) }; `textOf(item)` is what the search looks at. */
-  constructor(store, { title, topic, items, keyOf, make, textOf, choices, emptyTitle, emptyText }) {
-    Object.assign(this, { store, topic, items, keyOf, make, textOf, choices });
+  /** `choices`: name → { label, options(items), fits(item, value) }; the search looks at `textOf(item)`. */
+  constructor(store, { title, unit, topic, items, keyOf, make, textOf, choices, emptyTitle, emptyText }) {
+    Object.assign(this, { store, unit, topic, items, keyOf, make, textOf, choices });
     const again = () => this.#render();
     this.search = searchBox("Search", `search-${topic}`, (text) => {
       this.#search = text.toLowerCase();
@@ -31,9 +31,22 @@ export class StreamView {
     this.rows = h("div", { class: `stream ${topic}` });
     this.more = h("button", { type: "button", class: "button", onclick: () => this.#showMore() }, "Show older");
     this.empty = emptyState(emptyTitle, h("p", null, emptyText));
-    const filters = h("div", { class: "filters" }, this.search.element, this.selects.map(([, choice]) => choice.element));
+    const filters = h(
+      "div",
+      { class: "filters" },
+      this.search.element,
+      this.selects.map(([, choice]) => choice.element),
+    );
     const head = viewHead(title, this.count);
-    this.element = h("section", { class: "view page", "aria-label": title }, head, h("div", { class: "toolbar inline" }, filters), this.empty, this.rows, this.more);
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": title },
+      head,
+      h("div", { class: "toolbar inline" }, filters),
+      this.empty,
+      this.rows,
+      this.more,
+    );
   }
 
   show() {
@@ -57,7 +70,12 @@ export class StreamView {
     }
     const found = [];
     for (let index = all.length - 1; index >= 0; index -= 1) if (this.#fits(all[index])) found.push(all[index]);
-    setText(this.count, found.length === all.length ? count(all.length, "line") : `${found.length.toLocaleString("en")} of ${count(all.length, "line")}`);
+    setText(
+      this.count,
+      found.length === all.length
+        ? count(all.length, this.unit)
+        : `${found.length.toLocaleString("en")} of ${count(all.length, this.unit)}`,
+    );
     this.empty.hidden = found.length > 0 || !this.store.isReady;
     this.more.hidden = found.length <= this.#most;
     reconcile(this.rows, found.slice(0, this.#most), this.keyOf, (item) => ({ element: this.make(item) }));
@@ -71,16 +89,26 @@ export class StreamView {
   }
 }
 
-export const distinct = (all, of, any) => [["", any], ...[...new Set(all.map(of).filter(Boolean))].sort().map((value) => [value, value])];
+export const distinct = (all, of, any) => [
+  ["", any],
+  ...[...new Set(all.map(of).filter(Boolean))].sort().map((value) => [value, value]),
+];
 
 export function sessionChoice(store) {
   return {
     label: "Session",
-    options: (all) => [["", "All sessions"], ...[...new Set(all.map((item) => item.session))].map((id) => [id, sessionName(store, id)])],
+    options: (all) => [
+      ["", "All sessions"],
+      ...[...new Set(all.map((item) => item.session))].map((id) => [id, sessionName(store, id)]),
+    ],
     fits: (item, value) => item.session === value,
   };
 }
 
 export function serverChoice() {
-  return { label: "Server", options: (all) => distinct(all, (item) => item.server, "All servers"), fits: (item, value) => item.server === value };
+  return {
+    label: "Server",
+    options: (all) => distinct(all, (item) => item.server, "All servers"),
+    fits: (item, value) => item.server === value,
+  };
 }

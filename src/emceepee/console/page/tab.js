@@ -5,7 +5,8 @@ import { forget, load, save } from "./kept.js";
 const TAB = "emceepee.tab";
 export const MCP = "emceepee.mcp";
 export const CALLS = "emceepee.calls";
-const TRIES = 5; // on a reload, the page before may not have let go of its claim yet
+const TRIES = 5;
+const TRIES_ON_RELOAD = 40; // the page before may not have let go of its claim yet, and no copied tab begins so
 const PAUSE_MS = 120;
 const ANSWER_MS = 250;
 
@@ -16,18 +17,22 @@ export async function claimTab() {
   forget(MCP, CALLS);
   const nonce = freshNonce();
   save(TAB, nonce);
-  await isClaimed(nonce);
+  isClaimed(nonce); // nobody else has it, so there is nothing to wait for
   return nonce;
 }
 
 function freshNonce() {
-  const bytes = crypto.getRandomValues(new Uint8Array(5)); // randomUUID is missing where the page is not a secure context
-  return [...bytes].map((byte) => byte.toString(36).padStart(2, "0")).join("").slice(0, 8);
+  const bytes = crypto.getRandomValues(new Uint8Array(5)); // randomUUID is missing outside of secure contexts
+  return [...bytes]
+    .map((byte) => byte.toString(36).padStart(2, "0"))
+    .join("")
+    .slice(0, 8);
 }
 
 async function isClaimed(nonce) {
   if (!navigator.locks) return isClaimedByAsking(nonce);
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  const isReload = performance.getEntriesByType("navigation")[0]?.type === "reload";
+  for (let tries = 0; tries < (isReload ? TRIES_ON_RELOAD : TRIES); tries += 1) {
     if (await isLocked(nonce)) return true;
     await pause(PAUSE_MS);
   }

@@ -3,21 +3,35 @@
 import { getJson, postJson } from "./api.js";
 import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
-import { bdi, fill, h, reconcile, setAttribute, setText } from "./dom.js";
-import { millis, roughly } from "./format.js";
+import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
+import { capital, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { resultView } from "./result-view.js";
 import { progressText } from "./row-view.js";
 import { list } from "./store.js";
-import { clipped } from "./text.js";
+import { clipped, oneLine } from "./text.js";
 
 export class Tasks {
   constructor(store) {
     this.store = store;
     this.rows = h("ul", { class: "list" });
-    this.empty = emptyState("No tasks.", h("p", null, "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while."));
-    this.element = h("section", { class: "view page", "aria-label": "Tasks" }, viewHead("Tasks"), this.empty, this.rows);
+    this.empty = emptyState(
+      "No tasks.",
+      h(
+        "p",
+        null,
+        "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while.",
+      ),
+    );
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": "Tasks" },
+      viewHead("Tasks"),
+      this.empty,
+      this.rows,
+    );
   }
 
   show() {
@@ -30,7 +44,12 @@ export class Tasks {
       .flatMap((session) => list(session.tasks).map((task) => ({ session: session.id, task })))
       .sort((a, b) => (a.task.createdAt < b.task.createdAt ? 1 : -1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
-    reconcile(this.rows, entries, ({ session, task }) => `${session}/${task.taskId}`, (entry) => new TaskRow(this.store, entry));
+    reconcile(
+      this.rows,
+      entries,
+      ({ session, task }) => `${session}/${task.taskId}`,
+      (entry) => new TaskRow(this.store, entry),
+    );
   }
 
   tick() {
@@ -44,25 +63,39 @@ class TaskRow {
   constructor(store, { session, task }) {
     Object.assign(this, { store, session, taskId: task.taskId });
     this.state = h("span", { class: "badge small" });
-    this.facts = h("span", { class: "muted small" });
+    this.facts = h("div", { class: "facts" });
     this.bar = h("progress", { class: "progress", "aria-label": `Progress of ${task.toolName}` });
     this.words = bdi("", { class: "muted small" });
     this.progress = h("div", { class: "call-progress" }, this.bar, this.words);
     this.error = h("p", { class: "error-text small" });
     this.cancel = h("button", { type: "button", class: "button small", onclick: () => this.#cancel() }, "Cancel task");
-    this.toggle = h("button", { type: "button", class: "button small", "aria-expanded": "false", onclick: () => this.#toggle() }, "Show result");
+    this.toggle = h(
+      "button",
+      { type: "button", class: "button small", "aria-expanded": "false", onclick: () => this.#toggle() },
+      "Show result",
+    );
     this.result = h("div", { class: "task-result", testid: "task-result", hidden: true });
-    const head = h("div", { class: "item-head" }, h("code", { class: "item-title" }, bdi(task.toolName ?? "")), this.state);
-    this.element = h("li", { class: "item", testid: "task-row", dataset: { id: task.taskId } },
-      h("div", { class: "item-main" }, head, this.facts, this.progress, this.error), h("div", { class: "actions" }, this.toggle, this.cancel), this.result);
+    const head = h(
+      "div",
+      { class: "item-head" },
+      h("code", { class: "item-title" }, nameOf(task.toolName)),
+      this.state,
+    );
+    this.element = h(
+      "li",
+      { class: "item", testid: "task-row", dataset: { id: task.taskId } },
+      h("div", { class: "item-main" }, head, this.facts, this.progress, this.error),
+      h("div", { class: "actions" }, this.toggle, this.cancel),
+      this.result,
+    );
   }
 
   update({ task }) {
     const isWorking = task.status === "working";
     setAttribute(this.element, "data-status", task.status);
     setAttribute(this.state, "data-status", task.status);
-    setText(this.state, task.status);
-    setText(this.facts, this.#facts(task, isWorking).join(" · "));
+    setText(this.state, capital(oneLine(task.status ?? "", 30)));
+    setFacts(this.facts, this.#facts(task, isWorking));
     this.progress.hidden = !isWorking;
     const { progress, total } = task.progress ?? {};
     if (Number.isFinite(total) && total > 0 && Number.isFinite(progress)) {
@@ -82,9 +115,11 @@ class TaskRow {
     return [
       task.server,
       sessionName(this.store, this.session),
-      isWorking ? `for ${roughly(age)}` : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
+      isWorking
+        ? `for ${roughly(age)}`
+        : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
       isWorking && Number.isFinite(left) && `${roughly(left)} left`,
-    ].filter(Boolean);
+    ];
   }
 
   async #cancel() {
@@ -105,8 +140,12 @@ class TaskRow {
     if (!this.#isOpen) return;
     fill(this.result, h("p", { class: "muted" }, "Loading…"));
     try {
-      const { result } = await getJson("/console/task", { session: this.session, id: this.taskId });
-      fill(this.result, result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result));
+      const { result, isCut } = await getJson("/console/task", { session: this.session, id: this.taskId });
+      fill(
+        this.result,
+        result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result),
+        isCut && h("p", { class: "muted small" }, "The rest was cut."),
+      );
     } catch (error) {
       fill(this.result, h("p", { class: "error-text" }, bdi(error.message)));
     }

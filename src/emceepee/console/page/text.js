@@ -17,11 +17,7 @@ function pictured(character) {
 export function visible(value) {
   const text = String(value);
   if (!SUSPICIOUS.test(text)) return text;
-  return text
-    .replace(/\r\n?/g, "\n")
-    .replace(CONTROLS, pictured)
-    .replace(REORDERING, named)
-    .replace(INVISIBLE, named);
+  return text.replace(/\r\n?/g, "\n").replace(CONTROLS, pictured).replace(REORDERING, named).replace(INVISIBLE, named);
 }
 
 /** At most `most` characters, with a mark where something is missing; never half of a surrogate pair. */

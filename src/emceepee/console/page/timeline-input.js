@@ -3,18 +3,18 @@
 const DRAG_STARTS = 5; // pixels; less is a click
 const WHEEL_STEP = 0.0022;
 
-/** `view` has `width`, `left`, `zoomAt(factor, part)` and `panBy(pixels)`. */
-export function listenToTimeline(scroller, view) {
-  scroller.addEventListener("wheel", (event) => onWheel(event, view), { passive: false });
+/** `axis` has `width` and `left`; `view` has `zoom(factor, part)` and `panBy(pixels)`. */
+export function listenToTimeline(scroller, axis, view) {
+  scroller.addEventListener("wheel", (event) => onWheel(event, axis, view), { passive: false });
   scroller.addEventListener("pointerdown", (event) => {
     if (event.button === 0 && event.target.closest(".row-line, .axis")) drag(event, scroller, view);
   });
 }
 
-function onWheel(event, view) {
+function onWheel(event, axis, view) {
   if (event.ctrlKey || event.metaKey) {
     event.preventDefault();
-    view.zoomAt(Math.exp(event.deltaY * WHEEL_STEP), (event.clientX - view.left) / view.width);
+    view.zoom(Math.exp(event.deltaY * WHEEL_STEP), (event.clientX - axis.left) / axis.width);
     return;
   }
   const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;

@@ -4,18 +4,28 @@ import { postJson } from "./api.js";
 import { now } from "./clock.js";
 import { emptyState, viewHead } from "./controls.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
+import { setFacts } from "./facts.js";
 import { count, duration, fullTime, millis, roughly } from "./format.js";
 import { sessionName } from "./names.js";
 import { notice } from "./notice.js";
 import { list } from "./store.js";
 import { clipped } from "./text.js";
 
+const WORDS = { active: "Active", expired: "Fired", deleted: "Deleted" };
+const isActive = ({ timer }) => timer.status === "active";
+
 export class Timers {
   constructor(store) {
     this.store = store;
     this.rows = h("ul", { class: "list" });
     this.empty = emptyState("No timers.", h("p", null, "A client sets one with ", h("code", null, "set_timer"), "."));
-    this.element = h("section", { class: "view page", "aria-label": "Timers" }, viewHead("Timers"), this.empty, this.rows);
+    this.element = h(
+      "section",
+      { class: "view page", "aria-label": "Timers" },
+      viewHead("Timers"),
+      this.empty,
+      this.rows,
+    );
   }
 
   show() {
@@ -26,32 +36,45 @@ export class Timers {
     if (!topics.has("sessions")) return;
     const entries = [...this.store.sessions.values()]
       .flatMap((session) => list(session.timers).map((timer) => ({ session: session.id, timer })))
-      .sort((a, b) => (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
+      .sort((a, b) => isActive(b) - isActive(a) || (a.timer.expiresAt < b.timer.expiresAt ? -1 : 1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
-    reconcile(this.rows, entries, ({ session, timer }) => `${session}/${timer.timerId}`, (entry) => this.#row(entry));
+    reconcile(
+      this.rows,
+      entries,
+      ({ session, timer }) => `${session}/${timer.timerId}`,
+      (entry) => this.#row(entry),
+    );
   }
 
   #row({ session, timer: { timerId } }) {
     const message = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
-    const facts = h("span", { class: "muted small" });
-    const remove = h("button", { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) }, "Delete");
-    const element = h("li", { class: "item", testid: "timer-row", dataset: { id: timerId } },
-      h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts), h("div", { class: "actions" }, remove));
+    const facts = h("div", { class: "facts" });
+    const remove = h(
+      "button",
+      { type: "button", class: "button small", onclick: () => this.#remove(session, timerId, remove) },
+      "Delete",
+    );
+    const element = h(
+      "li",
+      { class: "item", testid: "timer-row", dataset: { id: timerId } },
+      h("div", { class: "item-main" }, h("div", { class: "item-head" }, message, state), facts),
+      h("div", { class: "actions" }, remove),
+    );
     const update = ({ timer }) => {
-      const isActive = timer.status === "active";
+      const isOn = isActive({ timer });
       setText(message, clipped(timer.message ?? "", 500));
-      setAttribute(remove, "aria-label", `Delete timer: ${timer.message}`);
-      setAttribute(state, "data-status", timer.status);
-      setText(state, timer.status ?? "");
-      setText(facts, [
-        isActive && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
+      setAttribute(remove, "aria-description", clipped(timer.message ?? "", 100));
+      setAttribute(state, "data-status", isOn ? "active" : "done-with");
+      setText(state, WORDS[timer.status] ?? String(timer.status ?? ""));
+      setFacts(facts, [
+        isOn && `fires in ${roughly(millis(timer.expiresAt) - now())}`,
         timer.interval ? `every ${duration(timer.durationMs)}` : "once",
         timer.fireCount > 0 && `fired ${count(timer.fireCount, "time")}`,
         sessionName(this.store, session),
-      ].filter(Boolean).join(" · "));
+      ]);
       setAttribute(facts, "title", fullTime(timer.expiresAt));
-      remove.hidden = !isActive;
+      remove.hidden = !isOn;
     };
     return { element, update };
   }

@@ -4,7 +4,12 @@ import { h, setText } from "./dom.js";
 import { SchemaForm } from "./form.js";
 import { pretty } from "./json-view.js";
 
-const PATIENCE = [[10_000, "10 seconds"], [60_000, "1 minute"], [120_000, "2 minutes"], [900_000, "15 minutes"]];
+const PATIENCE = [
+  [10_000, "10 seconds"],
+  [60_000, "1 minute"],
+  [120_000, "2 minutes"],
+  [900_000, "15 minutes"],
+];
 const USUAL_MS = 120_000;
 let formCount = 0;
 
@@ -19,13 +24,32 @@ export class ToolForm {
     this.raw = h("textarea", { id, class: "input code", rows: "6", spellcheck: "false", autocomplete: "off" });
     this.rawPart = h("div", { class: "field", hidden: true }, h("label", { for: id }, "Arguments as JSON"), this.raw);
     this.problem = h("p", { class: "field-problem", role: "alert", hidden: true });
-    this.mode = h("button", { type: "button", class: "button quiet small", onclick: () => this.#switch() }, "Edit as JSON");
-    this.patience = h("select", { class: "input select small", "aria-label": "Wait for the answer up to" },
-      PATIENCE.map(([ms, text]) => h("option", { value: ms, selected: ms === USUAL_MS }, `Wait up to ${text}`)));
+    this.mode = h(
+      "button",
+      { type: "button", class: "button quiet small", onclick: () => this.#switch() },
+      "Edit as JSON",
+    );
+    this.patience = h(
+      "select",
+      { class: "input select small", "aria-label": "Wait for the answer up to" },
+      PATIENCE.map(([ms, text]) => h("option", { value: ms, selected: ms === USUAL_MS }, `Wait up to ${text}`)),
+    );
     this.nothing = this.form.isEmpty && h("p", { class: "muted" }, "This tool takes no arguments.");
-    this.element = h("form", { class: "tool-form", testid: "tool-form", novalidate: true, "aria-label": `Call ${tool.name}` },
-      this.nothing, this.form.element, this.rawPart, this.problem,
-      h("div", { class: "actions" }, h("button", { type: "submit", class: "button primary" }, "Call"), this.patience, this.mode));
+    this.element = h(
+      "form",
+      { class: "tool-form", testid: "tool-form", novalidate: true, "aria-label": `Call ${tool.name}` },
+      this.nothing,
+      this.form.element,
+      this.rawPart,
+      this.problem,
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { type: "submit", class: "button primary" }, "Call"),
+        this.patience,
+        this.mode,
+      ),
+    );
     this.element.addEventListener("submit", (event) => this.#submit(event));
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.element.requestSubmit();

@@ -1,7 +1,7 @@
 // The tools of one server, once the person asked to see them.
 
 import { searchBox } from "./controls.js";
-import { bdi, fill, h } from "./dom.js";
+import { bdi, fill, h, nameOf } from "./dom.js";
 import { count } from "./format.js";
 import { jsonBlock } from "./json-view.js";
 import { longText } from "./long-text.js";
@@ -17,7 +17,12 @@ export class ToolsPanel {
     this.toolbox = toolbox;
     this.button = h("button", { type: "button", class: "button", onclick: () => this.#load() }, "Show tools");
     this.content = h("div", { class: "tools", "aria-live": "polite" });
-    this.element = h("section", { class: "tools-panel", "aria-label": "Tools" }, this.button, this.content);
+    this.element = h(
+      "section",
+      { class: "tools-panel", "aria-label": `Tools of ${server}` },
+      this.button,
+      this.content,
+    );
   }
 
   async #load() {
@@ -40,28 +45,49 @@ export class ToolsPanel {
     const search = searchBox("Search tools", "filter-tools", (text) => {
       const wanted = text.toLowerCase();
       named.forEach((tool, index) => {
-        elements[index].hidden = !`${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`.toLowerCase().includes(wanted);
+        elements[index].hidden = !`${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`
+          .toLowerCase()
+          .includes(wanted);
       });
     });
-    fill(this.content,
+    fill(
+      this.content,
       errors.map((error) => h("p", { class: "error-text" }, bdi(error))),
-      h("div", { class: "section-head" }, h("h3", null, count(named.length, "tool")), named.length >= MANY && search.element),
-      elements);
+      h(
+        "div",
+        { class: "section-head" },
+        h("h3", null, count(named.length, "tool")),
+        named.length >= MANY && search.element,
+      ),
+      elements,
+    );
   }
 
   #tool(tool) {
     const about = tool.title ?? tool.annotations?.title ?? tool.description ?? "";
-    const summary = [h("code", { class: "tool-name" }, bdi(tool.name)), h("span", { class: "tool-about muted" }, bdi(oneLine(about, 160)))];
-    return fold(summary, () => this.#inside(tool), { class: "fold tool", testid: "tool", dataset: { name: tool.name } });
+    const summary = [
+      h("code", { class: "tool-name" }, nameOf(tool.name)),
+      h("span", { class: "tool-about muted" }, bdi(oneLine(about, 160))),
+    ];
+    return fold(summary, () => this.#inside(tool), {
+      class: "fold tool",
+      testid: "tool",
+      dataset: { name: tool.name },
+    });
   }
 
   #inside(tool) {
     const form = new ToolForm(tool, (args, timeoutMs) => this.toolbox.call(this.server, tool.name, args, timeoutMs));
-    return h("div", { class: "tool-inside" },
+    return h(
+      "div",
+      { class: "tool-inside" },
       tool.description && h("p", { class: "message" }, longText(tool.description, 1500)),
       hints(tool.annotations),
       form.element,
-      fold("Schema", () => jsonBlock({ inputSchema: tool.inputSchema, outputSchema: tool.outputSchema }, `Schema of ${tool.name}`)));
+      fold("Schema", () =>
+        jsonBlock({ inputSchema: tool.inputSchema, outputSchema: tool.outputSchema }, `Schema of ${tool.name}`),
+      ),
+    );
   }
 }
 
@@ -73,5 +99,12 @@ function hints(annotations) {
     annotations?.idempotentHint === true && "safe to repeat",
     annotations?.openWorldHint === true && "reaches outside",
   ].filter(Boolean);
-  return said.length > 0 && h("p", { class: "tags" }, said.map((text) => h("span", { class: "tag" }, text)));
+  return (
+    said.length > 0 &&
+    h(
+      "p",
+      { class: "tags" },
+      said.map((text) => h("span", { class: "tag" }, text)),
+    )
+  );
 }

@@ -23,23 +23,63 @@ export class WaterfallTools {
       session: new Choice("Session", { testid: "filter-session", onChange: set("session") }),
       server: new Choice("Server", { testid: "filter-server", onChange: set("server") }),
       status: new Choice("Status", {
-        testid: "filter-status", onChange: set("status"), options: [["", "Any status"], ...pairs(STATUSES), ["task", "Became a task"]],
+        testid: "filter-status",
+        onChange: set("status"),
+        options: [["", "Any status"], ...pairs(STATUSES), ["task", "Became a task"]],
       }),
       type: new Choice("Type", {
-        testid: "filter-type", onChange: set("type"), options: [["", "All requests"], ["backends", "Only servers’ work"], ...pairs(TYPES)],
+        testid: "filter-type",
+        onChange: set("type"),
+        options: [["", "All requests"], ["backends", "Only servers’ work"], ...pairs(TYPES)],
       }),
     };
     this.count = h("span", { class: "row-count", testid: "row-count", "aria-live": "off" });
     this.pauseText = h("span", null, "Pause");
-    this.pause = h("button", { type: "button", class: "button toggle", testid: "pause", "aria-pressed": "false", title: "Freeze the view (p)", onclick: onPause }, icon("pause", 16), this.pauseText);
-    this.follow = h("button", { type: "button", class: "button toggle", testid: "follow", "aria-pressed": "true", title: "Keep the newest moment in view (f)", onclick: onFollow }, icon("live", 16), "Live");
-    const zoom = h("div", { class: "group", role: "group", "aria-label": "Zoom" },
+    this.pause = h(
+      "button",
+      {
+        type: "button",
+        class: "button toggle",
+        testid: "pause",
+        "aria-pressed": "false",
+        title: "Freeze the view (p)",
+        onclick: onPause,
+      },
+      icon("pause", 16),
+      this.pauseText,
+    );
+    this.follow = h(
+      "button",
+      {
+        type: "button",
+        class: "button toggle",
+        testid: "follow",
+        "aria-pressed": "true",
+        title: "Keep the newest moment in view (f)",
+        onclick: onFollow,
+      },
+      icon("live", 16),
+      "Live",
+    );
+    const zoom = h(
+      "div",
+      { class: "group", role: "group", "aria-label": "Zoom" },
       iconButton("minus", "Zoom out (-)", { testid: "zoom-out", onclick: () => onZoom(1.6) }),
       iconButton("plus", "Zoom in (+)", { testid: "zoom-in", onclick: () => onZoom(1 / 1.6) }),
       iconButton("fit", "Fit all (0)", { testid: "zoom-fit", onclick: onFit }),
     );
-    const filters = h("div", { class: "filters" }, this.search.element, Object.values(this.choices).map((choice) => choice.element));
-    this.element = h("div", { class: "toolbar" }, filters, h("div", { class: "toolbar-end" }, this.count, this.pause, this.follow, zoom));
+    const filters = h(
+      "div",
+      { class: "filters" },
+      this.search.element,
+      Object.values(this.choices).map((choice) => choice.element),
+    );
+    this.element = h(
+      "div",
+      { class: "toolbar" },
+      filters,
+      h("div", { class: "toolbar-end" }, this.pause, this.follow, zoom),
+    );
   }
 
   set(change) {
@@ -52,19 +92,27 @@ export class WaterfallTools {
   updateOptions() {
     const sessions = new Set(this.store.sessions.keys());
     const servers = new Set();
-    for (const session of this.store.sessions.values()) for (const server of list(session.servers)) servers.add(server.name);
+    for (const session of this.store.sessions.values())
+      for (const server of list(session.servers)) servers.add(server.name);
     for (const row of this.store.rows.ordered) {
       sessions.add(row.session);
       if (row.server) servers.add(row.server);
     }
-    this.choices.session.setOptions([["", "All sessions"], ...[...sessions].map((id) => [id, sessionName(this.store, id)])]);
+    this.choices.session.setOptions([
+      ["", "All sessions"],
+      ...[...sessions].map((id) => [id, sessionName(this.store, id)]),
+    ]);
     this.choices.server.setOptions([["", "All servers"], ...[...servers].sort().map((name) => [name, name])]);
   }
 
   update({ shown, total, isPaused, fresh, isFollowing }) {
-    setText(this.count, shown === total ? count(total, "request") : `${shown.toLocaleString("en")} of ${count(total, "request")}`);
+    setText(
+      this.count,
+      shown === total ? count(total, "request") : `${shown.toLocaleString("en")} of ${count(total, "request")}`,
+    );
     setAttribute(this.pause, "aria-pressed", String(isPaused));
-    setText(this.pauseText, isPaused ? (fresh > 0 ? `Paused · ${fresh.toLocaleString("en")} new` : "Paused") : "Pause");
+    const paused = fresh > 0 ? `Paused · ${fresh.toLocaleString("en")} new` : "Paused";
+    setText(this.pauseText, isPaused ? paused : "Pause");
     setAttribute(this.follow, "aria-pressed", String(isFollowing && !isPaused));
   }
 }

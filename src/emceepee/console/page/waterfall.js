@@ -1,10 +1,11 @@
 // The waterfall: what was asked, when, and how long each part took.
 
-import { TimeWindow, markLabel, marks } from "./axis.js";
+import { AxisView } from "./axis-view.js";
+import { TimeWindow } from "./axis.js";
 import { now as serverNow } from "./clock.js";
 import { emptyState } from "./controls.js";
 import { DetailPanel } from "./detail.js";
-import { h, reconcile } from "./dom.js";
+import { h } from "./dom.js";
 import { connectHint } from "./hints.js";
 import { legend } from "./legend.js";
 import { extent } from "./phases.js";
@@ -26,6 +27,7 @@ export class Waterfall {
   #lastFrame = 0;
   #isAnimating = false;
   #hasFitted = false;
+  #scrolledTo = 0;
 
   constructor(store) {
     this.store = store;
@@ -36,20 +38,29 @@ export class Waterfall {
       onZoom: (factor) => this.zoom(factor),
       onFit: () => this.fit(),
     });
-    this.axis = h("div", { class: "axis", role: "columnheader", "aria-label": "Time" });
-    this.lines = h("div", { class: "gridlines", "aria-hidden": "true" });
-    const head = h("div", { class: "head", role: "row", "aria-rowindex": "1" }, h("div", { class: "head-label", role: "columnheader" }, "Request"), this.axis);
+    this.axis = new AxisView();
     this.scroller = h("div", { class: "scroller", role: "grid", "aria-label": "Requests, newest first" });
     this.list = new RowList(store, { scroller: this.scroller, onOpen: (id, how) => this.open(id, how) });
     this.list.onMove = (id) => {
       if (this.detail.isOpen) this.open(id);
       else this.render();
     };
-    this.scroller.append(h("div", { role: "rowgroup", class: "head-group" }, head), this.lines, this.list.element);
+    this.scroller.append(this.axis.head, this.axis.lines, this.list.element);
     this.empty = h("div", { class: "waterfall-empty", hidden: true });
     this.detail = new DetailPanel(store, { onClose: () => this.#closed() });
-    const body = h("div", { class: "waterfall-body" }, h("div", { class: "chart" }, this.scroller, this.empty, legend()), this.detail.element);
-    this.element = h("section", { class: "view waterfall", "aria-label": "Waterfall" }, h("h1", { class: "visually-hidden" }, "Waterfall"), this.tools.element, body);
+    const body = h(
+      "div",
+      { class: "waterfall-body" },
+      h("div", { class: "chart" }, this.scroller, this.empty, legend(this.tools.count)),
+      this.detail.element,
+    );
+    this.element = h(
+      "section",
+      { class: "view waterfall", "aria-label": "Waterfall" },
+      h("h1", { class: "visually-hidden" }, "Waterfall"),
+      this.tools.element,
+      body,
+    );
     this.#listen();
   }
 
@@ -57,17 +68,7 @@ export class Waterfall {
     this.scroller.addEventListener("scroll", () => this.render(), { passive: true });
     this.list.element.addEventListener("click", (event) => this.#onClick(event));
     new ResizeObserver(() => this.update(new Set(["rows"]))).observe(this.scroller);
-    const view = this;
-    listenToTimeline(this.scroller, {
-      get width() {
-        return view.axis.clientWidth;
-      },
-      get left() {
-        return view.axis.getBoundingClientRect().left;
-      },
-      zoomAt: (factor, part) => this.zoom(factor, part),
-      panBy: (pixels) => this.panBy(pixels),
-    });
+    listenToTimeline(this.scroller, this.axis, this);
   }
 
   #onClick(event) {
@@ -81,12 +82,16 @@ export class Waterfall {
   // Being shown.
 
   show() {
+    const isReturning = !this.#isShown;
     this.#isShown = true;
     this.update(new Set(["rows", "sessions"]));
+    if (isReturning) this.scroller.scrollTop = this.#scrolledTo;
   }
 
+  /** Out of the page, an element forgets how far it was scrolled. */
   hide() {
     this.#isShown = false;
+    this.#scrolledTo = this.scroller.scrollTop;
   }
 
   showSession(id) {
@@ -115,7 +120,8 @@ export class Waterfall {
   }
 
   #freshCount() {
-    return filtered(this.store.rows.ordered, this.tools.filter).rows.filter((row) => !this.#paused.ids.has(row.id)).length;
+    return filtered(this.store.rows.ordered, this.tools.filter).rows.filter((row) => !this.#paused.ids.has(row.id))
+      .length;
   }
 
   /** The first picture shows the most recent requests, whatever length of time they took. */
@@ -137,37 +143,23 @@ export class Waterfall {
 
   render() {
     if (!this.#isShown) return;
-    const width = this.axis.clientWidth;
-    if (this.#found.rows.length > 0) this.#window.follow(this.#newest());
-    this.#renderAxis(width);
-    this.list.render(this.#window, width, this.#now());
-  }
-
-  #renderAxis(width) {
-    const found = marks(this.#window, width);
-    const place = (make) => (mark) => {
-      const element = make(mark);
-      return { element, update: ({ x }) => (element.style.transform = `translateX(${x.toFixed(1)}px)`) };
-    };
-    const key = (mark) => `${mark.step}/${mark.at}`;
-    reconcile(this.axis, found, key, place((mark) => h("span", { class: "mark" }, markLabel(mark))));
-    reconcile(this.lines, found, key, place(() => h("i", { class: "gridline" })));
+    this.#lastFrame = performance.now();
+    this.#window.follow(this.#found.rows.length > 0 ? this.#newest() : this.#now());
+    this.axis.render(this.#window);
+    this.list.render(this.#window, this.axis.width, this.#now());
   }
 
   /** Bars of running requests grow; when nothing runs, nothing moves. */
   #animate() {
     if (this.#isAnimating) return;
     this.#isAnimating = true;
-    const frame = (at) => {
-      if (!this.#isShown || this.#paused || this.#found.pending === 0) {
-        this.#isAnimating = false;
-        return;
-      }
-      if (at - this.#lastFrame >= (reducedMotion.matches ? CALM_FRAME_MS : FRAME_MS)) {
-        this.#lastFrame = at;
-        this.render();
-      }
-      requestAnimationFrame(frame);
+    const frame = () => {
+      this.#isAnimating = this.#isShown && !this.#paused && this.#found.pending > 0;
+      if (!this.#isAnimating) return;
+      const pause = reducedMotion.matches ? CALM_FRAME_MS : FRAME_MS;
+      const since = performance.now() - this.#lastFrame;
+      if (since >= pause) this.render();
+      setTimeout(() => requestAnimationFrame(frame), since >= pause ? pause : pause - since);
     };
     requestAnimationFrame(frame);
   }
@@ -179,9 +171,15 @@ export class Waterfall {
     const kind = total > 0 && isFiltering(this.tools.filter) ? "filtered" : "none";
     if (this.empty.dataset.kind === kind) return;
     this.empty.dataset.kind = kind;
-    const clear = h("button", { type: "button", class: "button", onclick: () => this.tools.set(NO_FILTER) }, "Clear filters");
+    const clear = h(
+      "button",
+      { type: "button", class: "button", onclick: () => this.tools.set(NO_FILTER) },
+      "Clear filters",
+    );
     this.empty.replaceChildren(
-      kind === "filtered" ? emptyState("No request fits these filters.", clear) : emptyState("No requests yet.", ...connectHint()),
+      kind === "filtered"
+        ? emptyState("No request fits these filters.", clear)
+        : emptyState("No requests yet.", ...connectHint()),
     );
   }
 
@@ -193,7 +191,7 @@ export class Waterfall {
   }
 
   panBy(pixels) {
-    this.#window.pan((pixels / this.axis.clientWidth) * this.#window.span);
+    this.#window.pan((pixels / this.axis.width) * this.#window.span);
     this.update(new Set(["feed"]));
   }
 
@@ -232,6 +230,7 @@ export class Waterfall {
     const row = this.list.rows.find((each) => each.id === id) ?? this.store.rows.get(id);
     if (!row) return;
     this.list.activeId = this.list.selectedId = id;
+    this.element.classList.add("with-detail");
     this.detail.open(row, { takesFocus: byKeyboard && matchMedia("(max-width: 760px)").matches });
     this.render();
   }
@@ -245,9 +244,9 @@ export class Waterfall {
   }
 
   #closed() {
+    this.element.classList.remove("with-detail");
     this.list.selectedId = null;
     this.render();
     this.list.focusActive();
   }
 }
-
