@@ -1,13 +1,13 @@
 // The calls made from this tab: running ones, what became of them, and how they are found again after a reload.
 
-import { getJson } from "./api.js";
-import { now } from "./clock.js";
+import { everySecond, now } from "./clock.js";
 import { CallSearch } from "./call-search.js";
 import { stringify } from "./json.js";
 import { load, save } from "./kept.js";
 import { withLine } from "./lines.js";
 import { Refused, SessionGone, Unreadable } from "./mcp.js";
 import { CALLS } from "./tab.js";
+import { TaskFollower } from "./task-follower.js";
 
 const MOST_KEPT = 25;
 const MOST_RESULT = 100_000; // characters of one result that a reload may find again
@@ -19,15 +19,19 @@ export class Calls {
   justStarted = null;
   #listeners = new Set();
   #saveTimer = null;
-  #fetching = new Set();
 
   constructor(client, store) {
     this.client = client;
     this.store = store;
     this.search = new CallSearch(client, store, (taskId) => this.all.some((call) => call.taskId === taskId));
+    this.follower = new TaskFollower(store, this.search, {
+      onProgress: (call, progress) => this.#progressed(call, progress),
+      onEnd: (call, status, ending) => this.#end(call, status, ending),
+    });
     this.all = load(CALLS, []).filter((call) => call && typeof call.tool === "string");
     addEventListener("pagehide", () => this.#saveNow());
     store.subscribe((topics) => topics.has("sessions") && this.#followTasks());
+    everySecond(() => this.#followTasks());
   }
 
   subscribe(listener) {
@@ -181,33 +185,13 @@ export class Calls {
       if (call.status === "running" && call.isSent && call.id !== refusedId) this.#lost(call);
   }
 
-  /** The feed tells when a task has ended; then its result is fetched. */
   #followTasks() {
-    for (const call of this.all) {
-      if (call.status !== "task" || this.#fetching.has(call.taskId)) continue;
-      const found = this.store.findTask(call.taskId);
-      if (!found) continue;
-      if (found.task.progress) call.progress = found.task.progress;
-      if (found.task.status === "working") this.#changed();
-      else this.#fetchTask(call, found);
-    }
+    this.follower.follow(this.all);
   }
 
-  async #fetchTask(call, { session, task }) {
-    this.#fetching.add(call.taskId);
-    try {
-      const result =
-        (await this.search.taskResult(task.taskId)) ??
-        (await getJson("/console/task", { session, id: task.taskId })).result;
-      const isDone = task.status === "completed" && !result?.isError;
-      this.#end(call, isDone ? "done" : "error", {
-        result: result ?? undefined,
-        note: task.error ?? `It went on as a task, which is ${task.status}.`,
-      });
-    } catch (error) {
-      this.#end(call, "error", { note: error.message });
-    }
-    this.#fetching.delete(call.taskId);
+  #progressed(call, progress) {
+    if (progress) call.progress = progress;
+    this.#changed();
   }
 
   // Telling and keeping.

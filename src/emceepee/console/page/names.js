@@ -19,11 +19,22 @@ export function sessionName(store, id) {
 
 /** As short as it can be told apart: without the version, and with the end of the id where two are called the same. */
 export function shortSessionName(store, id) {
+  if (shortNames.store !== store || shortNames.revision !== store.sessionsRevision) shortNames = countedNames(store);
   const short = withoutVersion(sessionName(store, id));
-  const isTaken = [...store.sessions.keys()].some(
-    (other) => other !== id && withoutVersion(sessionName(store, other)) === short,
-  );
-  return isTaken ? `${short} ${String(id).slice(-3)}` : short;
+  const others = (shortNames.counts.get(short) ?? 0) - (store.sessions.has(id) ? 1 : 0);
+  return others > 0 ? `${short} ${String(id).slice(-3)}` : short;
+}
+
+// Counted once for all rows: with many sessions, to compare each with each would take longer than to draw them.
+let shortNames = {};
+
+function countedNames(store) {
+  const counts = new Map();
+  for (const id of store.sessions.keys()) {
+    const short = withoutVersion(sessionName(store, id));
+    counts.set(short, (counts.get(short) ?? 0) + 1);
+  }
+  return { store, revision: store.sessionsRevision, counts };
 }
 
 const withoutVersion = (name) => name.replace(/\s+v?\d[\w.+-]*$/, "");

@@ -13,6 +13,7 @@ export class Store {
   logs = [];
   hello = null;
   isReady = false;
+  sessionsRevision = 0;
   feed = { status: "connecting", retryAt: null };
   #labels = new Map();
   #listeners = new Set();
@@ -26,6 +27,7 @@ export class Store {
 
   touch(topic) {
     this.#changed.add(topic);
+    if (topic === "sessions") this.sessionsRevision += 1;
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     if (document.hidden) setTimeout(() => this.#flush(), HIDDEN_MS);
