@@ -67,10 +67,16 @@ class Assets:
 
     def page(self, name: str, words: Mapping[str, str] | None = None) -> bytes:
         """A page with its {{places}} filled in; `words` are text, and stay text."""
-        text = self._pages[name].replace("{{assets}}", self.prefix)
+        text = self._pages[name]
+        text = text.replace("{{modules}}", self._preloads(text)).replace("{{assets}}", self.prefix)
         for place, said in (words or {}).items():
             text = text.replace("{{" + place + "}}", html.escape(said))
         return text.encode()
+
+    def _preloads(self, page: str) -> str:
+        """Modules name each other: a browser would find them one after the other if the page did not name them all."""
+        modules = sorted(name for name in self._assets if name.endswith(".js") and f"/{name}" not in page)
+        return "\n".join(f'<link rel="modulepreload" href="{{{{assets}}}}/{name}">' for name in modules)
 
     def routes(self) -> tuple[Route, ...]:
         return tuple(

@@ -90,3 +90,13 @@ def test_pages_are_not_among_the_files(folder: Path) -> None:
     assets = Assets(folder)
     assert {route.path.rpartition("/")[2] for route in assets.routes()} == {"main.js", "style.css", "icon.svg"}
     assert all(route.is_open for route in assets.routes())
+
+
+def test_a_page_names_the_modules_that_its_own_script_leads_to(folder: Path) -> None:
+    (folder / "index.html").write_text('{{modules}}<script type="module" src="{{assets}}/main.js"></script>', "utf-8")
+    (folder / "part.js").write_text("export {};", "utf-8")
+    assets = Assets(folder)
+    assert assets.page("index.html").decode() == (
+        f'<link rel="modulepreload" href="{assets.prefix}/part.js">'
+        f'<script type="module" src="{assets.prefix}/main.js"></script>'
+    )
