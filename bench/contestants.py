@@ -15,7 +15,7 @@ from bench.load.http import call_for
 from bench.load.http_client import HttpSession
 from bench.load.sample import Sample, WrongAnswer
 from bench.load.stdio import StdioCallers
-from bench.processes import ROOT, Child, Launch, free_port, module, printing_its_port, running, source_tree
+from bench.processes import ROOT, Child, Launch, free_port, module, our_core, printing_its_port, running, source_tree
 from bench.work import SMALL, Era, Json, Shape, Size, Wire, mark_of
 
 START_SECONDS = 60.0  # for a contestant to listen
@@ -128,7 +128,7 @@ def backend(wire: Wire, era: Era) -> Iterator[str]:
         with printing_its_port(module("bench.backend.http", era)) as port:
             yield f"http://127.0.0.1:{port}/mcp"
     else:
-        yield json.dumps(module("bench.backend.stdio", era, quick=True).command)
+        yield json.dumps(module("bench.backend.stdio", era, *our_core(), quick=True).command)
 
 
 @dataclass(slots=True)

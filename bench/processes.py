@@ -28,12 +28,13 @@ class _Cores:
 
     def __init__(self) -> None:
         self._last: int | None = None
+        self.ours: int | None = None
 
     def divide(self) -> None:
         ours = sorted(os.sched_getaffinity(0))
         if len(ours) > 1:
-            self._last = ours[-1]
-            os.sched_setaffinity(0, {ours[0]})
+            self.ours, self._last = ours[0], ours[-1]
+            os.sched_setaffinity(0, {self.ours})
 
     def give_the_last(self, pid: int) -> None:
         if self._last is not None:
@@ -42,6 +43,11 @@ class _Cores:
 
 _cores = _Cores()
 divide_cores = _cores.divide
+
+
+def our_core() -> tuple[str, ...]:
+    """For the command line of a backend that a contestant starts: the core that it is to move to."""
+    return () if _cores.ours is None else (str(_cores.ours),)
 
 
 @dataclass(frozen=True, slots=True)

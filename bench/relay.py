@@ -167,6 +167,7 @@ async def _serve_http(relay: Relay, port: int) -> None:
         ws="none",
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         backlog=2048,
     )
     await uvicorn.Server(config).serve()

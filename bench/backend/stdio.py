@@ -1,4 +1,4 @@
-"""The backend on standard input and output: `python -S -m bench.backend.stdio ERA`."""
+"""The backend on standard input and output: `python -S -m bench.backend.stdio ERA [CORE]`."""
 
 import json
 import os
@@ -11,7 +11,10 @@ CHUNK = 1 << 16
 
 
 def main() -> None:
-    answers = Answers(Era(sys.argv[1]))
+    era, *core = sys.argv[1:]
+    if core:
+        os.sched_setaffinity(0, {int(core[0])})
+    answers = Answers(Era(era))
     rest = b""
     while chunk := os.read(0, CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")

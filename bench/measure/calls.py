@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from bench.contestants import Driver, backend, started
+from bench.contestants import QUICK_CONTESTANTS, Contestant, Driver, backend, started
 from bench.results import Kind, Results
 from bench.settings import Settings, progress
 from bench.work import LARGE, MEDIUM, SHAPES, SMALL, Era, Shape, Size
 
 CALLERS = (1, 16, 64)
 WARM_SECONDS = 0.2
+SLOW = 50  # calls a second
 
 
 def measure(settings: Settings, results: Results, shape: Shape) -> None:
@@ -42,6 +43,13 @@ def _one_era(settings: Settings, results: Results, shape: Shape, era: Era) -> No
         for number in range(settings.rounds):
             for callers, size in works(settings, shape, era):
                 progress(f"{shape.title}, {era}, round {number + 1}: {callers} callers, {size.title}")
+                kind = Kind(shape.key, era, callers, size.tool)
                 for driver in drivers:
-                    sample = driver.load(settings.seconds, callers, size)
-                    results.add_round(Kind(shape.key, era, callers, size.tool), driver.contestant.name, sample)
+                    if not _is_known_to_be_slow(results, kind, driver.contestant):
+                        results.add_round(kind, driver.contestant.name, driver.load(settings.seconds, callers, size))
+
+
+def _is_known_to_be_slow(results: Results, kind: Kind, contestant: Contestant) -> bool:
+    """One round is enough to show a difference of a hundred times, and each takes long."""
+    cell = results.cell(kind, contestant.name)
+    return cell is not None and contestant not in QUICK_CONTESTANTS and cell.rate < SLOW

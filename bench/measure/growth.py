@@ -20,7 +20,8 @@ CALLERS = 16
 
 
 def alive(part: str, count: int) -> str:
-    return f"{count:,} {part.removeprefix('growth-')}"
+    what = part.removeprefix("growth-")
+    return f"{count:,} {what if count > 1 else what.removesuffix('s')}"
 
 
 def cpu(part: str, count: int) -> str:
