@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="PART,…", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--contestants", metavar="NAME,…", help=f"of {', '.join(item.name for item in CONTESTANTS)}")
     parser.add_argument("--rounds", type=int, help="of which the best counts; default: 3, or 2 if quick")
-    parser.add_argument("--seconds", type=float, help="each turn of each contestant; default: 0.7, or 0.3 if quick")
+    parser.add_argument("--seconds", type=float, help="each turn of each contestant; default: 0.5, or 0.3 if quick")
     parser.add_argument("--long", action="store_true", help=f"look for growing memory over {LONG_CALLS:,} calls")
     parser.add_argument(
         "--no-pin", action="store_true", help="do not keep contestants and callers on cores of their own"
@@ -100,7 +100,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         contestants=tuple(contestant for name, contestant in known.items() if name in names and _is_here(contestant)),
         parts=tuple(parts),
         rounds=options.rounds or (2 if quick else 3),
-        seconds=options.seconds or (0.3 if quick else 0.7),
+        seconds=options.seconds or (0.3 if quick else 0.5),
         is_quick=quick,
         long_calls=LONG_CALLS if options.long else QUICK_CALLS if quick else CALLS,
     )

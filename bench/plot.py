@@ -58,7 +58,10 @@ def _groups(results: Results) -> Iterator[tuple[str, list[Bar]]]:
 
 
 def _head(height: int, words: str) -> str:
-    style = "text{font:13px system-ui,sans-serif;fill:#1f2328}@media(prefers-color-scheme:dark){text{fill:#e6edf3}}"
+    style = (
+        "text{font-family:system-ui,sans-serif;font-size:13px;fill:#1f2328}"
+        "@media(prefers-color-scheme:dark){text{fill:#e6edf3}}"
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(words)}"><style>{style}</style>'
