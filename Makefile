@@ -11,7 +11,7 @@ help:
 	@echo "make serve   the proxy over HTTP on this machine, with something to try"
 	@echo "make demo    a demonstration conversation over stdio"
 	@echo "make test    lint, types, import contracts and all tests"
-	@echo "make bench   emceepee, other proxies and a bare relay on the same work; BENCH=--quick takes a minute"
+	@echo "make bench   emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make soak    the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make setup   only install what they need"
 

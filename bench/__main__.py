@@ -45,11 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
     results.about["took"] = f"{perf_counter() - began:.0f} s"
     share = noise.share()
     results.about["other processes took"] = f"{share:.0%} of the cores meanwhile"
+    results.is_noisy = share > TOO_NOISY
     if not options.no_keep:
         _keep(results)
     print(report(results))
-    if share > TOO_NOISY:
-        progress(f"bench: other processes took {share:.0%} of the cores meanwhile, so the verdicts mean little")
     if failed:
         progress(f"bench: failed: {', '.join(failed)}")
         return 1
@@ -75,7 +74,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="emceepee, its peers, a bare relay and a direct call on the same work. "
         "`python -m bench compare A B` shows two kept results side by side.",
     )
-    parser.add_argument("--quick", action="store_true", help="less than a minute: for while one works on the code")
+    parser.add_argument(
+        "--quick", action="store_true", help="one to one and a half minutes: for while one works on the code"
+    )
     parser.add_argument("--only", metavar="PART,…", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--contestants", metavar="NAME,…", help=f"of {', '.join(item.name for item in CONTESTANTS)}")
     parser.add_argument("--rounds", type=int, help="of which the best counts; default: 3, or 2 if quick")

@@ -21,6 +21,10 @@ TITLES = {
 }
 NOTHING = "-"
 COLUMNS = ["calls/s", "p50 ms", "p99 ms", "CPU µs a call", "of the relay's rate", "added p50 ms"]
+NOISY = """**Other processes kept the machine busy during this run. Verdicts on rates and times, passed or missed, mean little;
+those on memory hold. Run it again on a quiet machine.**
+
+"""
 FOOTNOTE = """`-`: not measured. mcp-proxy bridges stdio and HTTP, one to the other, and speaks only the handshake era.
 """
 
@@ -123,7 +127,7 @@ def _number(value: float) -> str:
 
 def _targets(results: Results) -> str:
     rows = [_verdict(verdict) for verdict in verdicts(results)]
-    return "### Targets\n\n" + _table(["target", "limit", "found", ""], rows)
+    return "### Targets\n\n" + (NOISY if results.is_noisy else "") + _table(["target", "limit", "found", ""], rows)
 
 
 def _verdict(verdict: Verdict) -> list[str]:

@@ -80,6 +80,7 @@ class Results:
 
     def __init__(self, about: dict[str, Any] | None = None) -> None:
         self.about: dict[str, Any] = about or {}
+        self.is_noisy = False  # others took so much of the machine that times, and their ratios, mean little
         self._cells: dict[tuple[Kind, str], Cell] = {}
         self._facts: dict[tuple[str, str, str], Fact] = {}
 
@@ -108,6 +109,7 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = {
             "about": self.about,
+            "is_noisy": self.is_noisy,
             "cells": [asdict(cell) for cell in self.cells],
             "facts": [asdict(fact) for fact in self.facts],
         }
@@ -117,6 +119,7 @@ class Results:
     def load(cls, path: Path) -> "Results":
         kept = json.loads(path.read_text("utf-8"))
         results = cls(kept["about"])
+        results.is_noisy = kept["is_noisy"]
         for item in kept["cells"]:
             kind = Kind(**item["kind"])
             rounds = [Round(**given) for given in item["rounds"]]

@@ -19,7 +19,7 @@ def measure(settings: Settings, results: Results, shape: Shape) -> None:
 
 
 def works(settings: Settings, shape: Shape, era: Era) -> Iterator[tuple[int, Size]]:
-    """Large results are measured where they differ: the era changes nothing about them."""
+    """Large results in both eras only over HTTP, to keep the run short."""
     if settings.is_quick:
         yield from ((1, SMALL), (1, MEDIUM), (16, SMALL), (16, MEDIUM))
         return
