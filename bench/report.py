@@ -21,8 +21,8 @@ TITLES = {
 }
 NOTHING = "-"
 COLUMNS = ["calls/s", "p50 ms", "p99 ms", "CPU µs a call", "of the relay's rate", "added p50 ms"]
-NOISY = """**Other processes kept the machine busy during this run. Verdicts on rates and times, passed or missed, mean little;
-those on memory hold. Run it again on a quiet machine.**
+NOISY = """**Other processes kept the machine busy during this run. Verdicts on rates and times, passed or missed, mean
+little; those on memory hold. Run it again on a quiet machine.**
 
 """
 FOOTNOTE = """`-`: not measured. mcp-proxy bridges stdio and HTTP, one to the other, and speaks only the handshake era.
