@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
 
-.PHONY: serve demo test soak lint types imports unit setup clean help
+.PHONY: serve demo test soak bench bench-long bench-docs lint types imports unit setup clean help
 
 help:
 	@echo "make serve   the proxy over HTTP on this machine, with something to try"
 	@echo "make demo    a demonstration conversation over stdio"
 	@echo "make test    lint, types, import contracts and all tests"
+	@echo "make bench   emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make soak    the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make setup   only install what they need"
 
@@ -32,6 +33,15 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+# What the benchmark compares with, and what it counts tokens with.
+.tools/%/.installed: bench/peers/%.txt
+	@echo "== setting up $* for the benchmark"
+	$(PYTHON) -m venv .tools/$*
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed
+
 setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/fastmcp/.installed
 
 serve: $(VENV)/.installed
@@ -46,7 +56,7 @@ lint: $(VENV)/.installed
 	@echo "== lint"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/codespell src tests docs examples *.md
+	@$(BIN)/codespell src tests docs examples bench *.md
 
 types: $(VENV)/.installed
 	@echo "== types"
@@ -66,6 +76,18 @@ test: setup lint types imports
 soak: $(VENV)/.installed
 	@echo "== the long tests"
 	@$(BIN)/pytest -s tests/soak/*.py
+
+bench: $(BENCH_TOOLS)
+	@echo "== the benchmark"
+	@$(BIN)/python -m bench $(BENCH)
+
+bench-long: $(BENCH_TOOLS)
+	@echo "== memory over a million calls"
+	@$(BIN)/python -m bench --only long-run --long
+
+bench-docs: $(BENCH_TOOLS)
+	@echo "== the benchmark, into docs/benchmarks.md"
+	@$(BIN)/python -m bench --long --write-docs
 
 clean:
 	rm -rf $(VENV) .tools tests/node/node_modules

@@ -1,0 +1,108 @@
+"""What must hold, and whether it did."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.contestants import DIRECT, EMCEEPEE, RELAY
+from bench.measure import fan_out, growth, long_run, memory, wake
+from bench.results import Cell, Kind, Results
+from bench.work import MEDIUM, SMALL, Era, Size
+
+LONG = 1_000_000  # calls; fewer say too little about growth
+SLACK_BYTES = 1 << 20  # what an allocator does by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One target. `found` is None if it was not measured in this run."""
+
+    target: str
+    found: float | None
+    limit: float
+    unit: str
+    is_least: bool = False  # the limit is a least, not a most
+
+    @property
+    def holds(self) -> bool | None:
+        if self.found is None:
+            return None
+        return self.found >= self.limit if self.is_least else self.found <= self.limit
+
+    @property
+    def word(self) -> str:
+        return {True: "pass", False: "MISS", None: "-"}[self.holds]
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    return [*_rates(results), *_latencies(results), *_large_results(results), *_costs(results), *_growth(results)]
+
+
+def _rates(results: Results) -> Iterator[Verdict]:
+    for era in Era:
+        found = _of_both(results, _small("http-http", era, 16), RELAY.name, lambda ours, other: ours.rate / other.rate)
+        words = f"HTTP → HTTP, 16 callers, {era}: share of the bare relay's rate"
+        yield Verdict(target=words, found=found, limit=0.6, unit="", is_least=True)
+
+
+def _latencies(results: Results) -> Iterator[Verdict]:
+    for shape, title, other, limit in (
+        ("http-http", "HTTP → HTTP", RELAY, 0.3),
+        ("stdio-stdio", "stdio → stdio", DIRECT, 0.45),
+    ):
+        for era in Era:
+            found = _of_both(results, _small(shape, era, 1), other.name, lambda ours, than: ours.p50_ms - than.p50_ms)
+            than = "the bare relay" if other is RELAY else "a direct call"
+            words = f"{title}, one caller, {era}: p50 beyond {than}"
+            yield Verdict(target=words, found=found, limit=limit, unit="ms")
+
+
+def _large_results(results: Results) -> Iterator[Verdict]:
+    for shape, title, callers in (("http-http", "HTTP → HTTP", 16), ("stdio-stdio", "stdio → stdio", 1)):
+        small = results.cell(_small(shape, Era.HANDSHAKE, callers), EMCEEPEE.name)
+        medium = results.cell(_kind(shape, Era.HANDSHAKE, callers, MEDIUM), EMCEEPEE.name)
+        found = medium.rate / small.rate if small and medium else None
+        words = f"{title}, {_crowd(callers)}: rate of 64 KB results, share of the small ones'"
+        yield Verdict(target=words, found=found, limit=0.6, unit="", is_least=True)
+
+
+def _costs(results: Results) -> Iterator[Verdict]:
+    facts = [
+        (memory.PART, memory.SESSION, 12.0, "KB"),
+        *((memory.PART, memory.connection(era), 80.0, "KB") for era in Era),
+        *((fan_out.PART, fan_out.idle_cpu(era), 0.5, "%") for era in Era),
+        *((fan_out.PART, fan_out.opened(era), 4.0, "s") for era in Era),
+        (wake.PART, wake.P99, 2.0, "ms"),
+    ]
+    for part, name, limit, unit in facts:
+        found = results.value(part, name)
+        if found is not None and unit == "KB":
+            found /= 1024
+        yield Verdict(target=name, found=found, limit=limit, unit=unit)
+
+
+def _growth(results: Results) -> Iterator[Verdict]:
+    for part, (first, *_, last) in growth.COUNTS.items():
+        before, after = (results.value(part, growth.cpu(part, count)) for count in (first, last))
+        found = (after / before - 1) * 100 if before and after else None
+        words = f"CPU a call grows from {first} to {growth.alive(part, last)}"
+        yield Verdict(target=words, found=found, limit=15.0, unit="%")
+    calls, grown = (results.value(long_run.PART, name) for name in (long_run.CALLS, long_run.GROWN))
+    found = grown / 1024 if calls and grown is not None and calls >= LONG else None
+    yield Verdict(target=f"memory grown over {LONG:,} calls", found=found, limit=SLACK_BYTES / 1024, unit="KB")
+
+
+def _crowd(callers: int) -> str:
+    return "one caller" if callers == 1 else f"{callers} callers"
+
+
+def _kind(shape: str, era: Era, callers: int, size: Size) -> Kind:
+    return Kind(shape, era, callers, size.tool)
+
+
+def _small(shape: str, era: Era, callers: int) -> Kind:
+    return _kind(shape, era, callers, SMALL)
+
+
+def _of_both(results: Results, kind: Kind, other: str, compare: Callable[[Cell, Cell], float]) -> float | None:
+    ours, theirs = results.cell(kind, EMCEEPEE.name), results.cell(kind, other)
+    return compare(ours, theirs) if ours and theirs else None
