@@ -80,10 +80,10 @@ class Fixtures(Tools):
         ]
         return [*TOOLS, *fixtures]
 
-    def schema(self, name: object) -> JsonObject | None:
+    def mirroring_schema(self, name: object) -> JsonObject | None:
         if isinstance(name, str) and name in self._fixtures:
             return self._fixtures[name][1]
-        return super().schema(name)
+        return super().mirroring_schema(name)
 
     async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
         known = self._fixtures.get(str((params or {}).get("name")))

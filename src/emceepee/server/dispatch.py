@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import cast
 
+from mcp.shared.inbound import X_MCP_HEADER_KEY
+
+from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
@@ -16,6 +19,7 @@ from emceepee.tools.replies import error_reply, reply, with_notices
 
 log = EventLog("dispatch")
 SESSION_ARGUMENT = "session"
+_MIRROR_KEY = X_MCP_HEADER_KEY.encode()
 
 
 class BadCall(Exception):
@@ -29,6 +33,8 @@ class Tools:
 
     def __init__(self, tools: Iterable[Tool] = TOOLS) -> None:
         self._by_name = {tool.name: tool for tool in tools}
+        schemas = {tool.name: tool.input_schema for tool in self._by_name.values()}
+        self._mirroring = {name: schema for name, schema in schemas.items() if _MIRROR_KEY in encode(schema)}
 
     async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
         """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
@@ -73,10 +79,9 @@ class Tools:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
             return error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")), True
 
-    def schema(self, name: object) -> JsonObject | None:
-        """What a tool's arguments look like; None if there is no such tool."""
-        tool = self._by_name.get(name) if isinstance(name, str) else None
-        return tool.input_schema if tool else None
+    def mirroring_schema(self, name: object) -> JsonObject | None:
+        """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""
+        return self._mirroring.get(name) if isinstance(name, str) else None
 
     def _wanted(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
         name = (params or {}).get("name")

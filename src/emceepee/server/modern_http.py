@@ -105,7 +105,7 @@ class ModernDoor:
             return verdict
         params = request.params or {}
         arguments = params.get("arguments")
-        if request.method == "tools/call" and (schema := self._tools.schema(params.get("name"))):
+        if request.method == "tools/call" and (schema := self._tools.mirroring_schema(params.get("name"))):
             return validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, dict(pairs))
         return None
 

@@ -1,14 +1,17 @@
 """The process's own standard input and output as lines, without threads where the kernel allows it."""
 
 import asyncio
+import fcntl
 import os
 import stat
 from collections import deque
+from contextlib import suppress
 from typing import cast
 
 from emceepee.framing import LineSplitter
 
 READ_BYTES = 1 << 18
+PIPE_BYTES = 1 << 20  # what Linux gives anyone who asks; with its usual 64 KiB, a large line takes many turns
 MOST_WAITING_LINES = 1000  # a caller that sends faster than it is served is made to wait
 
 
@@ -28,6 +31,7 @@ class LineReader(asyncio.Protocol):
         reader = cls(longest)
         loop = asyncio.get_running_loop()
         if _is_pollable(descriptor):
+            _widen(descriptor)
             pipe = os.fdopen(descriptor, "rb", buffering=0, closefd=False)
             await loop.connect_read_pipe(lambda: reader, pipe)
         else:
@@ -92,6 +96,7 @@ class LineWriter(asyncio.BaseProtocol):
     async def on(cls, descriptor: int) -> "LineWriter":
         writer = cls(descriptor)
         if _is_pollable(descriptor):
+            _widen(descriptor)
             pipe = os.fdopen(descriptor, "wb", buffering=0, closefd=False)
             await asyncio.get_running_loop().connect_write_pipe(lambda: writer, pipe)
         return writer
@@ -138,6 +143,12 @@ class LineWriter(asyncio.BaseProtocol):
 def _is_pollable(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)  # /dev/null is a device, but no terminal
+
+
+def _widen(descriptor: int) -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with suppress(OSError):  # not a pipe, or not for us
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
