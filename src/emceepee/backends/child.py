@@ -145,6 +145,8 @@ class Child(asyncio.SubprocessProtocol):
 
     async def write(self, data: bytes) -> None:
         """Raises: LinkError if the child no longer reads."""
+        if self._stdin is not None and self._stdin.is_closing():  # it broke, and we are about to be told
+            self._stdin = None
         if self._stdin is None and not self.ended.done():
             with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
                 await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)

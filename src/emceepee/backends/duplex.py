@@ -83,6 +83,7 @@ class Duplex:
             for waiting in list(self._waiting.values()):
                 if not waiting.answer.done():
                     waiting.answer.set_exception(LinkError(error.failure, str(error)))
+                    waiting.answer.exception()  # whoever could not even send does not look
 
     def _answered(self, message: JsonObject) -> None:
         waiting = self._waiting.get(_number(message["id"]))

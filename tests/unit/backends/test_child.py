@@ -1,4 +1,12 @@
-from emceepee.backends.child import child_environment
+import asyncio
+from typing import Any
+
+import pytest
+
+from emceepee.backends.child import Child, child_environment
+from emceepee.backends.family import Family
+from emceepee.backends.link import LinkError
+from support.fake_clock import FakeClock
 
 
 def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:
@@ -25,3 +33,35 @@ def test_our_own_environment_is_not_changed_by_it() -> None:
     ours = {"PATH": "/bin"}
     child_environment({"PATH": "/opt"}, ours)["PATH"] = "/tmp"
     assert ours == {"PATH": "/bin"}
+
+
+class BrokenPipe(asyncio.WriteTransport):
+    """As uvloop's is, from when it breaks until the one who writes is told."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> None:
+        raise RuntimeError("the handler is closed")
+
+
+class JustExited(asyncio.SubprocessTransport):
+    def get_pipe_transport(self, fd: int) -> BrokenPipe:
+        return BrokenPipe()
+
+    def get_pid(self) -> int:
+        return 7
+
+    def get_returncode(self) -> int:
+        return 3
+
+
+async def test_writing_to_a_child_that_has_just_exited_fails_with_how_it_went() -> None:
+    clock = FakeClock()
+    child = Child("server", clock, Family(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child.connection_made(JustExited())
+    writing = asyncio.create_task(child.write(b"{}"))
+    child.process_exited()
+    await clock.advance(2)
+    with pytest.raises(LinkError, match="server exited with code 3"):
+        await writing

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -174,6 +175,22 @@ async def test_the_end_fails_every_waiting_and_every_later_request(line: Line) -
             await result_of(asked)
         assert caught.value.failure is Failure.CLOSED
     assert line.duplex.in_flight == 0
+
+
+async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_behind() -> None:
+    async def break_off(message: JsonObject) -> None:
+        duplex.end(LinkError(Failure.CLOSED, "gone"))
+        raise LinkError(Failure.CLOSED, "gone", may_have_run=False)
+
+    tasks = TaskOwner("test")
+    duplex = Duplex(break_off, ScriptedListener(), tasks)
+    unheard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: unheard.append(problem))
+    with pytest.raises(LinkError, match="gone"):
+        await duplex.request("m", None, origin=None)
+    gc.collect()
+    assert unheard == []
+    await tasks.close(within=5)
 
 
 async def test_after_the_end_nobody_is_told_of_a_cancelled_request(line: Line) -> None:
