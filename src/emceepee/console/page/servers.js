@@ -54,6 +54,7 @@ export class Servers {
     const shown = this.#name ? groups.filter((group) => group.name === this.#name) : groups;
     if (this.#name && shown.length === 0 && this.store.isReady) shown.push({ name: this.#name, links: [] });
     this.empty.hidden = shown.length > 0 || !this.store.isReady;
+    if (this.store.isReady && this.store.sessions.size === 0) this.toolbox.needSession();
     reconcile(
       this.cards,
       shown,

@@ -6,9 +6,20 @@ const MOST_PAGES = 20;
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 export class Toolbox {
+  #asking = null;
+
   constructor(client, calls) {
     this.client = client;
     this.calls = calls;
+  }
+
+  /** Servers are seen in sessions: where there is none (any more), this page opens its own. It connects no server. */
+  needSession() {
+    if (this.#asking) return;
+    const forget = () => {
+      this.#asking = null;
+    };
+    this.#asking = this.client.request("ping", {}).then(forget, forget); // the view comes again, if it failed
   }
 
   /** `{ tools, errors }`, as the server sent them. */
