@@ -48,6 +48,8 @@ export class Store {
 
   /** A reconnect sends all again: the old picture stands until the new one is complete, then gives way at once. */
   replaceAll({ hello, sessions, rows, events, logs }) {
+    events.sort(byTime);
+    logs.sort(byTime);
     Object.assign(this, { hello, sessions, rows, events, logs, isReady: true });
     for (const session of sessions.values()) this.#labels.set(session.id, session.label);
     for (const topic of ["feed", "sessions", "rows", "events", "logs"]) this.touch(topic);
@@ -113,7 +115,13 @@ function whenPainted(callback) {
 
 export const list = (value) => (Array.isArray(value) ? value : []);
 
-export function latest(old, added, most) {
-  const all = old.concat(added);
+/** Each session tells what happened in it by itself; people read it in one line of time. */
+function byTime(one, other) {
+  const [first, second] = [one, other].map((item) => item.createdAt ?? item.timestamp ?? "");
+  return first < second ? -1 : first > second ? 1 : 0;
+}
+
+function latest(old, added, most) {
+  const all = old.concat(added).sort(byTime);
   return all.length > most ? all.slice(all.length - most) : all;
 }
