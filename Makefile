@@ -4,16 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak bench bench-long bench-docs lint types imports unit setup clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports unit setup browser clean help
 
 help:
-	@echo "make serve   the proxy over HTTP on this machine, with something to try"
-	@echo "make demo    a demonstration conversation over stdio"
-	@echo "make test    lint, types, import contracts and all tests"
-	@echo "make bench   emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
-	@echo "make soak    the long tests: a thousand sessions, a hundred restarts under load"
-	@echo "make setup   only install what they need"
+	@echo "make serve        the proxy over HTTP on this machine, with something to try"
+	@echo "make demo         a demonstration conversation over stdio"
+	@echo "make test         lint, types, import contracts and all tests"
+	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
+	@echo "make soak         the long tests: a thousand sessions, a hundred restarts under load"
+	@echo "make screenshots  the picture of the console in the docs, taken anew"
+	@echo "make setup        only install what they need"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "== setting up $(VENV)"
@@ -42,7 +44,19 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 
 BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/fastmcp/.installed
+# The console is tested in the system's own browser.
+browser:
+	@for name in $(BROWSERS); do if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "The console is tested in a browser. Install Chromium or Chrome, so that one of these is found:" \
+			"$(BROWSERS)." >&2; \
+		exit 1; \
+	fi; \
+	echo "== installing Chromium, in which the console is tested"; \
+	apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/fastmcp/.installed browser
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"
@@ -76,6 +90,12 @@ test: setup lint types imports
 soak: $(VENV)/.installed
 	@echo "== the long tests"
 	@$(BIN)/pytest -s tests/soak/*.py
+
+screenshots: setup
+	@echo "== pictures of the console, in tests/output; one goes into the docs"
+	@$(BIN)/pytest -q tests/console/test_every_view.py -k picture
+	@mkdir -p docs/images
+	@cp tests/output/waterfall-desktop-light.png docs/images/console.png
 
 bench: $(BENCH_TOOLS)
 	@echo "== the benchmark"
