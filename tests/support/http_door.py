@@ -83,10 +83,11 @@ class Door:
     def origin(self) -> str:
         return self.url.removesuffix("/mcp")
 
-    async def caller(self, version: str = "2025-11-25", **headers: str) -> "HttpCaller":
+    async def caller(self, version: str = "2025-11-25", *, client: str = "tests", **headers: str) -> "HttpCaller":
         """A new session of the handshake era."""
         caller = HttpCaller(self, headers)
-        async with caller.post("initialize", HELLO | {"protocolVersion": version}) as response:
+        hello = HELLO | {"protocolVersion": version, "clientInfo": {"name": client, "version": "1"}}
+        async with caller.post("initialize", hello) as response:
             answer = await response.json()
             assert "result" in answer, answer
             caller.headers["mcp-session-id"] = response.headers["mcp-session-id"]

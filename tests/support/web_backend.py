@@ -48,7 +48,10 @@ class WebCall:
 
 
 class WebBackend:
-    """`echo` answers at once; `wait` waits for the test. Speaks 2025-11-25."""
+    """`wait` waits for the test, any other tool repeats its arguments at once. Speaks 2025-11-25.
+
+    A test that empties `sessions` has it forget its clients, as a restart would.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -67,6 +70,8 @@ class WebBackend:
             return web.Response()
         if request.method == "GET":
             return await self._pushes(request)
+        if request.headers.get("mcp-session-id", "") not in {"", *self.sessions}:
+            return web.Response(status=404)
         message = await request.json()
         method = message.get("method")
         if method == "notifications/cancelled":

@@ -1,0 +1,94 @@
+"""One browser for all, one emceepee a module, and a watch over every page."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page
+
+from support.chromium import Watch, a_browser
+from support.console import Console, a_console, open_page
+from support.http_door import HttpCaller
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def browser() -> AsyncIterator[Browser]:
+    async with a_browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def servers() -> dict[str, Any]:
+    """The servers behind the module's emceepee; a module that wants some says which."""
+    return {}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def console(browser: Browser, servers: dict[str, Any]) -> AsyncIterator[Console]:
+    async with a_console(browser, servers) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def profile_options() -> dict[str, Any]:
+    """What is special about the module's browser profile."""
+    return {}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def watched_profile(
+    browser: Browser, console: Console, profile_options: dict[str, Any]
+) -> AsyncIterator[tuple[BrowserContext, Watch]]:
+    watch = Watch()
+    async with console.profile(browser, watch, **profile_options) as context:
+        yield context, watch
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def callers() -> AsyncIterator[list[HttpCaller]]:
+    """Whose sessions end when the tabs are closed, so that no tab asks for what has just gone."""
+    callers: list[HttpCaller] = []
+    yield callers
+    for caller in callers:
+        await caller.end()
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def context(
+    watched_profile: tuple[BrowserContext, Watch], callers: list[HttpCaller]
+) -> AsyncIterator[BrowserContext]:
+    """The browser of someone who has logged in. One for all tests of a module: what it has in its cache, it loads no
+    more. Whatever goes wrong in any tab fails the test."""
+    context, watch = watched_profile
+    before = set(context.pages)
+    yield context
+    for tab in set(context.pages) - before:
+        await tab.close()
+    found = watch.found()
+    watch.begin_anew()
+    assert found == []
+
+
+@pytest.fixture
+def watch(watched_profile: tuple[BrowserContext, Watch]) -> Watch:
+    return watched_profile[1]
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def page(context: BrowserContext, console: Console) -> Page:
+    """The waterfall, live, in a tab of its own."""
+    return await open_page(context, console.origin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def same_tab(watched_profile: tuple[BrowserContext, Watch], console: Console) -> Page:
+    """For tests that leave nothing behind: one tab for all of a module."""
+    return await open_page(watched_profile[0], console.origin)
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def caller(console: Console, callers: list[HttpCaller]) -> HttpCaller:
+    """A caller with a session of its own."""
+    callers.append(await console.door.caller())
+    return callers[-1]

@@ -1,0 +1,83 @@
+"""Who may see the console: nobody without a login, and each only what is theirs."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from support.chromium import Watch
+from support.console import Console, live, open_page
+from support.http_door import a_door
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+VIEWS = ("", "#waterfall", "#questions", "#servers", "#sessions", "#tasks", "#timers", "#events", "#logs", "waterfall")
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def stranger(browser: Browser, watch: Watch) -> AsyncIterator[Page]:
+    """The page of someone who has not logged in."""
+    context = await browser.new_context()
+    await watch.over(context)
+    yield await context.new_page()
+    watch.end(context)
+    await context.close()
+    assert watch.found() == []
+
+
+async def test_every_view_asks_a_stranger_to_log_in(stranger: Page, console: Console) -> None:
+    for view in VIEWS:
+        await stranger.goto(f"{console.origin}/{view}")
+        assert stranger.url.partition("#")[0] == f"{console.origin}/console/login"
+
+
+async def test_a_link_logs_in_once(stranger: Page, console: Console, browser: Browser, watch: Watch) -> None:
+    watch.allow(r"403 GET /console/login|status of 403")  # the second time
+    link = await console.login_link()
+    await stranger.goto(link)
+    await live(stranger)
+    assert "code" not in stranger.url
+    other = await browser.new_context()
+    await watch.over(other)
+    again = await other.new_page()
+    await again.goto(link)
+    assert again.url.startswith(f"{console.origin}/console/login")
+    await expect(again.get_by_role("alert")).to_be_visible()
+    watch.end(other)
+    await other.close()
+
+
+async def test_logging_out_ends_the_login_in_every_tab(stranger: Page, console: Console, watch: Watch) -> None:
+    watch.allow(r"401 GET /console/|status of 401")
+    await stranger.goto(await console.login_link())
+    await live(stranger)
+    other = await open_page(stranger.context, console.origin)
+    await stranger.get_by_role("button", name="Log out").click()
+    await stranger.wait_for_url("**/console/login*")
+    await other.reload()
+    assert other.url.partition("#")[0] == f"{console.origin}/console/login"
+
+
+async def test_a_token_logs_its_holder_in_and_shows_only_what_is_theirs(stranger: Page, watch: Watch) -> None:
+    watch.allow(r"403 POST /console/login|status of 403")  # the wrong token
+    async with a_door("--token", "ann=first-secret", "--token", "bob=second-secret", "--log-level", "warn") as door:
+        ann = await door.caller(client="anns-tool", authorization="Bearer first-secret")
+        bob = await door.caller(client="bobs-tool", authorization="Bearer second-secret")
+        await stranger.goto(door.origin)
+        await stranger.get_by_label("token").fill("wrong")
+        await stranger.get_by_role("button", name="Log in").click()
+        await expect(stranger.get_by_role("alert")).to_be_visible()
+        await stranger.get_by_label("token").fill("second-secret")
+        await stranger.keyboard.press("Enter")
+        await live(stranger)
+        await stranger.goto(f"{door.origin}/#sessions")
+        await expect(stranger.get_by_test_id("session-row").filter(has_text="bobs-tool")).to_have_count(1)
+        await expect(stranger.get_by_text("anns-tool")).to_have_count(0)
+        await ann.end()
+        await bob.end()
