@@ -1,0 +1,111 @@
+"""What the other views show: events, logs, tasks, timers and sessions, while they change."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from support.console import Console, live, puppet, show
+from support.http_door import HttpCaller
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return {"puppet": puppet(tmp_path_factory.mktemp("puppet"))}
+
+
+async def say(caller: HttpCaller, line: str) -> None:
+    told = {"method": "notifications/message", "params": {"level": "info", "data": line}}
+    await caller.call("execute_tool", server="puppet", tool="speak", args={"send": [told]})
+
+
+async def test_events_and_log_lines_of_several_sessions_stand_in_the_order_of_time(
+    page: Page, console: Console
+) -> None:
+    one, other = await console.door.caller(client="one"), await console.door.caller(client="other")
+    for number, caller in enumerate((one, other, one, other, one)):
+        await say(caller, f"line {number}")
+    for _ in range(2):  # as it happened, and as a page sees it that comes later
+        await show(page, "Logs")
+        lines = page.get_by_test_id("log-row").filter(has_text=re.compile(r"line \d"))
+        await expect(lines).to_have_count(5)
+        shown = [re.search(r"line \d", text) for text in await lines.all_inner_texts()]
+        assert [found[0] for found in shown if found] == [f"line {number}" for number in (4, 3, 2, 1, 0)]
+        await show(page, "Events")
+        await expect(page.get_by_test_id("event-row").first).to_be_visible()
+        times = re.findall(r"\d\d:\d\d:\d\d\.\d\d\d", await page.locator("main").inner_text())
+        assert times == sorted(times, reverse=True)
+        await page.reload()
+        await live(page)
+    await one.end()
+    await other.end()
+
+
+async def test_a_task_is_seen_at_work_and_can_be_cancelled(page: Page, caller: HttpCaller) -> None:
+    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}}
+    await caller.call("execute_tool", server="puppet", tool="asks", args={"ask": question})
+    await show(page, "Tasks")
+    task = page.get_by_test_id("task-row").filter(has_text="asks")
+    await expect(task).to_have_attribute("data-status", "working")
+    await task.get_by_role("button", name="Cancel task").click()
+    await expect(task).to_have_attribute("data-status", "cancelled")
+    assert [(each["toolName"], each["status"]) for each in await tasks_of(caller)] == [("asks", "cancelled")]
+
+
+async def tasks_of(caller: HttpCaller) -> list[dict[str, Any]]:
+    return list((await caller.value("list_tasks", include_completed=True))["tasks"])
+
+
+async def test_the_result_of_a_task_can_be_looked_at(page: Page, caller: HttpCaller) -> None:
+    result = {"content": [{"type": "text", "text": "kept for later"}]}
+    await caller.call("execute_tool", server="puppet", tool="slow", args={"result": result}, timeout_ms=0)
+    await show(page, "Tasks")
+    task = page.get_by_test_id("task-row").filter(has_text="slow")
+    await expect(task).to_have_attribute("data-status", "completed")
+    await task.get_by_role("button", name="result").click()
+    await expect(task.get_by_test_id("task-result")).to_contain_text("kept for later")
+
+
+async def test_a_timer_is_seen_and_can_be_deleted(page: Page, caller: HttpCaller) -> None:
+    await caller.value("set_timer", duration_ms=600_000, message="turn the bread")
+    await show(page, "Timers")
+    timer = page.get_by_test_id("timer-row").filter(has_text="turn the bread")
+    await expect(timer).to_be_visible()
+    await timer.get_by_role("button", name="Delete").click()
+    await expect(timer.get_by_role("button", name="Delete")).to_have_count(0)
+    assert (await caller.value("list_timers"))["timers"] == []
+
+
+async def test_a_session_comes_with_its_caller_and_ends_with_it(page: Page, console: Console) -> None:
+    caller = await console.door.caller(client="visitor")
+    await show(page, "Sessions")
+    mine = page.get_by_test_id("session-row").filter(has_text="visitor 1")
+    await expect(mine).to_have_count(1)
+    await caller.end()
+    await expect(mine).to_have_count(0)
+
+
+async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console) -> None:
+    caller = await console.door.caller(client="guest")
+    await show(page, "Sessions")
+    mine = page.get_by_test_id("session-row").filter(has_text="guest 1")
+    await mine.get_by_role("button", name="End session").click()
+    confirmation = page.get_by_role("dialog").get_by_role("button", name=re.compile("End"))
+    await confirmation.click()
+    await expect(mine).to_have_count(0)
+    async with caller.post("ping") as response:
+        assert response.status == 404
+
+
+async def test_a_server_is_connected_anew_when_the_person_says_so(page: Page, caller: HttpCaller) -> None:
+    await caller.call("execute_tool", server="puppet", tool="speak")
+    await show(page, "Servers")
+    card = page.locator('[data-testid="server-card"][data-name="puppet"]')
+    await expect(card).to_have_attribute("data-status", "connected")
+    before = await card.get_by_text(re.compile(r"pid \d+")).first.inner_text()
+    await card.get_by_role("button", name="Reconnect").first.click()
+    await expect(card.get_by_text(before)).to_have_count(0)
+    await expect(card).to_have_attribute("data-status", "connected")
