@@ -1,0 +1,127 @@
+"""The network between browser and proxy fails. The page says so, and goes on by itself when it is back."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from support.chromium import Watch
+from support.console import Console, a_console, begin_call, live, puppet, row, show
+from support.fault_proxy import FaultProxy, fault_proxy
+from support.http_door import HttpCaller
+from support.web_backend import WebBackend, a_web_backend
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def backend() -> AsyncIterator[WebBackend]:
+    async with a_web_backend() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def direct(
+    browser: Browser, backend: WebBackend, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Console]:
+    servers = {"web": {"url": backend.url}, "puppet": puppet(tmp_path_factory.mktemp("puppet"))}
+    async with a_console(browser, servers) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def line(direct: Console) -> AsyncIterator[FaultProxy]:
+    """What lies between the browser and emceepee."""
+    port = urlsplit(direct.origin).port
+    assert port is not None
+    async with fault_proxy(port) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def console(browser: Browser, direct: Console, line: FaultProxy) -> Console:
+    """The same console, at the other end of the line."""
+    console = Console(direct.door, f"http://127.0.0.1:{line.port}", links=direct.links)
+    await console.log_in(browser)
+    return console
+
+
+async def test_what_happened_while_the_line_was_down_is_seen_when_it_is_back(
+    page: Page, console: Console, line: FaultProxy, caller: HttpCaller, watch: Watch
+) -> None:
+    allow_a_broken_line(watch)
+    await mark(page)
+    await caller.call("execute_tool", server="web", tool="before")
+    await expect(row(page, "before")).to_be_visible()
+    await line.refuse()
+    await expect(page.locator("body")).to_have_attribute("data-feed", re.compile("lost|connecting"))
+    await caller.call("execute_tool", server="web", tool="meanwhile")
+    await line.listen()
+    await live(page)
+    await expect(row(page, "before")).to_have_count(1)
+    await expect(row(page, "meanwhile")).to_have_count(1)
+    await caller.call("execute_tool", server="web", tool="afterwards")
+    await expect(row(page, "afterwards")).to_have_count(1)
+    await same_page(page)
+
+
+async def test_a_call_whose_line_is_cut_ends_with_its_result(
+    page: Page, line: FaultProxy, backend: WebBackend, watch: Watch
+) -> None:
+    allow_a_broken_line(watch)
+    await mark(page)
+    calls = len(backend.calls)
+    call = await begin_call(page, "web", "wait")
+    arrived = await backend.next_call()
+    arrived.progress(1, 5)
+    await expect(call.get_by_test_id("call-progress")).to_contain_text("5")
+    line.reset()
+    await live(page)
+    arrived.progress(6, 70)
+    await expect(call.get_by_test_id("call-progress")).to_contain_text("70")
+    await line.refuse()
+    await expect(page.locator("body")).to_have_attribute("data-feed", re.compile("lost|connecting"))
+    arrived.finish("came through")
+    await line.listen()
+    await expect(call).to_have_attribute("data-status", "done")
+    await expect(call.get_by_test_id("call-result")).to_contain_text("came through")
+    assert len(backend.calls) == calls + 1
+    await same_page(page)
+
+
+async def test_an_answer_given_while_the_line_is_down_is_not_lost_silently(
+    page: Page, line: FaultProxy, caller: HttpCaller, watch: Watch
+) -> None:
+    allow_a_broken_line(watch)
+    question = {"type": "object", "properties": {"name": {"type": "string"}}}
+    asked = {"ask": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": question}}}
+    arguments = {"server": "puppet", "tool": "speak", "args": asked, "on_question": "wait"}
+    calling = asyncio.create_task(caller.call("execute_tool", **arguments))
+    await show(page, "Questions")
+    await page.get_by_label("name").fill("Ann")
+    await line.refuse()
+    await page.get_by_role("button", name="Accept").click()
+    await expect(page.get_by_test_id("question-error").or_(page.get_by_test_id("notice")).first).to_be_visible()
+    await line.listen()
+    await live(page)
+    await expect(page.get_by_label("name")).to_have_value("Ann")
+    await page.get_by_role("button", name="Accept").click()
+    answer = (await calling)["structuredContent"]["value"]
+    assert answer == {"action": "accept", "content": {"name": "Ann"}}
+
+
+def allow_a_broken_line(watch: Watch) -> None:
+    watch.allow(r"net::ERR_(CONNECTION|INCOMPLETE|EMPTY|NETWORK|SOCKET)")
+
+
+async def mark(page: Page) -> None:
+    await page.evaluate("() => { window.__mark = true; }")
+
+
+async def same_page(page: Page) -> None:
+    """It was not loaded anew."""
+    assert await page.evaluate("() => window.__mark") is True
