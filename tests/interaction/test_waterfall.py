@@ -190,3 +190,11 @@ async def test_keeping_none_is_possible() -> None:
     async with a_scene(limits=Limits(requests_per_session=0), one=ScriptedBackend()) as scene:
         await scene.value("list_servers")
         assert scene.session.journal.since(0) == []
+
+
+async def test_a_pattern_for_servers_is_not_taken_for_the_name_of_one() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        await scene.value("list_tools", server="^one$")
+        assert newest(scene).server is None
+        await scene.value("get_server_status", server="one")
+        assert newest(scene).server == "one"

@@ -31,7 +31,7 @@ class Api:
     def __init__(self, house: House, clock: Clock, limits: Limits) -> None:
         self._house, self._clock, self._limits = house, clock, limits
         self._tasks = TaskOwner("console")
-        self._streams: set[Writing] = set()
+        self._streams: dict[Writing, Visit] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -58,6 +58,12 @@ class Api:
         for stream in list(self._streams):
             stream.stop()
 
+    def someone_left(self) -> None:
+        """Who is no longer logged in is told nothing more."""
+        for stream, visit in list(self._streams.items()):
+            if not visit.is_still_in():
+                stream.stop()
+
     async def close(self) -> None:
         self.end_streams()
         await self._tasks.close(within=CLOSING_SECONDS)
@@ -65,13 +71,13 @@ class Api:
     async def _feed(self, visit: Visit) -> None:
         feed = Feed(self._house, visit.principal or "", self._clock, self._limits)
         stream = Writing(visit.send, visit.receive, feed.frames(), tasks=self._tasks)
-        self._streams.add(stream)
+        self._streams[stream] = visit
         if self._is_ending:
             stream.stop()
         try:
             await stream.finished()
         finally:
-            self._streams.discard(stream)
+            del self._streams[stream]
 
     async def _waterfall(self, visit: Visit) -> None:
         sessions = self._house.sessions_of(visit.principal or "")

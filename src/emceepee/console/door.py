@@ -1,6 +1,7 @@
 """The console's door: which path leads where, who may go there, and what becomes of what goes wrong."""
 
 import logging
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import parse_qsl
 
@@ -50,6 +51,10 @@ class Api(Protocol):
 
     def end_streams(self) -> None: ...
 
+    def someone_left(self) -> None:
+        """End the streams whose readers are no longer logged in."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -59,6 +64,7 @@ class ConsoleDoor:
     def __init__(self, gate: Gate, logins: Logins, api: Api, assets: Assets) -> None:
         self._gate, self._api, self._assets = gate, api, assets
         self._is_draining = False
+        logins.on_end = api.someone_left
         pages = (Route(method, path, self._page, is_open=True) for path in PAGES for method in ("GET", "HEAD"))
         self.routes = (*pages, *LoginPages(gate, logins, assets).routes(), *assets.routes(), *api.routes())
         self._table: dict[str, dict[str, Route]] = {}
@@ -93,14 +99,18 @@ class ConsoleDoor:
         await self._api.close()
 
     async def _admit(self, route: Route, scope: Scope, headers: Headers, receive: Receive, answer: "_Answer") -> None:
-        principal = await self._gate.admit_to_console(headers, method=route.method)
+        method = route.method
+        principal = await self._gate.admit_to_console(headers, method=method)
         if isinstance(principal, TurnedAway):
             code = NOT_LOGGED_IN if principal.status == 401 else ErrorCode.NOT_ALLOWED
             await answer.refuse(principal.status, code, principal.message, *principal.headers)
-        elif route.method == "POST" and not is_json(headers):
+        elif method == "POST" and not is_json(headers):
             await answer.refuse(415, ErrorCode.INVALID_ARGUMENTS, "Send application/json.")
         else:
-            await self._follow(route, _visit(scope, headers, receive, answer, principal), answer)
+            visit = _visit(scope, headers, receive, answer, principal)
+            if self._gate.logged_in(headers, method=method) is not None:  # a token holds as long as the request does
+                visit = replace(visit, is_still_in=lambda: self._gate.logged_in(headers, method=method) is not None)
+            await self._follow(route, visit, answer)
 
     async def _follow(self, route: Route, visit: Visit, answer: "_Answer") -> None:
         try:

@@ -29,6 +29,7 @@ class Logins:
         self._clock, self.seconds = clock, seconds
         self._codes: dict[bytes, str] = {}  # one a principal
         self._logins: dict[bytes, _Login] = {}  # in the order in which they end
+        self.on_end: Callable[[], None] | None = None  # told when someone has logged out
         self.on_code: Callable[[str], None] | None = None  # told every new code, for a link that people can open
 
     def invite(self, principal: str) -> None:
@@ -62,7 +63,8 @@ class Logins:
         return login.principal
 
     def end(self, secret: str) -> None:
-        self._logins.pop(_digest(secret), None)
+        if self._logins.pop(_digest(secret), None) is not None and self.on_end is not None:
+            self.on_end()
 
 
 def cookie_name(headers: Mapping[bytes, bytes]) -> str:

@@ -20,15 +20,16 @@ _BACKEND_REQUESTS = {
 def begin(session: Session, tool: Tool, arguments: JsonObject) -> Span:
     """A tool was called."""
     server = arguments.get("server")
-    server = server if isinstance(server, str) else None
     if tool.name in _BACKEND_REQUESTS:
         kind, about, inner = _BACKEND_REQUESTS[tool.name]
+        server = server if isinstance(server, str) else None
         shown = arguments.get(inner) if inner else {}
         given = shown if isinstance(shown, dict) else {}
         return session.journal.begin(kind, str(arguments.get(about, "")), server, given)
     if tool.private:
         arguments = {key: MASK if key in tool.private else value for key, value in arguments.items()}
-    return session.journal.begin(SpanKind.OWN_TOOL, tool.name, server, arguments)
+    known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
+    return session.journal.begin(SpanKind.OWN_TOOL, tool.name, known, arguments)
 
 
 @contextmanager

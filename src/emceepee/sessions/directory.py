@@ -17,6 +17,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
+ON_USE_KEPT_SECONDS = 3600.0  # those are of browser tabs, which are closed without a word
 CLOSE_SECONDS = 30.0
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
@@ -182,11 +183,15 @@ class SessionDirectory:
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
         for key, session in list(self._sessions.items()):
             idle = session.idle_seconds()
-            if idle >= self._limits.session_kept_seconds:
+            if idle >= self._kept_seconds(session):
                 self._tasks.spawn(self._forget(key), name="forget")
             elif idle >= self._limits.session_idle_seconds and session.is_awake:
                 log.info("session_sleeps", idleMs=round(idle * 1000))
                 self._tasks.spawn(session.sleep(), name="sleep")
+
+    def _kept_seconds(self, session: Session) -> float:
+        kept = self._limits.session_kept_seconds
+        return min(kept, ON_USE_KEPT_SECONDS) if session.connects_on_use else kept
 
     async def _forget(self, key: SessionKey) -> None:
         log.info("session_forgotten")

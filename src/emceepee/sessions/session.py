@@ -144,6 +144,9 @@ class Session:
     def connections(self) -> list[Connection]:
         return list(self._connections.values())
 
+    def has_server(self, name: str) -> bool:
+        return name in self._connections
+
     def connection(self, name: str) -> Connection:
         """Raises: UnknownBackend."""
         connection = self._connections.get(name)

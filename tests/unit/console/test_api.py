@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -51,6 +53,26 @@ class Desk:
         with pytest.raises(EmceepeeError) as caught:
             await self.post(path, **given)
         return caught.value
+
+    def visit(self, *, is_still_in: Callable[[], bool]) -> Visit:
+        """A request of someone who stays."""
+
+        async def receive() -> JsonObject:
+            await asyncio.Event().wait()  # they do not hang up
+            raise AssertionError
+
+        async def send(message: JsonObject) -> None:
+            pass
+
+        return Visit(
+            principal=self.principal,
+            path="/console/feed",
+            query={},
+            headers={},
+            receive=receive,
+            send=send,
+            is_still_in=is_still_in,
+        )
 
     async def _visit(self, method: str, path: str, query: dict[str, str], body: bytes) -> Any:
         sent: list[JsonObject] = []
@@ -213,3 +235,21 @@ async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> Non
         scene.session.transport = "http"
         assert await desk.post("/console/end-session") == {"ended": scene.session.session_id}
         assert desk.house.ended == [scene.session]
+
+
+async def test_who_logs_out_is_told_nothing_more() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        is_in, open_pages = {"one": True, "two": True}, dict[str, asyncio.Future[None]]()
+        [route] = [route for route in desk.api.routes() if route.path == "/console/feed"]
+        for name in is_in:
+            open_pages[name] = asyncio.ensure_future(
+                route.serve(desk.visit(is_still_in=partial(is_in.__getitem__, name)))
+            )
+        await settle()
+        is_in["one"] = False
+        desk.api.someone_left()
+        await asyncio.wait_for(open_pages["one"], 5)
+        assert not open_pages["two"].done()
+        await desk.api.close()
+        await asyncio.wait_for(open_pages["two"], 5)

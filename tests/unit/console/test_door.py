@@ -58,6 +58,9 @@ class FakeApi:
             await visit.send({"type": "http.response.start", "status": 200, "headers": []})
         self.fails()
 
+    def someone_left(self) -> None:
+        pass
+
     def end_streams(self) -> None:
         self.log.append("streams ended")
 

@@ -168,3 +168,11 @@ async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
         place.directory.release(session)
         assert place.directory.sessions_of("local") == []
         assert seen.count(session) == 2
+
+
+async def test_a_session_of_a_browser_tab_is_forgotten_sooner() -> None:
+    async with an_installation() as place:
+        key, session = await place.directory.open("local")
+        session.connects_on_use = True
+        await place.clock.advance(3600 + 61)
+        assert place.directory.find(key) is None

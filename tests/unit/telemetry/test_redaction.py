@@ -57,3 +57,10 @@ def test_other_values_stay_what_they_are() -> None:
 def test_an_invitation_is_shown_whole_unless_its_name_says_that_it_is_a_secret() -> None:
     link = Invitation("http://127.0.0.1:8080/console/login?code=abc")
     assert redacted({"link": link, "token": link}) == {"link": str(link), "token": MASK}
+
+
+def test_a_text_that_is_json_is_looked_into() -> None:
+    text = '{"api_key":"s3cret","page":3,"next":[{"token":"s3cret"}]}'
+    assert redacted({"text": text}) == {"text": '{"api_key":"***","page":3,"next":[{"token":"***"}]}'}
+    for other in ("{token", "[secret] of the sea", '{"page":3}'):
+        assert redacted(other) == other
