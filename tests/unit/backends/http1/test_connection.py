@@ -184,6 +184,43 @@ def test_requests_one_after_the_other_each_get_their_own_answer(names: list[str]
     asyncio.run(conversation())
 
 
+FRAGMENTS = [
+    OK,
+    b"HTTP/1.1 100 Continue\r\n",
+    b"HTTP/1.0 204 No\n",
+    b"content-length: 3\r\n",
+    b"transfer-encoding: chunked\r\n",
+    b"connection: close\r\n",
+    b"content-encoding: gzip\r\n",
+    b"keep-alive: timeout=5\r\n",
+    b"upgrade: x\r\n",
+    b"\r\n",
+    b"\n",
+    b"3\r\nabc\r\n",
+    b"0\r\n",
+    b"abc",
+    b"\x1f\x8b\x08\0",
+    b" ",
+    b":",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=12), st.booleans())
+def test_whatever_a_server_sends_the_response_ends_and_nothing_else_breaks(pieces: list[bytes], resets: bool) -> None:
+    async def exchange() -> None:
+        line = FakeLine()
+        response = line.ask()
+        line.hear(*pieces)
+        if response.is_over:
+            assert line.is_kept is not line.transport.is_closing()
+        line.hang_up(ConnectionResetError(104, "reset") if resets else None)
+        found = await outcome(response)
+        assert isinstance(found, HttpFailure | tuple)
+        assert line.kept == []
+
+    asyncio.run(exchange())
+
+
 async def test_a_request_goes_out_in_one_write() -> None:
     line = FakeLine()
     line.ask()
