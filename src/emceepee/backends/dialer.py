@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import aiohttp
-
 from emceepee import __version__
 from emceepee.backends.eras import EraMemory
 from emceepee.backends.family import Family
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http_link import HttpLink
+from emceepee.backends.http_wire import unsendable
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.negotiation import Terms, client_capabilities, is_outage
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
@@ -21,8 +22,7 @@ from emceepee.clock import Clock
 from emceepee.lifecycle import close_bounded
 
 CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
-CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
-KEEPALIVE_SECONDS = 60.0
+AGENT = {"user-agent": f"emceepee/{__version__}"}
 CALLER_HEADER = "emceepee-session-id"
 # The answers that an older SSE server gives to a POST at its stream's address.
 SSE_HINTS = (400, 404, 405)
@@ -33,25 +33,24 @@ class Dialer:
 
     def __init__(
         self,
-        connector: aiohttp.BaseConnector,
+        pool: ConnectionPool,
         family: Family,
         clock: Clock,
         *,
         longest_line: int,
         roots: tuple[str, ...] = (),
     ) -> None:
-        self._connector, self._clock, self._longest_line, self._roots = connector, clock, longest_line, roots
+        self._pool, self._clock, self._longest_line, self._roots = pool, clock, longest_line, roots
         self._family = family
         self._eras = EraMemory(clock)
 
     @classmethod
     @asynccontextmanager
     async def running(cls, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, ssl=ssl.create_default_context())
         family = Family()
-        async with connector:
+        async with ConnectionPool.running(clock, ssl.create_default_context()) as pool:
             try:
-                yield cls(connector, family, clock, longest_line=longest_line, roots=roots)
+                yield cls(pool, family, clock, longest_line=longest_line, roots=roots)
             finally:
                 await family.close()
 
@@ -124,22 +123,23 @@ class Dialer:
         return link
 
     async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
-        link = HttpLink(self._client(), target, listener, clock=self._clock)
+        link = HttpLink(self._client(target), listener, clock=self._clock, largest=self._longest_line)
         async with _abandoned_if_it_fails(link):
             await link.start(terms, resumption)
         return link
 
     async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
-        link = SseLink(self._client(), target, listener)
+        link = SseLink(self._client(target), listener, largest=self._longest_line)
         async with _abandoned_if_it_fails(link):
             await link.start(terms)
         return link
 
-    def _client(self) -> aiohttp.ClientSession:
-        """One a link, because cookies are one caller's; the link lets go of it. The connections are the dialer's."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=None)
-        agent = {"user-agent": f"emceepee/{__version__}"}
-        return aiohttp.ClientSession(connector=self._connector, connector_owner=False, timeout=timeout, headers=agent)
+    def _client(self, target: HttpTarget) -> HttpClient:
+        """One a link, because headers and cookies are one caller's. Raises: LinkError."""
+        try:
+            return HttpClient(self._pool, target.url, AGENT | target.headers)
+        except ValueError as error:
+            raise unsendable(error) from error
 
 
 def _with_caller(target: HttpTarget, caller_id: str | None) -> HttpTarget:

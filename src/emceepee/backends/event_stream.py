@@ -1,9 +1,7 @@
 """Server-sent events: bytes in, events out."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import aiohttp
 
 _RETRY_DIGITS = 9  # more than eleven days of milliseconds is no pause but a mistake
 
@@ -67,11 +65,3 @@ class EventParser:
         data, self._data = b"\n".join(self._data), []
         name, self._name = self._name.decode("utf-8", "replace") or "message", b""
         return ServerSentEvent(name, data) if data else None
-
-
-async def events(response: aiohttp.ClientResponse, cursor: Cursor) -> AsyncGenerator[ServerSentEvent, None]:
-    """Every event on `response`, until the server ends it."""
-    parser = EventParser(cursor)
-    while chunk := await response.content.readany():
-        for event in parser.feed(chunk):
-            yield event

@@ -11,24 +11,24 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import outcome, stamp
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.failures import HttpFailure
+from emceepee.backends.http1.response import Response
 from emceepee.backends.http_wire import (
-    BROKEN,
     COURTESY_SECONDS,
     HttpWire,
+    broken,
     courtesy,
     says_session_lost,
     session_lost,
-    unreachable,
 )
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
-from emceepee.backends.spec import HttpTarget
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
@@ -48,10 +48,10 @@ class Resumption:
 class HttpLink:
     """Open with `start`; whoever opened it closes it."""
 
-    def __init__(self, http: aiohttp.ClientSession, target: HttpTarget, listener: Listener, *, clock: Clock) -> None:
+    def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int) -> None:
+        """`largest` is the size in bytes of the largest answer that is read whole."""
         self._tasks = TaskOwner("http-link")
-        self._http, self._url = http, target.url
-        self._wire = HttpWire(http, target.url, target.headers, clock=clock, tasks=self._tasks)
+        self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = itertools.count(1)
@@ -65,7 +65,7 @@ class HttpLink:
         self._terms = terms
         if not (isinstance(resumption, Resumption) and await self._resumed(resumption)):
             self.facts = await negotiate(self._discover, self._initialize, terms)
-            self._wire.headers[VERSION_HEADER] = self.facts.protocol_version
+            self._wire.set_header(VERSION_HEADER, self.facts.protocol_version)
             if self.facts.is_modern:
                 self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
             else:
@@ -85,7 +85,6 @@ class HttpLink:
         if not was_lost:
             self._is_forgotten = True
             await self._wire.end_session()
-        self._http.detach()
 
     @property
     def is_busy(self) -> bool:
@@ -104,16 +103,16 @@ class HttpLink:
     async def _resumed(self, resumption: "Resumption") -> bool:
         """Whether the backend still knows the session we had."""
         self._wire.keep_session(resumption.session_id)
-        self._wire.headers[VERSION_HEADER] = resumption.facts.protocol_version
+        self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
         self.facts = resumption.facts
         try:
-            await self._exchange("ping", None, self._wire.headers, None, None)
+            await self._exchange("ping", None)
         except RpcError:
             return True  # it answered, and not that the session is gone
         except BaseException as error:
             self._wire.forget_session()  # also if we are cancelled: the next link may still find it
             self._is_forgotten = False
-            del self._wire.headers[VERSION_HEADER]
+            self._wire.set_header(VERSION_HEADER, None)
             if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
                 return False
             raise
@@ -127,10 +126,12 @@ class HttpLink:
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        wire_headers = self._wire.headers
-        if self._envelope is not None:
-            wire_headers = wire_headers | _routing_headers(method, params or {}) | dict(headers or ())
-        return await self._exchange(method, params, wire_headers, self._envelope, origin)
+        if self._envelope is None:
+            return await self._exchange(method, params, origin=origin)
+        own = _routing_headers(method, params or {})
+        if headers:
+            own.update(headers)
+        return await self._exchange(method, params, own, self._envelope, origin)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._wire.tell({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
@@ -150,11 +151,11 @@ class HttpLink:
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         version = MODERN_PROTOCOL_VERSIONS[-1]
-        headers = self._wire.headers | {VERSION_HEADER: version} | _routing_headers(method, params)
-        return await self._exchange(method, params, headers, envelope(version, self._terms.capabilities), None)
+        headers = {VERSION_HEADER: version} | _routing_headers(method, params)
+        return await self._exchange(method, params, headers, envelope(version, self._terms.capabilities))
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._exchange(method, params, self._wire.headers, None, None)
+        return await self._exchange(method, params)
 
     # One request and its answer.
 
@@ -162,9 +163,9 @@ class HttpLink:
         self,
         method: str,
         params: JsonObject | None,
-        headers: dict[str, str],
-        meta: JsonObject | None,
-        origin: object | None,
+        headers: dict[str, str] | None = None,
+        meta: JsonObject | None = None,
+        origin: object | None = None,
     ) -> JsonObject:
         number = next(self._numbers)
         message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
@@ -177,7 +178,7 @@ class HttpLink:
         try:
             response = await self._wire.post(encode(message), headers)
             if method == "initialize":
-                self._wire.keep_session(response.headers.get("mcp-session-id"))
+                self._wire.adopt_session(response)
             return outcome(await self._answer(response, number, origin, resumable=meta is None))
         except asyncio.CancelledError:
             if task is not None and self._in_the_air.get(task):
@@ -187,8 +188,8 @@ class HttpLink:
                 notice = {"requestId": number, "reason": "cancelled by the caller"}
                 self._tell_aside(self.notify("notifications/cancelled", notice))
             raise
-        except BROKEN as error:
-            raise unreachable(self._url, error) from error
+        except HttpFailure as error:
+            raise broken(self._wire.url, error) from error
         except RpcError as error:
             if self._wire.session_id and says_session_lost(error.error):
                 self._is_forgotten = True
@@ -201,12 +202,9 @@ class HttpLink:
             if task is not None:
                 self._in_the_air.pop(task, None)
 
-    async def _answer(
-        self, response: aiohttp.ClientResponse, number: int, origin: object | None, *, resumable: bool
-    ) -> Any:
+    async def _answer(self, response: Response, number: int, origin: object | None, *, resumable: bool) -> Any:
         if response.content_type != "text/event-stream":
-            async with response:
-                body = await response.read()
+            body = await self._wire.body(response)
             try:
                 return decode(body)
             except ValueError as error:

@@ -1,0 +1,104 @@
+"""One link's way to its server: an address, the headers of every request, and the cookies that the server set."""
+
+from collections.abc import Mapping
+
+from emceepee.backends.http1.address import Address
+from emceepee.backends.http1.cookies import CookieJar
+from emceepee.backends.http1.failures import Unanswered
+from emceepee.backends.http1.fields import encoded
+from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.http1.response import Response
+
+_OURS = ("content-length", "transfer-encoding")  # how a request is framed is not for a configuration to say
+
+
+class HttpClient:
+    """Sends requests. Connections are the pool's, shared with other links; headers and cookies are this one's own."""
+
+    def __init__(self, pool: ConnectionPool, url: str, headers: Mapping[str, str]) -> None:
+        """Raises: ValueError for an address or header that HTTP cannot carry."""
+        self.url = url
+        self._shared = pool
+        self._address = Address.of(url)
+        self._connections = pool.of(self._address.origin)
+        self._jar = CookieJar(self._address.origin, pool.clock)
+        self._fields = {"host": self._address.authority, "accept-encoding": "identity"}
+        if self._address.credentials is not None:
+            self._fields["authorization"] = self._address.credentials
+        self._fields |= {name.lower(): value for name, value in headers.items() if name.lower() not in _OURS}
+        encoded(self._fields)
+        self._heads: dict[str, bytes] = {}  # by method: everything of a request that is the same in the next
+
+    def at(self, url: str) -> "HttpClient":
+        """The same for another address of the same origin. Cookies are shared.
+
+        Raises:
+            ValueError: it is of another origin, and the headers may hold a credential; or it is no address at all.
+        """
+        address = Address.of(url)
+        if address.origin != self._address.origin:
+            raise ValueError("the address is of another origin")
+        moved = HttpClient(self._shared, url, self._fields)
+        moved._jar = self._jar
+        return moved
+
+    def set_header(self, name: str, value: str | None) -> None:
+        """For every request from now on; None takes it away. Raises: ValueError."""
+        if value is None:
+            self._fields.pop(name, None)
+        else:
+            encoded({name: value})
+            self._fields[name] = value
+        self._heads.clear()
+
+    async def request(
+        self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Send, and return as soon as the head of the response is there. `headers` are for this request only.
+
+        Raises:
+            NotConnected: nothing was sent.
+            HttpFailure: anything else went wrong.
+            ValueError: a header that HTTP cannot carry.
+        """
+        if self._jar:
+            headers = self._with_cookies(headers or {})
+        head = self._heads.get(method) or self._head(method)
+        if headers:
+            head = self._head_with(head, headers)
+        message = head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
+        response = await self._answered(message, is_repeatable=method != "POST")
+        if response.cookies:
+            self._jar.take(response.cookies, self._address.path)
+        return response
+
+    async def _answered(self, message: bytes, *, is_repeatable: bool) -> Response:
+        while True:
+            connection = self._connections.take()
+            was_idle = connection is not None
+            response = (connection or await self._connections.connect()).send(message)
+            try:
+                await response.arrival()
+            except Unanswered:
+                # It had been closed when we sent, most likely; but only what does no harm twice may rely on that.
+                if not (was_idle and is_repeatable):
+                    raise
+            else:
+                return response
+
+    def _head(self, method: str) -> bytes:
+        line = f"{method} {self._address.target} HTTP/1.1\r\n".encode("ascii")
+        head = self._heads[method] = line + encoded(self._fields)
+        return head
+
+    def _head_with(self, head: bytes, headers: Mapping[str, str]) -> bytes:
+        if self._fields.keys().isdisjoint(headers):
+            return head + encoded(headers)
+        line, _, _ = head.partition(b"\r\n")
+        return line + b"\r\n" + encoded(self._fields | dict(headers))
+
+    def _with_cookies(self, headers: Mapping[str, str]) -> dict[str, str]:
+        given = headers.get("cookie") or self._fields.get("cookie")
+        ours = self._jar.header(self._address.path)
+        both = "; ".join(part for part in (given, ours) if part)
+        return {**headers, "cookie": both} if both else dict(headers)

@@ -1,0 +1,52 @@
+"""Bodies that a server compressed although it was asked not to."""
+
+import zlib
+
+from emceepee.backends.http1.failures import HttpFailure
+
+_ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+_IDENTITY = ("", "identity")
+_KNOWN = ("gzip", "x-gzip", "deflate")
+
+
+class Inflater:
+    """Takes what arrives and gives back at most as much as is asked for: a small body may hide a huge one."""
+
+    def __init__(self) -> None:
+        self._zlib: zlib._Decompress | None = None
+        self._rest = b""
+        self.may_have_more = False
+
+    def inflate(self, data: bytes, most: int) -> bytes:
+        """Up to `most` bytes; what they leave over comes with the next call. Raises: HttpFailure."""
+        data = self._rest + data
+        if self._zlib is None:
+            if not data:
+                return b""
+            # "deflate" means with zlib's two bytes in front, and some servers leave them out.
+            is_bare = data[0] & 0x0F != zlib.DEFLATED and data[0] != 0x1F
+            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS if is_bare else _ZLIB_OR_GZIP)
+        try:
+            inflated = self._zlib.decompress(data, most)
+        except zlib.error as error:
+            raise HttpFailure(f"the answer is compressed and damaged: {error}") from error
+        if self._zlib.unused_data:
+            raise HttpFailure("the answer has bytes beyond its compressed part")
+        self._rest = self._zlib.unconsumed_tail
+        self.may_have_more = len(inflated) == most
+        return inflated
+
+    def finish(self) -> None:
+        """Raises: HttpFailure if there should have been more."""
+        if self._zlib is not None and not self._zlib.eof:
+            raise HttpFailure("the answer is compressed and cut off")
+
+
+def inflater_for(coding: str) -> Inflater | None:
+    """Raises: HttpFailure."""
+    coding = coding.strip().lower()
+    if coding in _IDENTITY:
+        return None
+    if coding not in _KNOWN:
+        raise HttpFailure(f"the answer is compressed as {coding[:40]!r}, which was not asked for")
+    return Inflater()

@@ -1,0 +1,170 @@
+"""The connections of all links, by where they lead."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from socket import gaierror, socket
+from weakref import WeakValueDictionary
+
+from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.connection import HttpConnection
+from emceepee.backends.http1.failures import NotConnected
+from emceepee.backends.http1.names import Names
+from emceepee.backends.http1.reach import open_socket
+from emceepee.backends.http1.response import Response
+from emceepee.clock import Clock, Handle, give_up_after
+
+CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
+IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
+ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
+DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
+CLOSE_SECONDS = 1.0  # for aborted connections to report that they are gone
+
+
+class ConnectionPool:
+    """Open with `running`. There is no limit to how many connections there are, only to how long one is idle."""
+
+    def __init__(self, clock: Clock, tls: ssl.SSLContext) -> None:
+        self.clock, self.tls = clock, tls
+        self.open: set[HttpConnection] = set()
+        self.names = Names(clock)
+        self.is_closed = False
+        self._origins: WeakValueDictionary[Origin, OriginPool] = WeakValueDictionary()  # alive while used or open
+        self._sweeping: Handle | None = None
+        self._all_gone: asyncio.Event | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, clock: Clock, tls: ssl.SSLContext) -> "AsyncIterator[ConnectionPool]":
+        pool = cls(clock, tls)
+        try:
+            yield pool
+        finally:
+            await pool.close()
+
+    def of(self, origin: Origin) -> "OriginPool":
+        found = self._origins.get(origin)
+        if found is None:
+            found = self._origins[origin] = OriginPool(self, origin)
+        return found
+
+    def expect_idleness(self) -> None:
+        """A connection became idle: one timer looks after all of them."""
+        if self._sweeping is None and not self.is_closed:
+            self._sweeping = self.clock.call_later(IDLE_SECONDS, self._sweep)
+
+    def gone(self, connection: HttpConnection) -> None:
+        self.open.discard(connection)
+        if not self.open and self._all_gone is not None:
+            self._all_gone.set()
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self.names.close()
+        if not self.open:
+            return
+        self._all_gone = asyncio.Event()
+        for connection in list(self.open):
+            connection.abort()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._all_gone.wait()
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = self.clock.monotonic()
+        idle = {one: one.good_until for one in self.open if one.good_until is not None}
+        for connection, until in idle.items():
+            if until <= now:
+                connection.abort()
+        if later := [until for until in idle.values() if until > now]:
+            self._sweeping = self.clock.call_later(min(later) - now, self._sweep)
+
+
+class OriginPool:
+    """The connections to one origin. The one used last is used next, so that the others can grow old."""
+
+    def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
+        self._pool, self._origin = pool, origin
+        self._idle: list[HttpConnection] = []
+
+    def take(self) -> HttpConnection | None:
+        """An idle connection that is open, as far as anyone knows."""
+        while self._idle:
+            connection = self._idle.pop()
+            until, connection.good_until = connection.good_until, None
+            if connection.is_open and until is not None and until > self._pool.clock.monotonic():
+                return connection
+            connection.abort()
+        return None
+
+    async def connect(self) -> HttpConnection:
+        """A new connection. Raises: NotConnected."""
+        try:
+            async with give_up_after(self._pool.clock, CONNECT_SECONDS):
+                connection = await self._connected()
+        except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
+            raise NotConnected(_reason(error)) from error
+        if not connection.is_open or self._pool.is_closed:
+            connection.abort()
+            raise NotConnected("the connection was closed at once")
+        self._pool.open.add(connection)
+        return connection
+
+    async def _connected(self) -> HttpConnection:
+        is_tls, host, port = self._origin
+        loop = asyncio.get_running_loop()
+        sock = await self._reached(host, port)
+        try:
+            _, connection = await loop.create_connection(
+                lambda: HttpConnection(self, loop),
+                sock=sock,
+                ssl=self._pool.tls if is_tls else None,
+                server_hostname=host if is_tls else None,
+            )
+        except BaseException:
+            sock.close()
+            raise
+        return connection
+
+    async def _reached(self, host: str, port: int) -> socket:
+        names = self._pool.names
+        addresses = await names.addresses(host, port)
+        try:
+            return await open_socket(addresses)
+        except BaseException:  # also if the time is up: that is how silence ends
+            names.forget(host, port)
+            raise
+
+    # What a connection reports.
+
+    def keep(self, connection: HttpConnection) -> None:
+        patience = min(IDLE_SECONDS, connection.server_keeps - ROOM_SECONDS)
+        connection.good_until = self._pool.clock.monotonic() + patience
+        self._idle.append(connection)
+        self._pool.expect_idleness()
+
+    def retire(self, connection: HttpConnection) -> None:
+        if connection.good_until is not None:
+            connection.good_until = None
+            self._idle.remove(connection)
+
+    def gone(self, connection: HttpConnection) -> None:
+        self._pool.gone(connection)
+
+    def close_soon(self, response: Response) -> Handle:
+        return self._pool.clock.call_later(DISCARD_SECONDS, response.close)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid: {error.verify_message}"
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return f"no connection within {CONNECT_SECONDS:g} s"
+    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ssl.SSLError | gaierror):
+        return os.strerror(error.errno)  # without what loops add to it
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -1,0 +1,180 @@
+"""One response: its head, and its body as it arrives or whole."""
+
+import asyncio
+from typing import Protocol
+
+from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure
+from emceepee.backends.http1.inflate import Inflater
+from emceepee.clock import Handle
+
+UNREAD_BYTES = 256 << 10  # of a body that nobody reads just now; beyond it the server has to wait
+
+
+class Line(Protocol):
+    """What a response needs of the connection that it comes over."""
+
+    def resume(self) -> None: ...
+
+    def let_go(self, response: "Response") -> None:
+        """The response is no longer wanted, so the connection is of no use."""
+        ...
+
+    def close_soon(self, response: "Response") -> Handle: ...
+
+
+class Response:
+    """There as soon as its head is. Read it to its end, or `discard` or `close` it.
+
+    The connection fills it in: `parts`, `size`, `is_over` and `error` are its side of the body. `waiter` is whoever
+    waits, for the head at first; who `wants_all` is not woken before the end.
+    """
+
+    __slots__ = (
+        "alarm",
+        "cookies",
+        "error",
+        "headers",
+        "inflater",
+        "is_discarded",
+        "is_over",
+        "largest",
+        "line",
+        "parts",
+        "size",
+        "status",
+        "waiter",
+        "wants_all",
+    )
+
+    def __init__(self, line: Line, waiter: "asyncio.Future[None]") -> None:
+        self.line: Line | None = line  # None once nothing more will come
+        self.waiter: asyncio.Future[None] | None = waiter
+        self.status = 0
+        self.headers: dict[str, str] = {}  # names in lower case; of those that came twice, the first
+        self.cookies: list[str] = []  # what each Set-Cookie header says
+        self.inflater: Inflater | None = None
+        self.parts: list[bytes] = []
+        self.size = 0  # of the parts
+        self.largest = 0  # that they may become, for one who wants all
+        self.wants_all = self.is_discarded = self.is_over = False
+        self.error: HttpFailure | None = None
+        self.alarm: Handle | None = None
+
+    def __repr__(self) -> str:
+        state = "failed" if self.error else "over" if self.is_over else "open"
+        return f"<Response {self.status or 'awaited'} {state} unread={self.size}>"
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def arrival(self) -> None:
+        """Once, by whoever sent the request: wait for the head. Raises: HttpFailure."""
+        if self.waiter is not None:
+            await self._wait(self.waiter)
+        if self.error is not None and not self.status:
+            raise self.error
+
+    async def read(self, largest: int) -> bytes:
+        """The whole body, or what was not read of it yet.
+
+        Raises:
+            BodyTooLarge: it has more than `largest` bytes.
+            HttpFailure: it did not come whole.
+        """
+        if not self.is_over:
+            self.wants_all, self.largest = True, largest
+            if self.size > largest or int(self.headers.get("content-length", 0)) > largest:
+                self.close()
+                raise BodyTooLarge(largest)
+            await self._more()
+        if self.error is not None:
+            raise self.error
+        body = self._taken()
+        if self.inflater is not None:
+            body = self.inflater.inflate(body, largest + 1)
+        if len(body) > largest:
+            raise BodyTooLarge(largest)
+        if self.inflater is not None:
+            self.inflater.finish()
+        return body
+
+    async def readany(self) -> bytes:
+        """What has arrived and was not read yet, as soon as there is anything; nothing at the end.
+
+        Raises:
+            HttpFailure: the body was cut short; everything before the cut was given.
+        """
+        while True:
+            while not self.parts and not self.is_over and not self._holds_more():
+                await self._more()
+            chunk = self._taken()
+            if self.inflater is not None:
+                chunk = self._inflated(self.inflater, chunk)
+            if chunk:
+                return chunk
+            if self.is_over:
+                if self.error is not None:
+                    raise self.error
+                if self.inflater is not None:
+                    self.inflater.finish()
+                return b""
+
+    def discard(self) -> None:
+        """Let the rest come, unread, so that the connection can be used again; but not for long."""
+        if self.line is not None:
+            self.is_discarded = True
+            self._taken()
+            self.line.resume()
+            self.alarm = self.line.close_soon(self)
+
+    def close(self) -> None:
+        """Nobody wants the rest: the connection is closed, unless everything had come already."""
+        line = self.line
+        if line is not None:
+            line.let_go(self)
+            self.end(HttpFailure("the response was closed before its end"))
+
+    def end(self, error: HttpFailure | None = None) -> None:
+        """Nothing more will come."""
+        self.line, self.is_over, self.error = None, True, error
+        if self.alarm is not None:
+            self.alarm.cancel()
+        self.wake()
+
+    def wake(self) -> None:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def _more(self) -> None:
+        assert self.line is not None  # it is not over
+        self.line.resume()
+        self.waiter = asyncio.get_running_loop().create_future()
+        await self._wait(self.waiter)
+
+    async def _wait(self, waiter: "asyncio.Future[None]") -> None:
+        try:
+            await waiter
+        except BaseException:
+            self.close()  # half of a response is on its way, and nobody will read it
+            raise
+
+    def _taken(self) -> bytes:
+        parts = self.parts
+        if not parts:
+            return b""
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self.size = 0
+        return body
+
+    def _inflated(self, inflater: Inflater, chunk: bytes) -> bytes:
+        try:
+            return inflater.inflate(chunk, UNREAD_BYTES)
+        except HttpFailure:
+            self.close()
+            raise
+
+    def _holds_more(self) -> bool:
+        return self.inflater is not None and self.inflater.may_have_more

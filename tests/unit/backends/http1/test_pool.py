@@ -1,0 +1,327 @@
+"""Real sockets on loopback: connections are opened, kept, used again, and let go."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from emceepee.backends.http1 import pool as pool_module
+from emceepee.backends.http1.address import Address, Origin
+from emceepee.backends.http1.connection import HttpConnection
+from emceepee.backends.http1.failures import HttpFailure, NotConnected
+from emceepee.backends.http1.names import SocketAddress
+from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
+from emceepee.backends.http1.response import Response
+from support.certificates import self_signed, server_context
+from support.fake_clock import FakeClock
+from support.raw_server import Peer, RawServer, raw_server
+from support.waiting import eventually
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+UNTRUSTING = ssl.create_default_context()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def pool(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
+    async with ConnectionPool.running(clock, UNTRUSTING) as running:
+        yield running
+    assert running.open == set()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    async with raw_server() as running:
+        yield running
+
+
+def origin(url: str) -> Origin:
+    return Address.of(url).origin
+
+
+def sent(connection: HttpConnection) -> "asyncio.Task[Response]":
+    async def answered() -> Response:
+        response = connection.send(REQUEST)
+        await response.arrival()
+        return response
+
+    return asyncio.ensure_future(answered())
+
+
+async def used(connections: OriginPool, server: RawServer, *headers: str) -> tuple[HttpConnection, Peer]:
+    """A new connection, idle again after its first request."""
+    connection = await connections.connect()
+    peer, asking = await server.peer(), sent(connection)
+    await peer.request()
+    peer.answer(b"hello", *headers)
+    assert await (await asking).read(100) == b"hello"
+    return connection, peer
+
+
+async def test_the_connection_that_was_used_last_is_used_next(pool: ConnectionPool, server: RawServer) -> None:
+    connections = pool.of(origin(server.url))
+    first, _ = await used(connections, server)
+    taken = connections.take()
+    assert taken is first
+    second, _ = await used(connections, server)
+    asking = sent(first)
+    await server.accepted[0].request()
+    server.accepted[0].answer()
+    await asking
+    assert [connections.take(), connections.take(), connections.take()] == [first, second, None]
+
+
+async def test_everyone_at_once_gets_a_connection_of_their_own(pool: ConnectionPool, server: RawServer) -> None:
+    connections = pool.of(origin(server.url))
+    opened = await asyncio.gather(*(connections.connect() for _ in range(50)))
+    assert len(set(opened)) == len(pool.open) == 50
+
+
+async def test_links_to_the_same_origin_share_connections_and_others_do_not(
+    pool: ConnectionPool, server: RawServer
+) -> None:
+    connections = pool.of(origin(server.url))
+    connection, _ = await used(connections, server)
+    assert pool.of(origin(server.url.replace("127.0.0.1", "localhost"))).take() is None
+    assert pool.of(origin(server.url + "/other")).take() is connection
+
+
+async def test_an_origin_that_nobody_uses_is_forgotten(pool: ConnectionPool) -> None:
+    pool.of(Origin(False, "example.org", 80))
+    assert len(pool._origins) == 0
+
+
+async def test_an_idle_connection_is_closed_after_a_minute(
+    pool: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections = pool.of(origin(server.url))
+    _, older = await used(connections, server)
+    connections.take()  # so that the next one needs a connection of its own
+    await clock.advance(10)
+    kept, younger = await used(connections, server)
+    await clock.advance(IDLE_SECONDS - 1)
+    assert kept.is_open
+    await clock.advance(1)
+    await younger.gone()
+    assert connections.take() is None
+    assert not older.reader.at_eof()  # it is in use, or so the pool thinks
+
+
+async def test_a_connection_that_is_used_again_lives_on(
+    pool: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections = pool.of(origin(server.url))
+    connection, peer = await used(connections, server)
+    for _ in range(5):
+        await clock.advance(IDLE_SECONDS * 0.75)
+        assert connections.take() is connection
+        asking = sent(connection)
+        await peer.request()
+        peer.answer()
+        await asking
+    assert connection.is_open
+    await clock.advance(IDLE_SECONDS)
+    await peer.gone()
+
+
+async def test_a_connection_that_the_server_will_close_soon_by_its_own_word_is_not_used_again(
+    pool: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections = pool.of(origin(server.url))
+    connection, peer = await used(connections, server, "Keep-Alive: timeout=5, max=100")
+    await clock.advance(3.9)
+    assert connections.take() is connection
+    connections.keep(connection)
+    await clock.advance(4)
+    assert connections.take() is None
+    await peer.gone()
+
+
+async def test_a_connection_that_outlived_its_time_is_not_used_even_if_the_timer_is_late(
+    pool: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections = pool.of(origin(server.url))
+    _, peer = await used(connections, server)
+    clock._elapsed += IDLE_SECONDS
+    assert connections.take() is None
+    await peer.gone()
+
+
+async def test_one_timer_looks_after_all_idle_connections(
+    pool: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections = pool.of(origin(server.url))
+    for connection in await asyncio.gather(*(connections.connect() for _ in range(5))):
+        connections.keep(connection)
+    assert len([handle for _, _, handle in clock._due if handle.callback]) == 1
+    await clock.advance(IDLE_SECONDS)
+    await eventually(lambda: not pool.open)
+    assert not [handle for _, _, handle in clock._due if handle.callback]
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_connection_that_the_server_ended_is_not_used_again(
+    how: str, pool: ConnectionPool, server: RawServer
+) -> None:
+    connections = pool.of(origin(server.url))
+    _, peer = await used(connections, server)
+    getattr(peer, how)()
+    await eventually(lambda: not pool.open)
+    assert connections.take() is None
+
+
+async def test_a_connection_that_says_something_unasked_is_not_used_again(
+    pool: ConnectionPool, server: RawServer
+) -> None:
+    connections = pool.of(origin(server.url))
+    _, peer = await used(connections, server)
+    peer.send(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n")
+    await peer.gone()
+    assert connections.take() is None
+
+
+async def test_a_slow_reader_makes_the_server_wait_and_gets_everything(pool: ConnectionPool, server: RawServer) -> None:
+    size = 64 << 20  # more than the sockets between us hold
+    connection = await pool.of(origin(server.url)).connect()
+    peer, asking = await server.peer(), sent(connection)
+    await peer.request()
+    peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+    response = await asking
+    peer.send(bytes(size))
+    sending = asyncio.ensure_future(peer.writer.drain())
+    await eventually(lambda: connection._is_paused)
+    assert not sending.done()
+    assert response.size < 4 << 20
+    read = 0
+    async with asyncio.timeout(30):
+        while piece := await response.readany():
+            read += len(piece)
+    await sending
+    assert read == size
+
+
+# Connections that cannot be had.
+
+
+async def test_where_nobody_listens_there_is_no_connection(pool: ConnectionPool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(NotConnected, match="Connection refused"):
+        await pool.of(Origin(False, "127.0.0.1", port)).connect()
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b"])
+async def test_a_host_that_has_no_address_cannot_be_reached(host: str, pool: ConnectionPool) -> None:
+    async with asyncio.timeout(30):
+        with pytest.raises(NotConnected) as failure:
+            await pool.of(Origin(False, host, 80)).connect()
+    assert str(failure.value)
+
+
+async def test_a_host_that_is_silent_is_given_up(
+    pool: ConnectionPool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(addresses: list[SocketAddress]) -> socket.socket:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(pool_module, "open_socket", silent)
+    connecting = asyncio.ensure_future(pool.of(Origin(False, "127.0.0.1", 80)).connect())
+    await clock.advance(CONNECT_SECONDS - 1)
+    assert not connecting.done()
+    await clock.advance(1)
+    with pytest.raises(NotConnected, match="no connection within 10 s"):
+        await connecting
+
+
+async def test_a_closed_pool_gives_no_connections(clock: FakeClock, server: RawServer) -> None:
+    async with ConnectionPool.running(clock, UNTRUSTING) as pool:
+        connections = pool.of(origin(server.url))
+        _, idle = await used(connections, server)
+        connections.take()
+        awaited = sent(await connections.connect())
+        await (await server.peer()).request()
+    assert pool.open == set()
+    with pytest.raises(HttpFailure, match="the connection was closed"):
+        await awaited
+    await idle.gone()
+    with pytest.raises(NotConnected):
+        await connections.connect()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_connecting_can_be_cancelled_anywhere_and_leaves_nothing(
+    turns: int, pool: ConnectionPool, server: RawServer
+) -> None:
+    connecting = asyncio.ensure_future(pool.of(origin(server.url)).connect())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    connecting.cancel()
+    with suppress(asyncio.CancelledError):
+        (await connecting).abort()
+    await eventually(lambda: not pool.open)
+
+
+# TLS.
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    return self_signed(tmp_path)
+
+
+async def test_a_trusted_server_is_spoken_to_by_its_name(certificate: Path, clock: FakeClock) -> None:
+    named: list[str | None] = []
+    context = server_context(certificate)
+    context.sni_callback = lambda _sock, name, _context: named.append(name)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    async with raw_server(context) as server, ConnectionPool.running(clock, trusting) as pool:
+        connections = pool.of(Origin(True, "localhost", server.port))
+        for _ in range(3):
+            connection = connections.take() or await connections.connect()
+            asking = sent(connection)
+            peer = server.accepted[0] if server._next.empty() and server.accepted else await server.peer()
+            await peer.request()
+            peer.answer(b"x" * 100_000)
+            assert await (await asking).read(1 << 20) == b"x" * 100_000
+        assert len(server.accepted) == 1
+        assert named == ["localhost"]
+
+
+async def test_a_server_that_nobody_vouches_for_cannot_be_reached(certificate: Path, pool: ConnectionPool) -> None:
+    async with raw_server(server_context(certificate)) as server:
+        with pytest.raises(NotConnected, match=r"its certificate is not valid: self.signed certificate"):
+            await pool.of(origin(server.url)).connect()
+
+
+async def test_a_server_with_another_name_cannot_be_reached(tmp_path: Path, clock: FakeClock) -> None:
+    certificate = self_signed(tmp_path, names=("elsewhere",), address="127.0.0.9")
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    async with raw_server(server_context(certificate)) as server, ConnectionPool.running(clock, trusting) as pool:
+        for host in ("localhost", "127.0.0.1"):
+            with pytest.raises(NotConnected, match=r"its certificate is not valid: .*match"):
+                await pool.of(Origin(True, host, server.port)).connect()
+
+
+async def test_a_server_that_does_not_speak_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
+    connecting = asyncio.ensure_future(pool.of(Origin(True, "127.0.0.1", server.port)).connect())
+    peer = await server.peer()
+    peer.send(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+    with pytest.raises(NotConnected):
+        await connecting
+
+
+async def test_a_server_that_hangs_up_on_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
+    connecting = asyncio.ensure_future(pool.of(Origin(True, "127.0.0.1", server.port)).connect())
+    (await server.peer()).close()
+    with pytest.raises(NotConnected) as failure:
+        await connecting
+    assert str(failure.value)

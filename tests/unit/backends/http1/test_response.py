@@ -1,0 +1,314 @@
+"""Reading a body: whole or as it comes, in the reader's own time, or not at all."""
+
+import asyncio
+import zlib
+
+import pytest
+
+from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure
+from emceepee.backends.http1.response import UNREAD_BYTES, Response
+from support.fake_line import FakeLine
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def begun(line: FakeLine, head: bytes = CHUNKED) -> Response:
+    response = line.ask()
+    line.hear(head)
+    await response.arrival()
+    return response
+
+
+async def all_of(response: Response) -> list[bytes]:
+    chunks = []
+    async with asyncio.timeout(5):
+        while piece := await response.readany():
+            chunks.append(piece)
+    return chunks
+
+
+async def test_a_stream_is_given_as_it_comes() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    reading = asyncio.ensure_future(response.readany())
+    await asyncio.sleep(0)
+    line.hear(b"5\r\nhe")
+    assert await reading == b"he"
+    line.hear(b"llo\r\n", chunk(b"world"))
+    assert await response.readany() == b"lloworld"
+    line.hear(END)
+    assert await response.readany() == b""
+    assert await response.readany() == b""
+    assert line.is_kept
+
+
+async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    reading = asyncio.ensure_future(response.readany())
+    for piece in (b"5", b"\r\n"):
+        await asyncio.sleep(0)
+        line.hear(piece)
+        await asyncio.sleep(0)
+        assert not reading.done()
+    line.hear(b"hello")
+    assert await reading == b"hello"
+
+
+async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
+    line = FakeLine()
+    response = line.ask()
+    line.hear(CHUNKED + chunk(b"hello"))
+    line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
+    await response.arrival()
+    assert await response.readany() == b"hello"
+    with pytest.raises(HttpFailure, match="in the middle of the answer: Connection reset by peer"):
+        await response.readany()
+
+
+async def test_the_rest_of_a_stream_can_be_read_whole() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"hello"))
+    assert await response.readany() == b"hello"
+    line.hear(chunk(b"wor"), chunk(b"ld"), END)
+    assert await response.read(100) == b"world"
+
+
+# A reader that is slow.
+
+
+async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"x" * UNREAD_BYTES))
+    assert line.may_send()
+    line.hear(chunk(b"y"))
+    assert not line.may_send()
+    assert len(await response.readany()) == UNREAD_BYTES + 1
+    reading = asyncio.ensure_future(response.readany())
+    await asyncio.sleep(0)
+    assert line.may_send()
+    line.hear(chunk(b"z"))
+    assert await reading == b"z"
+
+
+async def test_whoever_wants_all_of_it_holds_nobody_up() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))
+    assert not line.may_send()
+    reading = asyncio.ensure_future(response.read(1 << 30))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        assert line.may_send()
+        line.hear(chunk(b"x" * UNREAD_BYTES))
+    line.hear(END)
+    assert len(await reading) == 4 * UNREAD_BYTES + 1
+
+
+async def test_a_connection_is_not_kept_while_it_may_not_be_read_from() -> None:
+    """The end came in the piece after which the server had to wait; as an idle one, it must hear of its own end."""
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))
+    line.hear(END)
+    assert line.is_kept
+    assert line.may_send()
+    assert len(await response.read(1 << 30)) == UNREAD_BYTES + 1
+
+
+# A body that is too large.
+
+
+async def test_a_body_may_be_as_large_as_was_said_and_no_larger() -> None:
+    for size in (99, 100):
+        line = FakeLine()
+        response = await begun(line, OK + b"content-length: %d\r\n\r\n" % size + b"x" * size)
+        assert await response.read(100) == b"x" * size
+    line = FakeLine()
+    response = await begun(line, OK + b"content-length: 101\r\n\r\n" + b"x" * 101)
+    with pytest.raises(BodyTooLarge, match="the answer is larger than 100 bytes"):
+        await response.read(100)
+
+
+async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
+    line = FakeLine()
+    response = await begun(line, OK + b"content-length: 101\r\n\r\n")
+    with pytest.raises(BodyTooLarge):
+        await response.read(100)
+    assert line.transport.is_closing()
+
+
+async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    reading = asyncio.ensure_future(response.read(100))
+    await asyncio.sleep(0)
+    line.hear(chunk(b"x" * 100))
+    assert not line.transport.is_closing()
+    line.hear(chunk(b"x"))
+    assert line.transport.is_closing()
+    with pytest.raises(BodyTooLarge):
+        await reading
+
+
+async def test_a_body_that_was_too_large_before_anyone_asked_is_given_up() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"x" * 101))
+    with pytest.raises(BodyTooLarge):
+        await response.read(100)
+    assert line.transport.is_closing()
+
+
+# A body that nobody wants.
+
+
+async def test_a_closed_response_closes_its_connection() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"hello"))
+    response.close()
+    response.close()
+    assert line.transport.is_closing()
+    line.hang_up()
+    with pytest.raises(HttpFailure, match="closed before its end"):
+        await response.read(100)
+
+
+async def test_closing_a_response_wakes_its_reader() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    reading = asyncio.ensure_future(response.readany())
+    await asyncio.sleep(0)
+    response.close()
+    with pytest.raises(HttpFailure, match="closed before its end"):
+        await reading
+
+
+async def test_closing_a_response_that_is_complete_leaves_its_connection_alone() -> None:
+    line = FakeLine()
+    response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
+    response.close()
+    assert line.is_kept
+
+
+async def test_what_is_discarded_comes_unread_and_sets_its_connection_free() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    line.hear(chunk(b"x" * UNREAD_BYTES), chunk(b"x"))
+    response.discard()
+    for _ in range(3):
+        line.hear(chunk(b"x" * UNREAD_BYTES))
+        assert response.parts == []
+        assert line.may_send()
+    line.hear(END)
+    assert line.is_kept
+    await line.clock.advance(10)
+    assert line.is_kept
+
+
+async def test_what_is_discarded_and_does_not_end_is_closed_after_a_while() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    response.discard()
+    await line.clock.advance(4)
+    line.hear(chunk(b"x"))
+    assert not line.transport.is_closing()
+    await line.clock.advance(2)
+    assert line.transport.is_closing()
+
+
+async def test_discarding_what_is_complete_changes_nothing() -> None:
+    line = FakeLine()
+    response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
+    response.discard()
+    await line.clock.advance(10)
+    assert line.is_kept
+    assert await response.read(100) == b"hello"
+
+
+# A body that was compressed although nobody asked for it.
+
+
+async def compressed(line: FakeLine, coding: str, data: bytes, *, cut: int = 1 << 20) -> Response:
+    response = await begun(line, CHUNKED.replace(b"\r\n\r\n", f"\r\ncontent-encoding: {coding}\r\n\r\n".encode()))
+    for place in range(0, len(data), cut):
+        line.hear(chunk(data[place : place + cut]))
+    line.hear(END)
+    return response
+
+
+def gzip(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+async def test_a_compressed_body_is_read_whole(cut: int) -> None:
+    response = await compressed(FakeLine(), "GZIP", gzip(b"hello" * 50), cut=cut)
+    assert await response.read(1000) == b"hello" * 50
+
+
+async def test_a_compressed_stream_is_given_as_it_comes() -> None:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    line = FakeLine()
+    response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
+    for words in (b"data: a\n\n", b"data: b\n\n"):
+        reading = asyncio.ensure_future(response.readany())
+        await asyncio.sleep(0)
+        line.hear(chunk(packer.compress(words) + packer.flush(zlib.Z_SYNC_FLUSH)))
+        assert await reading == words
+    line.hear(chunk(packer.flush()), END)
+    assert await response.readany() == b""
+
+
+async def test_a_small_body_that_hides_a_huge_one_is_given_up() -> None:
+    bomb = gzip(bytes(64 << 20))
+    with pytest.raises(BodyTooLarge):
+        await (await compressed(FakeLine(), "gzip", bomb)).read(1 << 20)
+
+
+async def test_a_huge_compressed_stream_comes_in_pieces_that_can_be_held() -> None:
+    bomb = gzip(bytes(3 << 20))
+    pieces = await all_of(await compressed(FakeLine(), "gzip", bomb))
+    assert max(map(len, pieces)) == UNREAD_BYTES
+    assert b"".join(pieces) == bytes(3 << 20)
+
+
+@pytest.mark.parametrize("reads_whole", [True, False])
+async def test_a_compressed_body_that_is_cut_off_is_not_whole(reads_whole: bool) -> None:
+    response = await compressed(FakeLine(), "gzip", gzip(b"hello" * 50)[:-4])
+    with pytest.raises(HttpFailure, match="cut off"):
+        await (response.read(1000) if reads_whole else all_of(response))
+
+
+async def test_a_compressed_stream_that_is_damaged_is_closed() -> None:
+    line = FakeLine()
+    response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
+    line.hear(chunk(b"\x1f\x8b" + b"x" * 20))
+    with pytest.raises(HttpFailure, match="damaged"):
+        await response.readany()
+    assert line.transport.is_closing()
+
+
+async def test_an_uncompressed_body_may_say_so() -> None:
+    assert await (await compressed(FakeLine(), "identity", b"hello")).read(100) == b"hello"
+
+
+async def test_a_reader_that_is_cancelled_closes_the_connection() -> None:
+    line = FakeLine()
+    response = await begun(line)
+    reading = asyncio.ensure_future(response.readany())
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert line.transport.is_closing()

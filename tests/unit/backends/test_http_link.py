@@ -1,0 +1,327 @@
+"""A link over Streamable HTTP, with a server that the test plays itself, byte by byte."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee import __version__
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import Failure, Link, LinkError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from support.fake_clock import FakeClock
+from support.raw_server import Peer, RawRequest, RawServer, raw_server
+from support.scripted_listener import ScriptedListener
+from support.waiting import eventually
+
+LARGEST = 10_000
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
+
+
+def result_for(request: RawRequest, **result: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(request.body)["id"], "result": result}).encode()
+
+
+def event(data: bytes) -> bytes:
+    data = b"data: " + data + b"\n\n"
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    async with raw_server() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
+    async with Dialer.running(clock, longest_line=LARGEST) as running:
+        yield running
+    assert running._pool.open == set()
+
+
+def dialing(dialer: Dialer, url: str, *, headers: dict[str, str] | None = None, mode: str = "legacy") -> Any:
+    target = HttpTarget(url=url, headers=headers or {}, kind="http")
+    spec = BackendSpec(name="x", target=target, mode=mode)  # type: ignore[arg-type]  # given in words
+    return asyncio.ensure_future(dialer.dial(spec, ScriptedListener()))
+
+
+async def idle_again(dialer: Dialer) -> None:
+    """The connection has heard the end of what the server last sent."""
+    await eventually(lambda: all(connection.good_until for connection in dialer._pool.open))
+
+
+@asynccontextmanager
+async def a_link(dialer: Dialer, server: RawServer, *hello_headers: str) -> AsyncIterator[tuple[Link, Peer]]:
+    """A link of the handshake era, and the connection that it will use next."""
+    opening = dialing(dialer, server.url)
+    peer = await server.peer()
+    request = await peer.request()
+    peer.answer(result_for(request, **HELLO), "content-type: application/json", *hello_headers)
+    assert json.loads((await peer.request()).body)["method"] == "notifications/initialized"
+    peer.answer(status="202 Accepted")
+    link: Link = await opening
+    assert (await peer.request()).line.startswith("GET ")
+    peer.answer(status="405 Method Not Allowed")
+    await idle_again(dialer)
+    try:
+        yield link, peer
+    finally:
+        async with asyncio.timeout(10):
+            await link.close()
+
+
+def asking(link: Link) -> "asyncio.Task[dict[str, Any]]":
+    return asyncio.ensure_future(link.request("tools/call", {"name": "echo"}))
+
+
+async def failure_of(work: "asyncio.Future[Any]") -> LinkError:
+    async with asyncio.timeout(10):
+        with pytest.raises(LinkError) as raised:
+            await work
+    return raised.value
+
+
+# What is said.
+
+
+async def test_every_request_says_who_asks_and_what_was_agreed(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
+        call = asking(link)
+        request = await peer.request()
+        assert request.all("user-agent") == [f"emceepee/{__version__}"]
+        assert request.all("mcp-session-id") == ["s1"]
+        assert request.all("mcp-protocol-version") == ["2025-11-25"]
+        assert request.all("accept") == ["application/json, text/event-stream"]
+        assert request.all("content-type") == ["application/json"]
+        peer.answer(result_for(request, ok=True), "content-type: application/json")
+        assert await call == {"ok": True}
+        closing = asyncio.ensure_future(link.close())
+        request = await peer.request()
+        assert (request.line, request.all("mcp-session-id")) == ("DELETE /mcp HTTP/1.1", ["s1"])
+        peer.answer()
+        await closing
+
+
+async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server.url, mode="2026-07-28")
+    peer = await server.peer()
+    request = await peer.request()
+    assert request.all("mcp-protocol-version") == ["2026-07-28"]
+    assert request.all("mcp-method") == ["server/discover"]
+    peer.answer(result_for(request, **MODERN), "content-type: application/json")
+    link: Link = await opening
+    call = asyncio.ensure_future(link.request("tools/call", {"name": "echo"}, headers={"mcp-param-x": "1"}))
+    request = await peer.request()
+    for name, value in (
+        ("protocol-version", "2026-07-28"),
+        ("method", "tools/call"),
+        ("name", "echo"),
+        ("param-x", "1"),
+    ):
+        assert request.all(f"mcp-{name}") == [value]
+    peer.answer(result_for(request), "content-type: application/json")
+    assert await call == {}
+    await link.close()
+
+
+async def test_links_share_connections_and_never_cookies(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server, "set-cookie: seat=7; path=/") as (first, peer):
+        opening = dialing(dialer, server.url)
+        request = await peer.request()  # over the first link's connection
+        assert request.all("cookie") == []
+        peer.answer(result_for(request, **HELLO), "content-type: application/json")
+        await peer.request()
+        peer.answer(status="202 Accepted")
+        second: Link = await opening
+        await peer.request()
+        peer.answer(status="405 Method Not Allowed")
+        await idle_again(dialer)
+        for link, cookies in ((first, ["seat=7"]), (second, [])):
+            call = asking(link)
+            request = await peer.request()
+            assert request.all("cookie") == cookies
+            peer.answer(result_for(request), "content-type: application/json")
+            await call
+        await second.close()
+
+
+# What comes back.
+
+
+async def test_after_an_answer_on_a_stream_the_rest_is_let_through_and_the_connection_used_again(
+    dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        for _ in range(3):
+            call = asking(link)
+            request = await peer.request()
+            peer.send(STREAM + event(result_for(request, ok=True)))
+            assert await call == {"ok": True}
+            peer.send(event(b"{}") + b"0\r\n\r\n")
+            await idle_again(dialer)
+        assert len(server.accepted) == 1
+
+
+async def test_a_cut_stream_is_taken_up_where_it_broke(dialer: Dialer, server: RawServer, clock: FakeClock) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        request = await peer.request()
+        peer.send(STREAM + b"12\r\nid: \xc3\xa4\xe2\x82\xac\ndata:\n\n\r\n")
+        peer.close()
+        await eventually(lambda: not dialer._pool.open)
+        await clock.advance(1)
+        resumed = await server.peer()
+        again = await resumed.request()
+        assert (again.line, again.all("accept")) == ("GET /mcp HTTP/1.1", ["text/event-stream"])
+        assert again.all("last-event-id") == ["ä€".encode().decode("latin-1")]
+        resumed.send(STREAM + event(result_for(request, ok=True)))
+        assert await call == {"ok": True}
+
+
+def _half(peer: Peer) -> None:
+    peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{}")
+    peer.close()
+
+
+BREAKS: dict[str, tuple[Callable[[Peer], None], str]] = {
+    "closes": (Peer.close, "ended before an answer"),
+    "talks nonsense": (lambda peer: peer.send(b"nonsense\r\n\r\n"), "not HTTP"),
+    "says too much": (lambda peer: peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}{}"), "beyond its end"),
+    "stops halfway": (_half, "in the middle of the answer"),
+}
+
+
+@pytest.mark.parametrize(("breaks", "words"), BREAKS.values(), ids=BREAKS)
+async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
+    breaks: Callable[[Peer], None], words: str, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        breaks(peer)
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+        assert f"127.0.0.1:{server.port} cannot be reached: " in str(error)
+        assert words in str(error)
+        call = asking(link)  # on a new connection
+        peer = await server.peer()
+        peer.answer(result_for(await peer.request()), "content-type: application/json")
+        assert await call == {}
+
+
+async def test_where_nobody_listens_nothing_ran(dialer: Dialer) -> None:
+    async with raw_server() as server:
+        url = server.url
+    error = await failure_of(dialing(dialer, url))
+    assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, False)
+    assert str(error) == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
+
+
+@pytest.mark.parametrize("in_chunks", [True, False])
+async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        if in_chunks:
+            peer.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + event(b"x" * LARGEST))
+        else:
+            peer.answer(b"x" * (LARGEST + 1))
+        error = await failure_of(call)
+        assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("url", "headers"),
+    [
+        ("http://127.0.0.1:1/", {"authorization": "Bearer s3cret\r\nx: y"}),
+        ("http://127.0.0.1:1/", {"bad name": "s3cret"}),
+        ("http://127.0.0.1:1/", {"x": "s3cret€"}),
+        ("http://127.0.0.1:99999/", {}),
+        ("http:///s3cret", {}),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_without_showing_it(
+    url: str, headers: dict[str, str], dialer: Dialer
+) -> None:
+    error = await failure_of(dialing(dialer, url, headers=headers))
+    assert error.failure is Failure.REFUSED
+    assert str(error).startswith("the request cannot be sent: ")
+    assert "s3cret" not in str(error)
+
+
+async def test_a_session_that_no_header_can_carry_is_refused(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server.url)
+    peer = await server.peer()
+    await peer.request()
+    peer.send(b"HTTP/1.1 200 OK\r\nmcp-session-id: a\0b\r\ncontent-length: 100\r\n\r\n")
+    assert (await failure_of(opening)).failure is Failure.REFUSED
+    await peer.gone()
+
+
+# Closing and cancelling.
+
+
+@pytest.mark.parametrize("stage", ["nothing", "half a head", "half a body", "half a stream"])
+async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection(
+    stage: str, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        request = await peer.request()
+        match stage:
+            case "half a head":
+                peer.send(b"HTTP/1.1 200 OK\r\n")
+            case "half a body":
+                peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{}")
+            case "half a stream":
+                peer.send(STREAM + event(result_for(request))[:-10])
+        await peer.writer.drain()
+        await link.close()
+        error = await failure_of(call)
+        assert (error.failure, str(error)) == (Failure.CLOSED, "the connection was closed")
+        await peer.gone()
+
+
+async def test_closing_a_link_fails_one_that_is_still_connecting(
+    dialer: Dialer, server: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(addresses: object) -> None:
+        await asyncio.Event().wait()
+
+    async with a_link(dialer, server) as (link, peer):
+        monkeypatch.setattr("emceepee.backends.http1.pool.open_socket", silent)
+        busy = asking(link)
+        await peer.request()
+        connecting = asking(link)
+        await asyncio.sleep(0)
+        await link.close()
+        assert [(await failure_of(call)).failure for call in (busy, connecting)] == [Failure.CLOSED] * 2
+
+
+async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_told(
+    dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        number = json.loads((await peer.request()).body)["id"]
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await peer.gone()
+        other = await server.peer()
+        notice = json.loads((await other.request()).body)
+        assert (notice["method"], notice["params"]["requestId"]) == ("notifications/cancelled", number)
+        other.answer(status="202 Accepted")

@@ -1,0 +1,105 @@
+"""The older HTTP+SSE transport, with a server that the test plays itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import Failure, Link, LinkError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from support.fake_clock import FakeClock
+from support.raw_server import Peer, RawServer, raw_server
+from support.scripted_listener import ScriptedListener
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    async with raw_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def dialer() -> AsyncIterator[Dialer]:
+    async with Dialer.running(FakeClock(), longest_line=1 << 20) as running:
+        yield running
+    assert running._pool.open == set()
+
+
+def dialing(dialer: Dialer, server: RawServer) -> Any:
+    target = HttpTarget(url=server.url, headers={"authorization": "Bearer x"}, kind="sse")
+    spec = BackendSpec(name="x", target=target, mode="legacy")
+    return asyncio.ensure_future(dialer.dial(spec, ScriptedListener()))
+
+
+async def stream_of(server: RawServer) -> Peer:
+    stream = await server.peer()
+    request = await stream.request()
+    assert (request.line, request.all("accept")) == ("GET /mcp HTTP/1.1", ["text/event-stream"])
+    return stream
+
+
+def event(data: str, name: str = "message") -> bytes:
+    return f"event: {name}\r\ndata: {data}\r\n\r\n".encode()
+
+
+async def failure_of(work: "asyncio.Future[Any]") -> LinkError:
+    async with asyncio.timeout(10):
+        with pytest.raises(LinkError) as raised:
+            await work
+    return raised.value
+
+
+async def test_what_is_posted_is_answered_on_the_stream(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server)
+    stream = await stream_of(server)
+    stream.send(STREAM + event("/messages?id=1", "endpoint"))
+    posts = await server.peer()
+    asked = await posts.request()
+    assert (asked.line, asked.all("authorization")) == ("POST /messages?id=1 HTTP/1.1", ["Bearer x"])
+    posts.answer(b"Accepted", status="202 Accepted")
+    stream.send(event(json.dumps({"jsonrpc": "2.0", "id": json.loads(asked.body)["id"], "result": HELLO})))
+    await posts.request()
+    posts.answer(status="202 Accepted")
+    link: Link = await opening
+    call = asyncio.ensure_future(link.request("tools/list"))
+    asked = await posts.request()
+    posts.answer(b"no", status="500 Oh")
+    assert str(await failure_of(call)) == "HTTP 500 no"
+    stream.close()
+    assert await link.closed == "the server ended the event stream"
+    await link.close()
+
+
+@pytest.mark.parametrize("place", ["http://elsewhere.example/messages", "https://127.0.0.1/", "http://[oh"])
+async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
+    place: str, dialer: Dialer, server: RawServer
+) -> None:
+    """Our headers may hold a credential."""
+    opening = dialing(dialer, server)
+    stream = await stream_of(server)
+    stream.send(STREAM + event(place, "endpoint"))
+    error = await failure_of(opening)
+    assert error.failure is Failure.PROTOCOL
+    assert "endpoint" in str(error)
+    await stream.gone()
+
+
+async def test_what_is_no_stream_is_named(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server)
+    stream = await stream_of(server)
+    stream.answer(b"hello", "content-type: text/html")
+    error = await failure_of(opening)
+    assert (error.failure, str(error)) == (Failure.REFUSED, "HTTP 200 text/html is no event stream")
+
+
+async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server)
+    (await stream_of(server)).reset()
+    error = await failure_of(opening)
+    assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
