@@ -1,16 +1,18 @@
 """OAuth resource-server mode: bearer tokens are JWTs of an issuer the operator trusts."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import jwt
 
 from emceepee.clock import Clock
 from emceepee.guard.visitor import TurnedAway
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    import aiohttp
 
 log = EventLog("guard")
 
@@ -85,6 +87,8 @@ class OAuthCheck:
         return self._keys[key_id]
 
     async def _fetch(self) -> dict[str | None, Any]:
+        import aiohttp  # here: it takes a tenth of the time to start, and few installations need it
+
         timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
         try:
             async with aiohttp.ClientSession(timeout=timeout) as http:
@@ -93,7 +97,7 @@ class OAuthCheck:
             raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
         return {key.key_id: key.key for key in keys.keys}
 
-    async def _key_address(self, http: aiohttp.ClientSession) -> str:
+    async def _key_address(self, http: "aiohttp.ClientSession") -> str:
         """From the issuer's metadata; an issuer with a path has it behind the well-known part, or before it."""
         parts = urlsplit(self._issuer)
         origin = f"{parts.scheme}://{parts.netloc}"
@@ -105,7 +109,7 @@ class OAuthCheck:
                     return str((await response.json())["jwks_uri"])
         raise LookupError("the issuer publishes no metadata")
 
-    async def _document(self, http: aiohttp.ClientSession, address: str) -> JsonObject:
+    async def _document(self, http: "aiohttp.ClientSession", address: str) -> JsonObject:
         async with http.get(address, raise_for_status=True) as response:
             document: JsonObject = await response.json(content_type=None)
             return document
