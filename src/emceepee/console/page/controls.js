@@ -74,3 +74,10 @@ export function emptyState(title, ...children) {
 export function viewHead(title, ...children) {
   return h("header", { class: "view-head" }, h("h1", null, title), children);
 }
+
+/** A view that is a list: its element, and where its rows go. `empty` shows while there are none. */
+export function listView(title, empty) {
+  const rows = h("ul", { class: "list" });
+  const element = h("section", { class: "view page", "aria-label": title }, viewHead(title), empty, rows);
+  return { element, rows };
+}

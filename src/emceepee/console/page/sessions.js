@@ -2,7 +2,7 @@
 
 import { postJson } from "./api.js";
 import { now } from "./clock.js";
-import { emptyState, viewHead } from "./controls.js";
+import { emptyState, listView } from "./controls.js";
 import { confirmed } from "./dialog.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
@@ -16,15 +16,8 @@ export class Sessions {
   constructor(store, { showRequests }) {
     this.store = store;
     this.showRequests = showRequests;
-    this.rows = h("ul", { class: "list" });
     this.empty = emptyState("No sessions yet.", ...connectHint());
-    this.element = h(
-      "section",
-      { class: "view page", "aria-label": "Sessions" },
-      viewHead("Sessions"),
-      this.empty,
-      this.rows,
-    );
+    Object.assign(this, listView("Sessions", this.empty));
   }
 
   show() {

@@ -2,7 +2,7 @@
 
 import { getJson, postJson } from "./api.js";
 import { now } from "./clock.js";
-import { emptyState, viewHead } from "./controls.js";
+import { emptyState, listView } from "./controls.js";
 import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
 import { capital, millis, roughly } from "./format.js";
@@ -16,7 +16,6 @@ import { clipped, oneLine } from "./text.js";
 export class Tasks {
   constructor(store) {
     this.store = store;
-    this.rows = h("ul", { class: "list" });
     this.empty = emptyState(
       "No tasks.",
       h(
@@ -25,13 +24,7 @@ export class Tasks {
         "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while.",
       ),
     );
-    this.element = h(
-      "section",
-      { class: "view page", "aria-label": "Tasks" },
-      viewHead("Tasks"),
-      this.empty,
-      this.rows,
-    );
+    Object.assign(this, listView("Tasks", this.empty));
   }
 
   show() {

@@ -2,7 +2,7 @@
 
 import { postJson } from "./api.js";
 import { now } from "./clock.js";
-import { emptyState, viewHead } from "./controls.js";
+import { emptyState, listView } from "./controls.js";
 import { bdi, h, reconcile, setAttribute, setText } from "./dom.js";
 import { setFacts } from "./facts.js";
 import { count, duration, fullTime, millis, roughly } from "./format.js";
@@ -17,15 +17,8 @@ const isActive = ({ timer }) => timer.status === "active";
 export class Timers {
   constructor(store) {
     this.store = store;
-    this.rows = h("ul", { class: "list" });
     this.empty = emptyState("No timers.", h("p", null, "A client sets one with ", h("code", null, "set_timer"), "."));
-    this.element = h(
-      "section",
-      { class: "view page", "aria-label": "Timers" },
-      viewHead("Timers"),
-      this.empty,
-      this.rows,
-    );
+    Object.assign(this, listView("Timers", this.empty));
   }
 
   show() {
