@@ -44,7 +44,7 @@ class Family:
     async def prepare(self) -> None:
         """Before a child is started: there is someone to watch it."""
         async with self._starting:
-            if self._guardian is None or self._guardian.returncode is not None:
+            if not self._has_guardian():
                 become_subreaper()
                 self._reap_now_and_then()
                 self._guardian = await asyncio.create_subprocess_exec(
@@ -56,6 +56,11 @@ class Family:
                 )
                 for pid in self._members:
                     self._tell(f"watch {pid}")
+
+    def _has_guardian(self) -> bool:
+        """Looked at closely: that it has just ended may not have been told to us yet."""
+        process = self._guardian
+        return process is not None and process.returncode is None and not _is_zombie(process.pid)
 
     @contextmanager
     def starting(self) -> Iterator[None]:
