@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import select
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -42,6 +43,7 @@ class HttpConnection(asyncio.Protocol):
         self._keeper, self._loop = keeper, loop
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
+        self._poll: select.poll | None = None
         self._response: Response | None = None  # the one that is awaited or still coming
         self._head: list[tuple[bytes, bytes]] = []
         self._overhead = 0  # bytes since the last one of a body
@@ -59,6 +61,10 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
+
+    def is_silent(self) -> bool:
+        """Whether the server has sent and ended nothing, also in this turn, of which the loop will tell in the next."""
+        return self._poll is None or not self._poll.poll(0)
 
     def send(self, request: bytes) -> Response:
         """The response is awaited from now on. Only for a connection that is open and idle."""
@@ -91,6 +97,10 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and hasattr(select, "poll"):  # not on Windows
+            self._poll = select.poll()
+            self._poll.register(sock.fileno(), select.POLLIN)
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(  # none that could hide where one response ends and the next begins
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True

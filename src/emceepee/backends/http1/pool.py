@@ -97,7 +97,8 @@ class OriginPool:
         while self._idle:
             connection = self._idle.pop()
             until, connection.good_until = connection.good_until, None
-            if connection.is_open and until is not None and until > self._pool.clock.monotonic():
+            is_young = until is not None and until > self._pool.clock.monotonic()
+            if connection.is_open and is_young and connection.is_silent():
                 return connection
             connection.abort()
         return None

@@ -1,6 +1,7 @@
 """Real sockets on loopback: connections are opened, kept, used again, and let go."""
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -176,6 +177,22 @@ async def test_a_connection_that_the_server_ended_is_not_used_again(
     getattr(peer, how)()
     await eventually(lambda: not pool.open)
     assert connections.take() is None
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_what_the_loop_has_not_told_of_yet_is_noticed(
+    ends: bool, pool: ConnectionPool, server: RawServer
+) -> None:
+    connections = pool.of(origin(server.url))
+    connection, peer = await used(connections, server)
+    with socket.socket(fileno=os.dup(peer.writer.get_extra_info("socket").fileno())) as sock:
+        if ends:
+            sock.shutdown(socket.SHUT_WR)
+        else:
+            sock.send(b"x")
+    assert connection.is_open
+    assert connections.take() is None
+    await eventually(lambda: not pool.open)
 
 
 async def test_a_connection_that_says_something_unasked_is_not_used_again(
