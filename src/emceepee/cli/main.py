@@ -15,6 +15,7 @@ import uvloop
 from emceepee import __version__
 from emceepee.app import run_http, run_stdio
 from emceepee.backends.spec import root_uri
+from emceepee.cli.allocator import keep_freed_memory
 from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.telemetry import logs
 from emceepee.telemetry.redaction import Invitation
@@ -38,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ConfigError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
+    keep_freed_memory()
     logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
