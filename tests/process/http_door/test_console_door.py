@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from support.browser import OPENING, Browser, the_link
+from emceepee.console.api import Api
+from emceepee.console.visit import Route
+from emceepee.state.limits import Limits
+from support.browser import OPENING, OWN, Browser, the_link
+from support.console_house import House
+from support.fake_clock import FakeClock
 from support.http_door import HELLO, Door, a_door
 from support.issuer import an_issuer
 
@@ -167,3 +172,54 @@ async def test_a_session_of_the_page_connects_nothing_by_itself(door: Door) -> N
     browser = await logged_in(door)
     seen: Any = await browser.initialize(**{"emceepee-connect": "on-use"})
     assert seen.status == 200
+
+
+def data_routes() -> list[Route]:
+    """Everything that the installation serves of anyone's, from its own table."""
+    return list(Api(House(), FakeClock(), Limits()).routes())
+
+
+async def test_no_route_with_data_answers_whoever_is_not_logged_in(door: Door) -> None:
+    stranger = Browser(door.http, door.origin)
+    routes = data_routes()
+    assert len(routes) > 10
+    for route in routes:
+        for cookie in (None, f"emceepee_{door.origin.rpartition(':')[2]}=made-up"):
+            stranger.cookie = cookie
+            seen = await stranger.fetch(route.method, route.path, json={} if route.method == "POST" else None)
+            assert (seen.status, json.loads(seen.text)["error"]["code"]) == (401, "ERR_NOT_LOGGED_IN"), route.path
+
+
+async def test_a_page_elsewhere_cannot_make_the_browser_answer(door: Door) -> None:
+    browser = await logged_in(door)
+    for route in data_routes():
+        for site in ("same-site", "cross-site"):
+            headers = {"sec-fetch-site": site, "sec-fetch-mode": "cors", "content-type": "application/json"}
+            seen = await browser.send(route.method, route.path, headers=headers)
+            assert seen.status == 401, (route.path, site)
+
+
+async def test_nobody_sees_the_requests_of_another_principal() -> None:
+    async with a_door("--token", "ada=one", "--token", "bob=two") as door:
+        caller = await door.caller(authorization="Bearer one")
+        await caller.call("list_servers")
+        seen = {}
+        for name, token in (("ada", "one"), ("bob", "two")):
+            browser = Browser(door.http, door.origin)
+            await browser.log_in_with(token)
+            seen[name] = json.loads((await browser.fetch("GET", "/waterfall/json")).text)["stats"]["totalRequests"]
+        assert seen["ada"] >= 1
+        assert seen["bob"] == 0
+
+
+async def test_an_open_feed_does_not_delay_the_end() -> None:
+    async with a_door() as door:
+        browser = await logged_in(door)
+        headers = OWN | {"cookie": browser.cookie or ""}
+        async with door.http.get(f"{door.origin}/console/feed", headers=headers) as response:
+            assert response.status == 200
+            assert (await response.content.readline()).startswith(b"event: hello")
+            began = time.monotonic()
+            door.process.terminate()
+            await asyncio.wait_for(door.process.wait(), 30)
+        assert time.monotonic() - began < 5
