@@ -63,13 +63,22 @@ class RawServer:
         self.port, self.url = port, f"{'https' if is_tls else 'http'}://127.0.0.1:{port}/mcp"
         self.accepted: list[Peer] = []
         self._next: asyncio.Queue[Peer] = asyncio.Queue()
+        self._running: asyncio.Server | None = None
 
     async def peer(self) -> Peer:
         """The end of the next connection that a client opened."""
         async with asyncio.timeout(WITHIN):
             return await self._next.get()
 
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def listen(self, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self._running = await asyncio.start_server(self._accept, sock=listener, ssl=tls)
+
+    def stop_listening(self) -> None:
+        """Connections that are open stay so."""
+        if self._running is not None:
+            self._running.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self.accepted.append(peer)
         self._next.put_nowait(peer)
@@ -79,12 +88,12 @@ class RawServer:
 async def raw_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = RawServer(listener.getsockname()[1], is_tls=tls is not None)
-        async with await asyncio.start_server(server.accept, sock=listener, ssl=tls) as running:
-            try:
-                yield server
-            finally:
-                running.close()
-                for peer in server.accepted:
-                    peer.writer.transport.abort()
-                    with suppress(OSError):
-                        await peer.writer.wait_closed()
+        await server.listen(listener, tls)
+        try:
+            yield server
+        finally:
+            server.stop_listening()
+            for peer in server.accepted:
+                peer.writer.transport.abort()
+                with suppress(OSError):
+                    await peer.writer.wait_closed()

@@ -7,7 +7,7 @@ is known to belong to a call, and a failed POST is the failure of one call only.
 import asyncio
 import itertools
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class HttpLink:
         self._numbers = itertools.count(1)
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
+        self._is_looking = False  # whether the backend is still there
         self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -189,6 +190,7 @@ class HttpLink:
                 self._tell_aside(self.notify("notifications/cancelled", notice))
             raise
         except HttpFailure as error:
+            self._look_aside()
             raise broken(self._wire.url, error) from error
         except RpcError as error:
             if self._wire.session_id and says_session_lost(error.error):
@@ -197,6 +199,8 @@ class HttpLink:
             raise
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            if error.failure is Failure.UNREACHABLE and error.may_have_run:
+                self._look_aside()
             raise
         finally:
             if task is not None:
@@ -237,6 +241,22 @@ class HttpLink:
             self._is_forgotten |= isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST
             if not self.closed.done():
                 self.closed.set_result(str(error))
+
+    def _look_aside(self) -> None:
+        """A request broke. If the backend is gone, that is told now and not when the next request finds out."""
+        if not self._is_looking and not self.closed.done():
+            with suppress(RuntimeError):  # the link is closing
+                self._tasks.spawn(self._look(), name="look")
+                self._is_looking = True
+
+    async def _look(self) -> None:
+        try:
+            await self._wire.look()
+        except LinkError as error:
+            if not self.closed.done():
+                self.closed.set_result(str(error))
+        finally:
+            self._is_looking = False
 
     async def _reply(self, message: JsonObject) -> None:
         await courtesy(self._wire.tell(message), what="answering the backend")

@@ -22,7 +22,7 @@ ACCEPT = {"content-type": "application/json", "accept": "application/json, text/
 COURTESY_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
 GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
-PUSH_PAUSE = 0.1  # before a push stream that broke is opened again: if the backend is gone, this shows it
+PUSH_PAUSE = 0.1  # before something that broke is opened again: if the backend is gone, this shows it
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
 REDIRECTS = 3
 
@@ -75,6 +75,14 @@ class HttpWire:
     async def tell(self, message: JsonObject) -> None:
         """Send what has no answer: a notification, or our answer to the backend's request."""
         (await self.post(encode(message))).discard()
+
+    async def look(self) -> None:
+        """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
+        await self._clock.sleep(PUSH_PAUSE)
+        try:
+            await self._http.connect()
+        except NotConnected as error:
+            raise broken(self.url, error) from error
 
     def keep_session(self, session_id: str) -> None:
         """Raises: LinkError."""

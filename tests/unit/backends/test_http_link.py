@@ -222,6 +222,38 @@ async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
         assert await call == {}
 
 
+async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(dialer: Dialer, clock: FakeClock) -> None:
+    async with raw_server() as server, a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        server.stop_listening()
+        peer.reset()
+        assert (await failure_of(call)).may_have_run
+        assert not link.closed.done()
+        await clock.advance(1)
+        async with asyncio.timeout(10):
+            reason = await link.closed
+        assert reason == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
+
+
+async def test_a_link_whose_server_is_still_there_has_a_new_connection_ready(
+    dialer: Dialer, server: RawServer, clock: FakeClock
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.reset()
+        assert (await failure_of(call)).may_have_run
+        await clock.advance(1)
+        peer = await server.peer()
+        await idle_again(dialer)
+        call = asking(link)
+        peer.answer(result_for(await peer.request()), "content-type: application/json")
+        assert await call == {}
+        assert not link.closed.done()
+        assert len(server.accepted) == 2
+
+
 async def test_where_nobody_listens_nothing_ran(dialer: Dialer) -> None:
     async with raw_server() as server:
         url = server.url

@@ -51,6 +51,10 @@ class HttpClient:
             self._fields[name] = value
         self._heads.clear()
 
+    async def connect(self) -> None:
+        """Have a connection ready for the next request. Raises: NotConnected."""
+        self._connections.keep(await self._connections.connect())
+
     async def request(
         self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
