@@ -1,7 +1,6 @@
 """Listening: uvicorn with an end that lets nobody hang."""
 
 import asyncio
-import gc
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -10,6 +9,7 @@ from types import FrameType
 
 import uvicorn
 
+from emceepee.server.garbage import collect_seldom
 from emceepee.server.http_endpoint import HttpEndpoint
 
 DRAIN_SECONDS = 5  # for calls that are nearly done; then whoever waits gets its task
@@ -86,8 +86,7 @@ async def serve_http(
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"
     if stopped is None:  # we are what the process is for
-        # What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
-        gc.freeze()
+        collect_seldom()
     await _Server(config, endpoint, lambda: announce(address), stopped).serve(sockets=[listener])
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Self
 
+from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.preview import kept
@@ -83,10 +84,11 @@ class Span:
     """One request from the door to its reply, and on, if it becomes a task. Times are seconds after `at`."""
 
     __slots__ = (
+        "_arguments",
         "_monotonic",
+        "_result",
         "_touched",
         "_zero",
-        "arguments",
         "at",
         "ended",
         "error",
@@ -96,7 +98,6 @@ class Span:
         "number",
         "phases",
         "progress",
-        "result",
         "revision",
         "server",
         "span_id",
@@ -116,12 +117,12 @@ class Span:
         touched: "Callable[[Span], None]",
     ) -> None:
         self.kind, self.name, self.server, self.at = kind, name, server, at
-        self.arguments, self.is_cut = kept(arguments, KEPT_BYTES)
+        self._arguments, self.is_cut = _packed(arguments)
         self.status = SpanStatus.PENDING
         self.phases: list[Phase] = []
         self.ended: float | None = None
         self.error: str | None = None
-        self.result: Any = None
+        self._result = b"null"
         self.task_id: str | None = None
         self.progress: JsonObject | None = None
         self.span_id = ""  # given when someone looks
@@ -131,6 +132,14 @@ class Span:
 
     def __repr__(self) -> str:
         return f"<Span {self.kind} {self.name} {self.status}>"
+
+    @property
+    def arguments(self) -> Any:
+        return decode(self._arguments)
+
+    @property
+    def result(self) -> Any:
+        return decode(self._result)
 
     def elapsed(self) -> float:
         return self._monotonic() - self._zero
@@ -166,7 +175,7 @@ class Span:
             return
         self.ended = self.elapsed()
         self.status = status
-        self.result, is_cut = kept(result, KEPT_BYTES)
+        self._result, is_cut = _packed(result)
         self.is_cut = self.is_cut or is_cut
         self.touch()
         if log.is_debugging():
@@ -222,6 +231,15 @@ def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPha
     if span is None or span.ended is not None or len(span.phases) >= MOST_PHASES:
         return _NO_PHASE
     return Phase(span, kind, server)
+
+
+def _packed(value: JsonObject | None) -> tuple[bytes, bool]:
+    """As one piece of memory: a thousand kept requests would else be ten thousand objects, strewn all over it."""
+    small, is_cut = kept(value, KEPT_BYTES)
+    try:
+        return encode(small), is_cut
+    except RecursionError:
+        return encode("…"), True
 
 
 def _first_text(result: JsonObject) -> str:
