@@ -127,7 +127,7 @@ class ModernExchange(_Response):
     ) -> None:
         super().__init__(send, receive, clock)
         self._tasks, self._on_gone = tasks, on_gone
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._said: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
         self._patience = clock.call_later(STREAM_AFTER, self._open)
 
     @property
@@ -136,8 +136,8 @@ class ModernExchange(_Response):
 
     def say(self, message: JsonObject) -> None:
         self._open()
-        if self._queue.qsize() < MOST_WAITING:
-            self._queue.put_nowait(encode(message))
+        if self._said is not None and self._said.qsize() < MOST_WAITING:
+            self._said.put_nowait(encode(message))
 
     def hang_up(self) -> None:
         """There is nothing to come back for in this era."""
@@ -145,16 +145,17 @@ class ModernExchange(_Response):
     async def answer(self, message: JsonObject, status: int = 200) -> bool:
         """Finish; False if nobody got it."""
         self._patience.cancel()
-        if self._writing is None:
+        if self._writing is None or self._said is None:
             if self.is_gone:
                 return False
             await respond_json(self._send, status, message)
             return True
-        self._queue.put_nowait(encode(message))
-        self._queue.put_nowait(None)
+        self._said.put_nowait(encode(message))
+        self._said.put_nowait(None)
         return await self._writing.finished()
 
     def _open(self) -> None:
-        if self._writing is None:
-            frames = queued_frames(self._queue, self._clock)
+        if self._said is None:
+            self._said = asyncio.Queue()
+            frames = queued_frames(self._said, self._clock)
             self._writing = Writing(self._send, self._receive, frames, tasks=self._tasks, on_gone=self._on_gone)

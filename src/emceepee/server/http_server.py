@@ -9,7 +9,7 @@ from types import FrameType
 
 import uvicorn
 
-from emceepee.server.garbage import collect_seldom
+from emceepee.server.garbage import spare_what_stays
 from emceepee.server.http_endpoint import HttpEndpoint
 
 DRAIN_SECONDS = 5  # for calls that are nearly done; then whoever waits gets its task
@@ -86,7 +86,7 @@ async def serve_http(
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"
     if stopped is None:  # we are what the process is for
-        collect_seldom()
+        spare_what_stays()
     await _Server(config, endpoint, lambda: announce(address), stopped).serve(sockets=[listener])
 
 

@@ -36,7 +36,7 @@ from emceepee.server.messages import (
     error_message,
     result_message,
 )
-from emceepee.server.peers import ModernPeer, error_for
+from emceepee.server.peers import ModernPeer, complete, error_for
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.replies import error_reply
@@ -58,6 +58,7 @@ class ModernDoor:
         self._shared_default = shared_default
         self._tasks = TaskOwner("modern-http")
         self._running: dict[asyncio.Task[object], str] = {}
+        self._stamp = kernel.server_info_stamp  # once: each look at it makes a copy
 
     async def post(
         self, value: object, scope: Scope, headers: Headers, send: Send, receive: Receive, *, guest: Guest
@@ -152,12 +153,11 @@ class ModernDoor:
             return {"resultType": "complete", **error_reply(error)}
         if session is not None and session.label is None:
             session.label = client_label(request.params)
+        if is_call:
+            caller = caller_for(request, exchange, guest, started)
+            return complete(await self._tools.call(request.params, session, caller), self._stamp)
         feed = None if session is None else EventsFeed(session.activity)
-        peer = ModernPeer(self._kernel, CallerState(feed, exchange.say))
-        if not is_call:
-            return await peer.serve(request, exchange.say)
-        caller = caller_for(request, exchange, guest, started)
-        return peer.finished(await self._tools.call(request.params, session, caller))
+        return await ModernPeer(self._kernel, CallerState(feed, exchange.say)).serve(request, exchange.say)
 
     def _named(self, scope: Scope, headers: Headers) -> str:
         """The session's name as the client's configuration pins it, if it does."""

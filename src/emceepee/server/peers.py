@@ -182,10 +182,15 @@ class ModernPeer:
         )
 
     def finished(self, result: JsonObject) -> JsonObject:
-        meta = result.get("_meta")
-        if meta is None:
-            meta = {SERVER_INFO_META_KEY: self._stamp}
-        return {"resultType": "complete", **result, "_meta": meta}
+        return complete(result, self._stamp)
+
+
+def complete(result: JsonObject, stamp: JsonObject) -> JsonObject:
+    """A tool's result as the 2026-07-28 era wants it; `stamp` is who we are."""
+    meta = result.get("_meta")
+    if meta is None:
+        meta = {SERVER_INFO_META_KEY: stamp}
+    return {"resultType": "complete", **result, "_meta": meta}
 
 
 def error_for(request: Request, error: Exception) -> JsonObject:

@@ -11,7 +11,7 @@ from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.conversation import Conversation
-from emceepee.server.garbage import collect_seldom
+from emceepee.server.garbage import spare_what_stays
 from emceepee.server.kernel import CallerState
 from emceepee.server.stdio_pipes import LineReader, LineWriter
 from emceepee.sessions.session import Session
@@ -30,7 +30,7 @@ async def serve_stdio(
     on_first_answer: Callable[[], None] | None = None,
 ) -> None:
     """Serve until end of input, SIGINT or SIGTERM. `on_first_answer` is for what can wait until then."""
-    collect_seldom()
+    spare_what_stays()
     reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
 
     def send(message: JsonObject | list[JsonObject]) -> None:

@@ -135,6 +135,8 @@ class SessionDirectory:
 
     async def find_or_open(self, key: SessionKey) -> Session:
         """For names and principals, which exist as soon as they are used."""
+        if (known := self.find(key)) is not None and known.is_open:
+            return known
         async with self._opening:
             return self.find(key) or (await self._open(key))[1]
 

@@ -62,6 +62,7 @@ class Session:
         self._spread = parts.spread
         self._usual_ttl = timedelta(seconds=self.limits.task_ttl_seconds)
         self.opened_at = self.clock.now()
+        self.is_open = False  # whether its servers are known
         self.label: str | None = None  # the caller's own name, as it gave it
         self.transport = "http"
         self.connects_on_use = False  # a server is connected when a call needs it, and not before
@@ -97,6 +98,7 @@ class Session:
         """Learn which servers there are. Nothing is connected yet."""
         for spec in (await self._registry.join(self.principal, self)).values():
             self._connections[spec.name] = self._connection(spec)
+        self.is_open = True
 
     def wake(self) -> None:
         """Connect every configured server in the background, each by itself."""
