@@ -35,7 +35,7 @@ def main(mark: str) -> None:
 def end_family(mark: str, groups: set[int]) -> None:
     """TERM, then KILL, until nobody of them is left."""
     began = time.monotonic()  # noqa: TID251  # a program of its own, with no clock to take
-    while (waited := time.monotonic() - began) < GIVE_UP_SECONDS:  # noqa: TID251  # as above
+    while (waited := time.monotonic() - began) < GIVE_UP_SECONDS:  # noqa: TID251  # no clock to take
         number = signal.SIGTERM if waited < TERM_SECONDS else signal.SIGKILL
         alive = [group for group in groups if _signal_group(group, number)]
         strays = marked_processes(mark)
@@ -44,7 +44,7 @@ def end_family(mark: str, groups: set[int]) -> None:
                 os.kill(pid, number)
         if not alive and not strays:
             return
-        time.sleep(POLL_SECONDS)  # noqa: TID251  # as above
+        time.sleep(POLL_SECONDS)  # noqa: TID251  # there is no loop here to block, and no clock to take
 
 
 def marked_processes(mark: str) -> list[int]:
