@@ -73,7 +73,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 def text_of(size: Size) -> str:
     """Prose with line breaks, because escaping is part of the work; its last words prove that it arrived whole."""
-    line = "All that is gold does not glitter, not all those who wander are lost.\n"
+    line = "A line of the text that every backend here returns, as long as a line in a letter.\n"
     mark = mark_of(size)
     return (line * (size.text_bytes // len(line) + 1))[: size.text_bytes - len(mark)] + mark
 

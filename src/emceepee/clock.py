@@ -66,8 +66,18 @@ class _Queued:
     def __init__(self, queue: "dict[_Queued, None]", due: float, callback: Callable[[], None]) -> None:
         self._queue, self.due, self.callback = queue, due, callback
 
+    def ring(self) -> None:
+        callback = self.callback
+        self.cancel()
+        callback()
+
     def cancel(self) -> None:
+        """Whoever owns this is often what the callback would reach: let go of it, or only the collector could."""
         self._queue.pop(self, None)
+        self.callback = _nothing
+
+
+def _nothing() -> None: ...
 
 
 class _Queue:
@@ -93,7 +103,7 @@ class _Queue:
                 loop.call_later(queued.due - now, self._ring)
                 return
             del self._waiting[queued]
-            loop.call_soon(queued.callback)
+            loop.call_soon(queued.ring)
         self._is_armed = False
 
 

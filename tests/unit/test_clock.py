@@ -1,4 +1,5 @@
 import asyncio
+import weakref
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 
@@ -125,3 +126,41 @@ async def test_a_deadline_made_after_the_others_were_called_off_still_falls_due(
         clock.call_later(0.005, partial(done.set_result, None))
         await asyncio.wait_for(done, 5)
     assert rung == []
+
+
+async def test_a_deadline_can_be_called_off_by_one_that_falls_due_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
+    clock, rung = SystemClock(), list[str]()
+    done = asyncio.get_running_loop().create_future()
+
+    def call_off() -> None:
+        second.cancel()
+
+    clock.call_later(0.005, call_off)
+    second = clock.call_later(0.005, partial(rung.append, "second"))
+    clock.call_later(0.005, partial(done.set_result, None))
+    await asyncio.wait_for(done, 5)
+    assert rung == []
+
+
+@pytest.mark.parametrize("delay", [0.0, 60.0])
+async def test_a_deadline_that_is_over_keeps_nobody_alive(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner is often what it would have called: the two must not need the collector."""
+    monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
+    clock, rung = SystemClock(), asyncio.Event()
+
+    class Owner:
+        def __init__(self) -> None:
+            self.deadline = clock.call_later(delay, self.ring)
+
+        def ring(self) -> None:
+            rung.set()
+
+    owner = Owner()
+    watched = weakref.ref(owner)
+    if delay:
+        owner.deadline.cancel()
+    else:
+        await asyncio.wait_for(rung.wait(), 5)
+    del owner
+    assert watched() is None

@@ -78,6 +78,7 @@ class Phase:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.ended = self._span.elapsed()
         self._span.touch()
+        del self._span  # which has us among its phases: only the collector could free the two
 
 
 class Span:

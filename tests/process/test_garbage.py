@@ -1,0 +1,54 @@
+"""What a call used is free again at its end. What refers to itself would be kept for the collector, whose rounds delay
+whoever calls meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from support import collecting_emceepee
+from support.emceepee_process import EmceepeeProcess, configured, emceepee
+from support.http_door import HttpCaller, a_door
+from support.stdio_backends import stdio_server
+from support.web_backend import a_web_backend
+
+ROUNDS, CALLS = 2, 20
+MODERN = "2026-07-28"
+ERAS = ("2025-11-25", MODERN)
+
+
+@asynccontextmanager
+async def two_servers() -> AsyncIterator[dict[str, str]]:
+    """The environment of an emceepee with a backend over HTTP and one over stdio, which shows few of its requests."""
+    async with a_web_backend() as web:
+        yield configured({"web": {"url": web.url}, "small": stdio_server()}, requests_per_session=CALLS)
+
+
+async def left_by_calls(caller: HttpCaller | EmceepeeProcess) -> object:
+    """Of the last round: connecting is seldom, and may leave something."""
+    for _ in range(ROUNDS):
+        for server in ("web", "small"):
+            call = partial(caller.call, "execute_tool", server=server, tool="echo", args={"text": "hello"})
+            results = await asyncio.gather(*(call() for _ in range(CALLS)))
+            assert not [result for result in results if result.get("isError")]
+        left = (await caller.value("list_servers"))["garbage"]
+    return left
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_over_http_leave_nothing_for_the_collector(era: str) -> None:
+    async with (
+        two_servers() as env,
+        a_door("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as door,
+    ):
+        caller = door.modern(emceepee_session="mine") if era == MODERN else await door.caller()
+        assert await left_by_calls(caller) == {}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_over_stdio_leave_nothing_for_the_collector(era: str) -> None:
+    async with two_servers() as env, emceepee(env=env, entry=(collecting_emceepee.__file__,)) as caller:
+        await caller.initialize(era)
+        assert await left_by_calls(caller) == {}

@@ -1,0 +1,30 @@
+"""An emceepee whose list_servers tells instead what only the collector could free, by type, since it was last asked.
+
+From then on the collector itself is off.
+"""
+
+import gc
+import sys
+from collections import Counter
+from typing import Any
+
+from emceepee.cli.main import main
+from emceepee.sessions.session import Session
+from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.declaration import Caller, Outcome
+
+
+async def garbage(params: Any, session: Session, caller: Caller) -> Outcome:
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    found = Counter(type(each).__qualname__ for each in gc.garbage)
+    gc.set_debug(0)
+    gc.garbage.clear()
+    gc.collect()  # now it is really gone
+    return {"garbage": dict(found)}
+
+
+if __name__ == "__main__":
+    object.__setattr__(CATALOGUE["list_servers"], "verb", garbage)  # frozen for everyone else
+    sys.exit(main())
