@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import msgspec
+from orjson import dumps as _quick_encode
 
 _strict_decode = msgspec.json.Decoder().decode
 _strict_encode = msgspec.json.Encoder().encode
@@ -28,14 +29,21 @@ def decode(data: bytes | bytearray) -> Any:
 def encode(value: Any) -> bytes:
     """Write compact JSON. A lone surrogate leaves as the replacement character: strict readers die on it."""
     try:
-        return _strict_encode(value)
-    except UnicodeEncodeError:
-        return _strict_encode(_lenient_decode(json.dumps(value).encode()))
+        return _quick_encode(value)
+    except TypeError:  # an integer beyond 64 bits, deep nesting, a lone surrogate
+        return _thorough_encode(value)
 
 
 def encode_text(value: Any) -> str:
     """Compact JSON as text, for a content block."""
     return encode(value).decode()
+
+
+def _thorough_encode(value: Any) -> bytes:
+    try:
+        return _strict_encode(value)
+    except UnicodeEncodeError:
+        return _strict_encode(_lenient_decode(json.dumps(value).encode()))
 
 
 def _lenient_decode(data: bytes | bytearray) -> Any:

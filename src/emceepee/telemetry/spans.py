@@ -19,7 +19,7 @@ from emceepee.telemetry.preview import kept
 log = EventLog("requests")
 MOST_PHASES = 200  # of one request: a list over many servers has some of each
 LONGEST_ERROR = 300
-KEPT_BYTES = 8 << 10  # of arguments and of results, about
+KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should stay in a processor's cache
 
 
 class SpanKind(StrEnum):
