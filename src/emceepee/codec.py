@@ -9,6 +9,7 @@ from orjson import dumps as _quick_encode
 
 _strict_decode = msgspec.json.Decoder().decode
 _strict_encode = msgspec.json.Encoder().encode
+SHORT = 4096  # bytes: orjson takes a kilobyte for anything, so what is short and may be kept moves to where it fits
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -29,9 +30,10 @@ def decode(data: bytes | bytearray) -> Any:
 def encode(value: Any) -> bytes:
     """Write compact JSON. A lone surrogate leaves as the replacement character: strict readers die on it."""
     try:
-        return _quick_encode(value)
+        data = _quick_encode(value)
     except TypeError:  # an integer beyond 64 bits, deep nesting, a lone surrogate
         return _thorough_encode(value)
+    return bytes(memoryview(data)) if len(data) < SHORT else data
 
 
 def encode_text(value: Any) -> str:
