@@ -107,15 +107,22 @@ class HttpWire:
             await courtesy(self._delete(), what="ending the backend's session", within=GOODBYE_SECONDS)
 
     async def stream(self, response: Response, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
-        """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can."""
+        """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can.
+
+        Raises:
+            LinkError: it cannot, or one event is too large.
+        """
         cursor = Cursor()
         while True:
-            parser = EventParser(cursor)
+            parser = EventParser(cursor, largest=self._largest)
             try:
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
                         if isinstance(message := _decoded(event.data), dict):
                             yield message
+            except BodyTooLarge as error:
+                response.close()
+                raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("a stream was cut: %s", error)  # the same as ended too early
             except GeneratorExit:
@@ -147,7 +154,7 @@ class HttpWire:
                         logger.debug("no push stream: HTTP %s", response.status)
                         return
                     was_open = True
-                    parser = EventParser(cursor)
+                    parser = EventParser(cursor, largest=self._largest)
                     while chunk := await response.readany():
                         for event in parser.feed(chunk):
                             if isinstance(message := _decoded(event.data), dict):

@@ -42,7 +42,7 @@ class SseLink(DuplexLink):
                     what = f"HTTP {response.status} {response.content_type} is no event stream"
                     self._end(what, LinkError(Failure.REFUSED, what, status=response.status))
                     return
-                parser = EventParser(Cursor())
+                parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
                         self._event(event.name, event.data)

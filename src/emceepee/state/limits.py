@@ -30,7 +30,7 @@ class Limits:
     log_lines_per_server: int = _count(500, "log lines kept for get_logs, a server")
     buffered_item_bytes: int = _count(1 << 20, "the largest notification or log line kept whole; the rest is cut")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
-    line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest whole answer of an HTTP backend")
+    line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")

@@ -1,9 +1,14 @@
+import itertools
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.backends.event_stream import Cursor, EventParser, ServerSentEvent
+from emceepee.backends.http1.failures import BodyTooLarge
 from support.chunks import chunked
 
+LARGEST = 1 << 22
 PIECES = [
     b"\n",
     b"\r",
@@ -20,7 +25,7 @@ PIECES = [
 
 
 def parsed(*chunks: bytes, cursor: Cursor | None = None) -> list[tuple[str, bytes]]:
-    parser = EventParser(cursor or Cursor())
+    parser = EventParser(cursor or Cursor(), largest=LARGEST)
     return [(event.name, event.data) for chunk in chunks for event in parser.feed(chunk)]
 
 
@@ -43,7 +48,7 @@ def test_the_events_do_not_depend_on_which_line_end_the_server_uses(data: bytes)
 
 
 def test_an_event_is_complete_with_the_empty_line_and_not_before() -> None:
-    parser = EventParser(Cursor())
+    parser = EventParser(Cursor(), largest=LARGEST)
     assert list(parser.feed(b'data: {"a":1}\n')) == []
     assert list(parser.feed(b"\n")) == [ServerSentEvent("message", b'{"a":1}')]
 
@@ -95,3 +100,20 @@ def test_an_event_that_was_not_completed_is_not_given() -> None:
 def test_a_long_event_in_many_chunks_comes_out_whole() -> None:
     chunks = [b"data: ", *([b"x" * 1000] * 2000), b"\n\n"]
     assert parsed(*chunks) == [("message", b"x" * 2_000_000)]
+
+
+@pytest.mark.parametrize("endless", [b"x" * 100, b"data: xxxxxxxxxx\n", b"data\n"])
+def test_an_event_without_end_is_given_up_when_it_is_too_large(endless: bytes) -> None:
+    parser = EventParser(Cursor(), largest=1000)
+    assert list(parser.feed(b"data: whole\n\ndata: ")) == [ServerSentEvent("message", b"whole")]
+    fed = 0
+    with pytest.raises(BodyTooLarge, match="1000 bytes"):
+        for fed in itertools.count(len(endless), len(endless)):
+            assert list(parser.feed(endless)) == []
+    assert fed <= 2000
+
+
+def test_many_small_events_are_no_large_one() -> None:
+    parser = EventParser(Cursor(), largest=100)
+    for _ in range(1000):
+        assert len(list(parser.feed(b": a comment\ndata: 12345678\n\n"))) == 1

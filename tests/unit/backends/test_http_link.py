@@ -275,6 +275,16 @@ async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dia
         assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
 
 
+async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.send(STREAM + b"%x\r\ndata: " % (1 << 30) + b"x" * LARGEST)
+        error = await failure_of(call)
+        assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+        await peer.gone()
+
+
 @pytest.mark.parametrize(
     ("url", "headers"),
     [

@@ -14,6 +14,7 @@ from support.fake_clock import FakeClock
 from support.raw_server import Peer, RawServer, raw_server
 from support.scripted_listener import ScriptedListener
 
+LARGEST = 10_000
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
 
@@ -26,7 +27,7 @@ async def server() -> AsyncIterator[RawServer]:
 
 @pytest.fixture
 async def dialer() -> AsyncIterator[Dialer]:
-    async with Dialer.running(FakeClock(), longest_line=1 << 20) as running:
+    async with Dialer.running(FakeClock(), longest_line=LARGEST) as running:
         yield running
     assert running._pool.open == set()
 
@@ -103,3 +104,12 @@ async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: Di
     (await stream_of(server)).reset()
     error = await failure_of(opening)
     assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+
+
+async def test_an_event_without_end_ends_the_link(dialer: Dialer, server: RawServer) -> None:
+    opening = dialing(dialer, server)
+    stream = await stream_of(server)
+    stream.send(STREAM + b"data: " + b"x" * (LARGEST + 1))
+    error = await failure_of(opening)
+    assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+    await stream.gone()
