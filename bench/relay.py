@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 
 import aiohttp
-import msgspec
 import uvicorn
 import uvloop
+from orjson import dumps as encode
+from orjson import loads as decode
 
 from bench.load.http_client import SESSION_HEADER, routing
 from bench.work import HELLO, INITIALIZED, Era, Json
 
-encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder().decode
 Forward = Callable[[Json], Awaitable[Json]]
 Message = MutableMapping[str, Any]
 

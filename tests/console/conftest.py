@@ -10,11 +10,18 @@ from playwright.async_api import Browser, BrowserContext, Page
 from support.chromium import Watch, a_browser
 from support.console import Console, a_console, open_page
 from support.http_door import HttpCaller
+from support.web_backend import WebBackend, a_web_backend
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def browser() -> AsyncIterator[Browser]:
     async with a_browser() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def backend() -> AsyncIterator[WebBackend]:
+    async with a_web_backend() as running:
         yield running
 
 

@@ -13,15 +13,9 @@ from support.chromium import Watch
 from support.console import Console, a_console, begin_call, live, puppet, row, show
 from support.fault_proxy import FaultProxy, fault_proxy
 from support.http_door import HttpCaller
-from support.web_backend import WebBackend, a_web_backend
+from support.web_backend import WebBackend
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def backend() -> AsyncIterator[WebBackend]:
-    async with a_web_backend() as running:
-        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")

@@ -13,15 +13,9 @@ from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 from support.console import Console, a_console, bars, open_page, puppet, row
 from support.http_door import HttpCaller
 from support.waiting import eventually
-from support.web_backend import WebBackend, a_web_backend
+from support.web_backend import WebBackend
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def backend() -> AsyncIterator[WebBackend]:
-    async with a_web_backend() as running:
-        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")

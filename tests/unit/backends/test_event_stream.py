@@ -102,15 +102,21 @@ def test_a_long_event_in_many_chunks_comes_out_whole() -> None:
     assert parsed(*chunks) == [("message", b"x" * 2_000_000)]
 
 
+def is_taken(parser: EventParser, chunk: bytes) -> bool:
+    """Whether more may come of an event that is not complete yet."""
+    try:
+        assert list(parser.feed(chunk)) == []
+    except BodyTooLarge:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("endless", [b"x" * 100, b"data: xxxxxxxxxx\n", b"data\n"])
 def test_an_event_without_end_is_given_up_when_it_is_too_large(endless: bytes) -> None:
     parser = EventParser(Cursor(), largest=1000)
     assert list(parser.feed(b"data: whole\n\ndata: ")) == [ServerSentEvent("message", b"whole")]
-    fed = 0
-    with pytest.raises(BodyTooLarge, match="1000 bytes"):
-        for fed in itertools.count(len(endless), len(endless)):
-            assert list(parser.feed(endless)) == []
-    assert fed <= 2000
+    taken = itertools.takewhile(lambda _: is_taken(parser, endless), itertools.count(1))
+    assert sum(1 for _ in taken) * len(endless) <= 1000
 
 
 def test_many_small_events_are_no_large_one() -> None:
