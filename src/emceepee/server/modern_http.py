@@ -43,6 +43,7 @@ from emceepee.tools.replies import error_reply
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond, respond_json
 
 SESSION_HEADER = b"emceepee-session"
+PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
 SHARED_NAME = "shared"
 LONGEST_NAME = 200
 
@@ -97,17 +98,22 @@ class ModernDoor:
 
     def _rejection(self, request: Request, scope: Scope, headers: Headers) -> InboundLadderRejection | None:
         # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
-        pairs = [(name.decode("latin-1"), text.decode("latin-1").strip(" \t")) for name, text in scope["headers"]]
+        pairs = [
+            (name.decode("latin-1"), text.decode("latin-1").strip(" \t"))
+            for name, text in scope["headers"]
+            if name.startswith(PROTOCOL_HEADERS)
+        ]
         if (twice := find_duplicated_routing_header(pairs)) is not None:
             return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{twice} header appears more than once")
         body = {"method": request.method, "params": request.params}
-        verdict = classify_inbound_request(body, headers=dict(pairs))
+        said = dict(pairs)
+        verdict = classify_inbound_request(body, headers=said)
         if isinstance(verdict, InboundLadderRejection):
             return verdict
         params = request.params or {}
         arguments = params.get("arguments")
         if request.method == "tools/call" and (schema := self._tools.mirroring_schema(params.get("name"))):
-            return validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, dict(pairs))
+            return validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, said)
         return None
 
     async def _reject(self, send: Send, request: Request | None, why: InboundLadderRejection) -> None:
