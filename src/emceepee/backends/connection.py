@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from emceepee.backends.announcer import Observer
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import Subscriptions
-from emceepee.backends.supervisor import Observer, Supervisor
+from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
 from emceepee.json_types import JsonObject

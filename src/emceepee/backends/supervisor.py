@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
 
+from emceepee.backends.announcer import Announcer, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.spec import BackendSpec, StdioTarget
@@ -14,33 +15,14 @@ from emceepee.errors import BackendDisconnected, EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionState, ConnectionStatus
-from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
-from emceepee.state.retry import GiveUp, Retry, RetryCount, RetryPolicy
+from emceepee.state.retry import GiveUp, RetryCount, RetryPolicy
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
 
 CLOSED = "the connection was closed"
 RESTING = "nobody used it for a while; the next call starts it again"
-
-
-class Observer(Protocol):
-    """The session, which wants to know how its backend fares."""
-
-    def happened(self, event: EventType, /, **data: object) -> None: ...
-
-    def changed(self) -> None:
-        """The state is another one, whether or not that is worth an event."""
-        ...
-
-    def failed(self, reason: str, attempt: int) -> None:
-        """A try failed; there may be more."""
-        ...
-
-    def lost(self, reason: str) -> JsonObject:
-        """The link is gone: reject what waits on it. Returns what that invalidated."""
-        ...
 
 
 class Owner(Protocol):
@@ -75,6 +57,7 @@ class Supervisor:
         self._spec, self._dial, self._observer, self._owner = spec, dial, observer, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
         self._is_process = isinstance(spec.target, StdioTarget)
+        self._announcer = Announcer(spec.name, observer, is_process=self._is_process)
         self._policy = _policy(spec, limits)
         self._runner: asyncio.Task[None] | None = None
         self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
@@ -278,40 +261,23 @@ class Supervisor:
         if self.link is link:
             reason = link.closed.result()
             self.link, self._last_process, self._is_up = None, link.process(), False
-            self._invalidated = None if reason == RESTING else self._lose(reason)
+            self._invalidated = None if reason == RESTING else self._announcer.lost(reason, self._last_process)
 
     def _announce(self, link: Link, invalidated: JsonObject | None, failed_tries: int) -> None:
-        process, name = link.process(), self._spec.name
-        was_lost = invalidated is not None
-        kept = link.identity is not None and link.identity == self._identity
+        is_same = link.identity is not None and link.identity == self._identity
         self._identity, self.link, self._is_up, self._is_wanted = link.identity, link, True, False
         self._enter(self.state.connected(self._clock.now()))
-        if process is not None:
-            self._restarts += was_lost
-            self._observer.happened(
-                EventType.RESTARTED if was_lost else EventType.PROCESS_STARTED, name=name, pid=process["pid"]
-            )
-        if invalidated is not None:
-            kind = "blip" if kept else "restart"
-            self._observer.happened(
-                EventType.SERVER_RECONNECTED,
-                name=name,
-                attemptsTaken=max(failed_tries, 1),
-                kind=kind,
-                invalidated=invalidated,
-            )
+        process = link.process()
+        if invalidated is None:
+            self._announcer.connected(process)
         else:
-            self._observer.happened(EventType.SERVER_CONNECTED, name=name)
+            self._restarts += process is not None
+            tries = max(failed_tries, 1)
+            self._announcer.reconnected(process, tries=tries, is_same=is_same, invalidated=invalidated)
         opening, self._opening = self._opening, None
         if opening is not None and not opening.done():
             opening.set_result(link)
         self.used(0)
-
-    def _lose(self, reason: str) -> JsonObject:
-        if self._last_process is not None:
-            self._observer.happened(EventType.PROCESS_CRASHED, name=self._spec.name, **_crash(self._last_process))
-        self._observer.happened(EventType.SERVER_DISCONNECTED, name=self._spec.name, reason=reason)
-        return self._observer.lost(reason)
 
     async def _pause(self, count: RetryCount, reason: str) -> bool:
         """Wait until the next try is due, or someone needs the server now. False if there is to be none."""
@@ -321,7 +287,7 @@ class Supervisor:
         was_connected = self.state.status is ConnectionStatus.CONNECTED
         retry_at = self._clock.now() + timedelta(seconds=decision.delay)
         self._enter(self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at))
-        self._tell_of_retry(decision)
+        self._announcer.retrying(decision)
         if not was_connected:
             self._refuse()
         elif self._is_wanted:
@@ -332,18 +298,8 @@ class Supervisor:
         self._nudge = None
         return True
 
-    def _tell_of_retry(self, retry: Retry) -> None:
-        delay = round(retry.delay * 1000)
-        if self._is_process:
-            self._observer.happened(EventType.RESTARTING, name=self._spec.name, attempt=retry.attempt, delayMs=delay)
-        else:
-            self._observer.happened(
-                EventType.SERVER_RECONNECTING, name=self._spec.name, attempt=retry.attempt, nextRetryMs=delay
-            )
-
     def _give_up(self, reason: str, attempts: int) -> None:
-        if self._is_process and attempts:
-            self._observer.happened(EventType.RESTART_FAILED, name=self._spec.name, attempts=attempts, error=reason)
+        self._announcer.gave_up(reason, attempts)
         was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
         self._enter(self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason))
         self._refuse()
@@ -366,7 +322,7 @@ class Supervisor:
     def _rested(self) -> bool:
         """True if someone came for it while it was being closed."""
         self._enter(self.state.resting())
-        self._stopped()
+        self._announcer.stopped(self._last_process)
         if self._is_wanted:
             self._enter(self.state.connecting())
             return True
@@ -385,11 +341,7 @@ class Supervisor:
         if self._is_up:
             self._is_up = False
             self._observer.lost(CLOSED)
-            self._stopped()
-
-    def _stopped(self) -> None:
-        if self._last_process is not None:
-            self._observer.happened(EventType.PROCESS_STOPPED, name=self._spec.name, **_crash(self._last_process))
+            self._announcer.stopped(self._last_process)
 
     def _words(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
@@ -410,7 +362,3 @@ def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
 def _cannot_start(error: Exception) -> bool:
     """A program that is not there will not be there in a second either."""
     return isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE
-
-
-def _crash(process: JsonObject) -> JsonObject:
-    return {key: process[key] for key in ("pid", "exitCode", "signal", "stderrTail") if key in process}
