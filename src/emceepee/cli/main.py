@@ -13,10 +13,10 @@ from typing import Any
 import uvloop
 
 from emceepee import __version__
-from emceepee.app import run_http, run_stdio
 from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
 from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
+from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
 from emceepee.telemetry.redaction import Invitation
 
@@ -51,6 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
+    with while_loading():
+        from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
+
     _run(run_stdio(config, stdin=0, stdout=stdout, invite=_inviting(config)))
     return 0
 
@@ -61,6 +64,9 @@ def main_http() -> int:
 
 
 def _serve(config: Config) -> int:
+    with while_loading():
+        from emceepee.app import run_http
+
     try:
         _run(run_http(config, announce=_announce, invite=_inviting(config)))
     except OSError as error:

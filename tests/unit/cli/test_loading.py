@@ -1,0 +1,12 @@
+"""What only takes a word does not wait for everything to be loaded."""
+
+import subprocess
+import sys
+
+LOADED = "import sys; import emceepee.cli.main; print('mcp' in sys.modules, 'emceepee.app' in sys.modules)"
+
+
+def test_the_command_line_is_read_before_the_rest_is_loaded() -> None:
+    """`--version`, `--help` and a mistake in the configuration are answered at once."""
+    done = subprocess.run((sys.executable, "-c", LOADED), capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == ["False", "False"]
