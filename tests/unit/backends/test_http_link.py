@@ -285,6 +285,23 @@ async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dial
         await peer.gone()
 
 
+async def test_a_push_stream_with_an_event_without_end_is_closed_and_opened_anew(
+    dialer: Dialer, server: RawServer, clock: FakeClock
+) -> None:
+    opening = dialing(dialer, server.url)
+    peer = await server.peer()
+    peer.answer(result_for(await peer.request(), **HELLO), "content-type: application/json")
+    await peer.request()
+    peer.answer(status="202 Accepted")
+    link: Link = await opening
+    assert (await peer.request()).line.startswith("GET ")
+    peer.send(STREAM + b"%x\r\ndata: " % (1 << 30) + b"x" * LARGEST)
+    await peer.gone()
+    await clock.advance(1)
+    assert (await (await server.peer()).request()).line.startswith("GET ")
+    await link.close()
+
+
 @pytest.mark.parametrize(
     ("url", "headers"),
     [
