@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page
 
 from support.chromium import Watch, a_browser
-from support.console import Console, a_console, open_page
+from support.console import Console, a_console, open_page, puppet
 from support.http_door import HttpCaller
 from support.web_backend import WebBackend, a_web_backend
 
@@ -23,6 +23,12 @@ async def browser() -> AsyncIterator[Browser]:
 async def backend() -> AsyncIterator[WebBackend]:
     async with a_web_backend() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def web_and_puppet(backend: WebBackend, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two servers that do what a test says, over HTTP and over stdio."""
+    return {"web": {"url": backend.url}, "puppet": puppet(tmp_path_factory.mktemp("puppet"))}
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from support.chromium import Watch
-from support.console import Console, a_console, begin_call, live, puppet, row, show
+from support.console import Console, a_console, begin_call, live, row, show
 from support.fault_proxy import FaultProxy, fault_proxy
 from support.http_door import HttpCaller
 from support.web_backend import WebBackend
@@ -19,11 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def direct(
-    browser: Browser, backend: WebBackend, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Console]:
-    servers = {"web": {"url": backend.url}, "puppet": puppet(tmp_path_factory.mktemp("puppet"))}
-    async with a_console(browser, servers) as running:
+async def direct(browser: Browser, web_and_puppet: dict[str, Any]) -> AsyncIterator[Console]:
+    async with a_console(browser, web_and_puppet) as running:
         yield running
 
 

@@ -4,14 +4,12 @@ import asyncio
 import json
 import operator
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from support.console import Console, a_console, bars, open_page, puppet, row
+from support.console import Console, bars, open_page, row
 from support.http_door import HttpCaller
 from support.waiting import eventually
 from support.web_backend import WebBackend
@@ -19,13 +17,9 @@ from support.web_backend import WebBackend
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def console(
-    browser: Browser, backend: WebBackend, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Console]:
-    servers = {"web": {"url": backend.url}, "puppet": puppet(tmp_path_factory.mktemp("puppet"))}
-    async with a_console(browser, servers) as running:
-        yield running
+@pytest.fixture(scope="module")
+def servers(web_and_puppet: dict[str, Any]) -> dict[str, Any]:
+    return web_and_puppet
 
 
 def call(caller: HttpCaller, server: str, tool: str, /, **more: Any) -> "asyncio.Task[dict[str, Any]]":
