@@ -289,12 +289,29 @@ When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or
 a sentence and then `{{proxy_task: {{task_id, status, created_at, server, tool}}, pending_on_server: {{server, tasks,
 elicitations_for_server}}}}`. The call goes on; `get_task_result` returns its result. See
 [tasks](../explanation/tasks.md).
-"""
+
+## What clients are told
+
+Each tool has a title and *annotations*, by which clients decide what to ask their user about. The table shows them as
+they are sent: of the protocol's defaults (not read-only, destructive, not idempotent, in an open world) only what
+differs. `openWorldHint: false` means that no server is asked or told.
+
+Some clients show a model only a few tools at first, and let it search for the others. For them, `_meta` says which to
+load always (`anthropic/alwaysLoad`), and by which words the others are found (`anthropic/searchHint`). `list_tools`
+also says that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
+
+{_table(["tool", "title", "annotations", "loaded"], [_told(tool) for tool in TOOLS])}"""
     for module in _families():
         own = [tool for tool in TOOLS if vars(module).get(tool.name) is tool]
         title = module.__name__.rpartition(".")[2].replace("_", " ").capitalize()
         text += f"\n## {title}\n\n{_first_line(module)}\n" + "".join(_tool(tool) for tool in own)
     return text
+
+
+def _told(tool: Tool) -> list[str]:
+    hints = [f"`{name}: {json.dumps(value)}`" for name, value in tool.effect.annotations().items()]
+    loaded = "always" if tool.load.always else f"by “{tool.load.search}”"
+    return [f"[`{tool.name}`](#{tool.name})", tool.title, ", ".join(hints), loaded]
 
 
 def _families() -> list[ModuleType]:

@@ -78,7 +78,15 @@ def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
 
 
 def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
-    return types.Tool(name=tool.name, description=tool.description, input_schema=schema)
+    annotations, meta = tool.effect.annotations(), tool.load.meta()
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=schema,
+        annotations=types.ToolAnnotations.model_validate(annotations) if annotations else None,
+        _meta=meta or None,
+    )
 
 
 def _schema_with_session(tool: Tool) -> JsonObject:

@@ -9,8 +9,9 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, pending_client, task_summary
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Caller, Params, tool_made_of_news
+from emceepee.tools.declaration import Caller, Params, tool
 from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.hints import CORE, READS_RECORDS
 
 
 class AwaitActivity(Params):
@@ -20,7 +21,7 @@ class AwaitActivity(Params):
     last_event_id: str | None = Field(None, description="Ask again for what came after this event")
 
 
-@tool_made_of_news
+@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_news=False)
 async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
     """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
     activity = session.activity

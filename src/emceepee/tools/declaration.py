@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -12,6 +12,7 @@ from emceepee.errors import InvalidArguments, near_names
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
+from emceepee.tools.hints import Effect, Load
 from emceepee.tools.schema import compact_schema
 
 
@@ -68,6 +69,7 @@ class Caller:
 
 
 Outcome = JsonObject | BackendResult | Spoken
+Written = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
 Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
 
 
@@ -76,10 +78,13 @@ class Tool:
     """One tool of the catalogue."""
 
     name: str
+    title: str
     description: str
     params: type[BaseModel]
     input_schema: JsonObject
     verb: Verb
+    effect: Effect = Effect()
+    load: Load = Load()
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
@@ -97,40 +102,42 @@ class Tool:
         return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": problems})
 
 
-def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool. The function takes its Params, the Session and, if it wants to, the Caller."""
-    hints = get_type_hints(verb)
-    parameters = list(inspect.signature(verb).parameters)
-    params = hints[parameters[0]]
-    return Tool(
-        name=verb.__name__,
-        description=" ".join(inspect.cleandoc(verb.__doc__ or "").split()),
-        params=params,
-        input_schema=compact_schema(params),
-        private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
-        verb=verb if len(parameters) == 3 else _without_caller(verb),
-    )
+def tool(
+    *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_news: bool = True
+) -> Callable[[Written], Tool]:
+    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the Caller.
+
+    `carries_news` is false for a tool whose own result is the news, and of no meaning without a session.
+    """
+
+    def declare(written: Written) -> Tool:
+        hints = get_type_hints(written)
+        parameters = list(inspect.signature(written).parameters)
+        params = hints[parameters[0]]
+        return Tool(
+            name=written.__name__,
+            title=title,
+            description=" ".join(inspect.cleandoc(written.__doc__ or "").split()),
+            params=params,
+            input_schema=compact_schema(params),
+            verb=_verb(written, [hints[name] for name in parameters[1:]]),
+            effect=effect,
+            load=load,
+            needs_session=needs_session,
+            private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
+            carries_news=carries_news and needs_session,
+        )
+
+    return declare
 
 
-def tool_made_of_news(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool whose own result is the news, so that its reply gets no notices."""
-    return replace(tool(verb), carries_news=False)
-
-
-def tool_without_session(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool that works without a session: the function takes its Params and the Caller."""
-
-    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
-        return verb(params, caller)
-
-    return replace(tool(verb), verb=call, needs_session=False, carries_news=False)
-
-
-def _without_caller(verb: Callable[..., Awaitable[Outcome]]) -> Verb:
-    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
-        return verb(params, session)
-
-    return call
+def _verb(written: Written, wants: list[type]) -> Verb:
+    """The function with the same parameters as every other."""
+    if wants == [Session, Caller]:
+        return written
+    if wants == [Session]:
+        return lambda params, session, caller: written(params, session)
+    return lambda params, session, caller: written(params, caller)
 
 
 def _problem(item: Any, known: list[str]) -> JsonObject:

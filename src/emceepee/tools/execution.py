@@ -13,6 +13,7 @@ from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
@@ -46,7 +47,7 @@ class ExecuteTool(Timed):
     )
 
 
-@tool
+@tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
 async def list_tools(params: ListTools, session: Session) -> JsonObject:
     """List the servers' tools. detail=names or summary first saves context; then ask for one tool in full."""
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
@@ -56,7 +57,7 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
     return page("tools", Listing(found, listing.errors), params)
 
 
-@tool
+@tool(title="Call a server's tool", effect=Effect(), load=CORE)
 async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
     """Call a tool of a server. Returns its own result; a call that is slow or asks something becomes a task."""
     connection = session.connection(params.server)

@@ -11,6 +11,10 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLevel, LogLine, LogSource, Notification, read_logs
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Params, tool
+from emceepee.tools.hints import SETS, Effect, found_by
+
+# To take is to clear what is returned, which is not reading; but each line was kept only to be taken once.
+TAKES = Effect(destructive=False, open_world=False)
 
 
 class FromServer(Params):
@@ -35,14 +39,14 @@ class SetLogLevel(FromServer):
     level: LogLevel
 
 
-@tool
+@tool(title="Take notifications", effect=TAKES, load=found_by("MCP server notifications"))
 async def get_notifications(params: FromServer, session: Session) -> JsonObject:
     """Take the notifications that servers sent; each is returned once."""
     taken = [item for buffers in session.buffers_of(params.server) for item in buffers.notifications.take_all()]
     return {"notifications": [_notification(item) for item in sorted(taken, key=lambda item: item.at)]}
 
 
-@tool
+@tool(title="Take log lines", effect=TAKES, load=found_by("MCP server logs stderr debug"))
 async def get_logs(params: GetLogs, session: Session) -> JsonObject:
     """Take the servers' log lines: protocol messages, stderr, and noise on stdout."""
 
@@ -57,7 +61,7 @@ async def get_logs(params: GetLogs, session: Session) -> JsonObject:
     return {"logs": [_log_line(line) for line in lines], "dropped": dropped}
 
 
-@tool
+@tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"))
 async def set_log_level(params: SetLogLevel, session: Session) -> JsonObject:
     """Set the lowest level of log messages that one server, or every one that can, sends."""
     if params.server is not None:

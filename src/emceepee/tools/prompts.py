@@ -10,6 +10,7 @@ from emceepee.state.task import Task
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import READS, found_by
 from emceepee.tools.promotion import promoted
 from emceepee.tools.resources import ListOf, list_kind
 
@@ -32,13 +33,13 @@ class Complete(Params):
     context: dict[str, str] | None = Field(None, description="Arguments already known")
 
 
-@tool
+@tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"))
 async def list_prompts(params: ListOf, session: Session) -> JsonObject:
     """List the servers' prompts."""
     return await list_kind(Kind.PROMPTS, params, session)
 
 
-@tool
+@tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
 async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Outcome:
     """Get a prompt with its arguments filled in."""
     request: JsonObject = {"name": params.name}
@@ -58,7 +59,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
     return promoted(result, session) if isinstance(result, Task) else result
 
 
-@tool
+@tool(title="Complete an argument", effect=READS, load=found_by("autocomplete MCP prompt argument"))
 async def complete(params: Complete, session: Session) -> JsonObject:
     """Suggest values for an argument of a prompt or resource template."""
     connection = session.connection(params.server)

@@ -10,6 +10,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.declaration import Params, tool
+from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.observation import FromServer
 
 _BLOCK_KEYS = {
@@ -46,13 +47,17 @@ class CancelRequest(Params):
     reason: str | None = None
 
 
-@tool
+@tool(title="List sampling requests", effect=READS_RECORDS, load=found_by("pending sampling completion requests"))
 async def get_sampling_requests(params: FromServer, session: Session) -> JsonObject:
     """List the servers' requests for a completion by the model."""
     return _listed(QuestionKind.SAMPLING, params.server, session)
 
 
-@tool
+@tool(
+    title="Answer a sampling request",
+    effect=Effect(destructive=False),
+    load=found_by("answer sampling completion request"),
+)
 async def respond_to_sampling(params: RespondToSampling, session: Session) -> JsonObject:
     """Answer a sampling request."""
     answer: JsonObject = {"role": params.role, "content": _content(params.content), "model": params.model}
@@ -62,27 +67,27 @@ async def respond_to_sampling(params: RespondToSampling, session: Session) -> Js
     return {"responded": params.request_id}
 
 
-@tool
+@tool(title="Refuse a sampling request", effect=Effect(), load=found_by("refuse sampling completion request"))
 async def cancel_sampling_request(params: CancelRequest, session: Session) -> JsonObject:
     """Refuse a sampling request."""
     session.questions.cancel(params.request_id, QuestionKind.SAMPLING, params.reason)
     return {"cancelled": params.request_id}
 
 
-@tool
+@tool(title="List servers' questions", effect=READS_RECORDS, load=found_by("pending questions forms elicitation"))
 async def get_elicitations(params: FromServer, session: Session) -> JsonObject:
     """List the questions servers ask the user, with their forms or links."""
     return _listed(QuestionKind.ELICITATION, params.server, session)
 
 
-@tool
+@tool(title="Answer a server's question", effect=Effect(), load=CORE)
 async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> JsonObject:
     """Answer a server's question with what the user decided."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)
     return {"responded": params.request_id, "action": params.action}
 
 
-@tool
+@tool(title="Dismiss a server's question", effect=Effect(), load=found_by("dismiss question elicitation"))
 async def cancel_elicitation_request(params: CancelRequest, session: Session) -> JsonObject:
     """Dismiss a server's question."""
     session.questions.cancel(params.request_id, QuestionKind.ELICITATION, params.reason)

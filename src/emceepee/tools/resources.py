@@ -13,6 +13,7 @@ from emceepee.state.task import Task
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.own_resources import LISTED, read_own_resource
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.promotion import promoted
@@ -31,7 +32,7 @@ class ReadResource(Timed):
     uri: str = Field(min_length=1)
 
 
-@tool
+@tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
 async def list_resources(params: ListOf, session: Session) -> JsonObject:
     """List the servers' resources."""
     if params.server == RESERVED_NAME:
@@ -39,13 +40,13 @@ async def list_resources(params: ListOf, session: Session) -> JsonObject:
     return await list_kind(Kind.RESOURCES, params, session)
 
 
-@tool
+@tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
 async def list_resource_templates(params: ListOf, session: Session) -> JsonObject:
     """List the servers' resource templates."""
     return await list_kind(Kind.TEMPLATES, params, session)
 
 
-@tool
+@tool(title="Read a resource", effect=READS, load=CORE)
 async def read_resource(params: ReadResource, session: Session, caller: Caller) -> Outcome:
     """Read a resource, text and binary. emceepee's own (emceepee://diagrams) with server="emceepee"."""
     if params.server == RESERVED_NAME:
@@ -71,14 +72,14 @@ class OneResource(Params):
     uri: str = Field(min_length=1)
 
 
-@tool
+@tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
 async def subscribe_resource(params: OneResource, session: Session) -> JsonObject:
     """Hear of changes to a resource, as notifications; survives a reconnect."""
     await (await _subscribable(params.server, session)).subscribe(params.uri)
     return {"subscribed": params.uri}
 
 
-@tool
+@tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"))
 async def unsubscribe_resource(params: OneResource, session: Session) -> JsonObject:
     """No longer hear of changes to a resource."""
     await session.connection(params.server).unsubscribe(params.uri)

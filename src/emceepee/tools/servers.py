@@ -9,6 +9,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
 from emceepee.tools.declaration import Caller, NoParams, Params, tool
+from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 
 STDERR_LINES_SHOWN = 20
 
@@ -29,7 +30,7 @@ class OneServer(Params):
     server: str = Field(description="Server name")
 
 
-@tool
+@tool(title="Add a server", effect=SETS, load=CORE)
 async def add_server(params: AddServer, session: Session, caller: Caller) -> JsonObject:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command with args and env (stdio)."""
     spec = params.spec()
@@ -44,14 +45,14 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Jso
     return {"server": view | {"tools": tools}, "tools": tools}
 
 
-@tool
+@tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
 async def remove_server(params: ByName, session: Session) -> JsonObject:
     """Disconnect a server and forget it; its process ends."""
     await session.remove_server(params.name)
     return {"removed": params.name}
 
 
-@tool
+@tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
 async def reconnect_server(params: ByName, session: Session) -> JsonObject:
     """Connect a server anew, whatever state it is in."""
     connection = session.connection(params.name)
@@ -59,13 +60,15 @@ async def reconnect_server(params: ByName, session: Session) -> JsonObject:
     return {"server": server_view(connection)}
 
 
-@tool
+@tool(title="List servers", effect=READS_RECORDS, load=CORE)
 async def list_servers(params: NoParams, session: Session) -> JsonObject:
     """List all servers with their state."""
     return {"servers": [server_summary(connection) for connection in session.connections]}
 
 
-@tool
+@tool(
+    title="Show a server's status", effect=READS_RECORDS, load=found_by("MCP server details capabilities stderr error")
+)
 async def get_server_status(params: OneServer, session: Session) -> JsonObject:
     """One server in full: capabilities, instructions, process, tasks, questions, last stderr lines."""
     connection = session.connection(params.server)

@@ -4,7 +4,8 @@ from pydantic import Field
 
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import Caller, Office, Params, tool_without_session
+from emceepee.tools.declaration import Caller, Office, Params, tool
+from emceepee.tools.hints import Effect, found_by
 
 
 class OpenSession(Params):
@@ -19,7 +20,12 @@ class CloseSession(Params):
     session: str = Field(description="Handle from open_session")
 
 
-@tool_without_session
+@tool(
+    title="Open a session",
+    effect=Effect(destructive=False, open_world=False),
+    load=found_by("separate emceepee session handle"),
+    needs_session=False,
+)
 async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
     """Open a session; pass its handle as `session` in every other call. It keeps servers, tasks and events."""
     office = _office(caller)
@@ -28,7 +34,7 @@ async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
     return opened if params.label is None else opened | {"label": params.label}
 
 
-@tool_without_session
+@tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
 async def close_session(params: CloseSession, caller: Caller) -> JsonObject:
     """End a session and everything it started."""
     await _office(caller).close(params.session)

@@ -11,6 +11,7 @@ from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 
 
 class ListTasks(Params):
@@ -33,7 +34,7 @@ class GetTaskResult(OneTask):
     timeout_ms: int | None = Field(None, ge=0, le=1_800_000, description="Longest wait; default: the task's time left")
 
 
-@tool
+@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
 async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
     """List the calls that became tasks."""
 
@@ -44,7 +45,7 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
     return {"tasks": [task_view(task) for task in session.calls.tasks() if wanted(task)]}
 
 
-@tool
+@tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
 async def get_task(params: OneTask, session: Session) -> JsonObject:
     """One task, and the questions its server asks."""
     task = session.calls.task(params.task_id)
@@ -55,7 +56,7 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
     }
 
 
-@tool
+@tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
 async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
     """Wait for a task's result and return it; it can be read again for five minutes."""
     timeout = seconds(params.timeout_ms)
@@ -77,7 +78,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     )
 
 
-@tool
+@tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
 async def cancel_task(params: OneTask, session: Session) -> JsonObject:
     """Cancel a working task; its server is told."""
     before = session.calls.task(params.task_id)

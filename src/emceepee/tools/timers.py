@@ -9,6 +9,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import timer_view
 from emceepee.tools.declaration import Params, tool
+from emceepee.tools.hints import READS_RECORDS, Effect, found_by
 
 SHORTEST_INTERVAL_MS = 1000
 
@@ -33,7 +34,11 @@ class OneTimer(Params):
     timer_id: str
 
 
-@tool
+@tool(
+    title="Set a timer",
+    effect=Effect(destructive=False, open_world=False),
+    load=found_by("reminder delay alarm wake up"),
+)
 async def set_timer(params: SetTimer, session: Session) -> JsonObject:
     """Start a timer; when it fires, its message arrives as an event."""
     if params.interval and params.duration_ms < SHORTEST_INTERVAL_MS:
@@ -46,19 +51,19 @@ async def set_timer(params: SetTimer, session: Session) -> JsonObject:
     return {key: view[key] for key in ("timerId", "message", "durationMs", "interval", "createdAt", "expiresAt")}
 
 
-@tool
+@tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"))
 async def list_timers(params: ListTimers, session: Session) -> JsonObject:
     """List the timers."""
     return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
 
 
-@tool
+@tool(title="Show a timer", effect=READS_RECORDS, load=found_by("reminder timer status"))
 async def get_timer(params: OneTimer, session: Session) -> JsonObject:
     """One timer."""
     return timer_view(session.timers.get(params.timer_id))
 
 
-@tool
+@tool(title="Delete a timer", effect=Effect(open_world=False), load=found_by("stop cancel reminder timer"))
 async def delete_timer(params: OneTimer, session: Session) -> JsonObject:
     """Delete a timer."""
     return {"deleted": True, "timer": timer_view(session.timers.delete(params.timer_id))}
