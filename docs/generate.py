@@ -44,8 +44,8 @@ RESULTS = {
     "it has. If it cannot be connected, the error says why and nothing of it is left.",
     "remove_server": "`{removed}`, when its process and everything it started are gone.",
     "reconnect_server": "`{server: {…}}`",
-    "list_servers": "`{servers: [{name, url, status, connected, connectedAt?, lastError?, reconnectAttempt?, "
-    "nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
+    "list_servers": "`{servers: [{name, url, status, connected, description?, connectedAt?, lastError?, "
+    "reconnectAttempt?, nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
     "get_server_status": "One server as in `list_servers`, and `serverInfo`, `capabilities`, `instructions?`, "
     "`process?` (`pid`, `exitCode?`), `workingTasks`, `pendingRequests` and `stderrTail`, its last 20 lines.",
     "list_tools": "`{tools: [{server, …as the server sent it}], nextCursor?, errors?: [{server, message}]}`. A server "

@@ -12,6 +12,7 @@ from emceepee.state.tool_filter import ToolFilter
 from emceepee.telemetry.redaction import public_url
 
 RESERVED_NAME = "emceepee"
+DESCRIPTION_CHARS = 500  # the rest is cut: lists written for other programs may say much
 
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 HttpKind: TypeAlias = Literal["any", "http", "sse"]
@@ -76,6 +77,7 @@ class BackendSpec:
     timeout: float | None = None
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
+    description: str | None = field(default=None, compare=False)  # other words do not make it another server
 
 
 class RestartConfig(BaseModel):
@@ -114,6 +116,12 @@ def root_uri(root: str) -> str:
     return root if root.startswith("file://") else Path(root).expanduser().resolve().as_uri()
 
 
+def one_line(text: str, most: int) -> str:
+    """The text on one line, without control characters, and cut with a mark if it is longer than `most`."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -121,6 +129,7 @@ class ServerEntry(BaseModel):
     """A server as add_server and the configuration file write it."""
 
     name: Name = Field(description="Your name for it")
+    description: str | None = Field(None, description="What it is for")
     url: str | None = Field(None, description="Address of an HTTP or SSE server")
     command: str | None = Field(None, description="Program of a stdio server")
     type: Literal["http", "sse", "stdio"] | None = None
@@ -160,6 +169,7 @@ class ServerEntry(BaseModel):
             timeout=None if self.timeout_ms is None else self.timeout_ms / 1000,
             mode=self.mode,
             roots=tuple(root_uri(root) for root in self.roots or ()),
+            description=one_line(self.description or "", DESCRIPTION_CHARS) or None,
         )
 
     @classmethod
@@ -167,6 +177,7 @@ class ServerEntry(BaseModel):
         """The entry that `spec()` turns into this."""
         common: JsonObject = {
             "name": spec.name,
+            "description": spec.description,
             "allowedTools": list(spec.tools.allowed) or None,
             "deniedTools": list(spec.tools.denied) or None,
             "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),

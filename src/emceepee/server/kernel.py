@@ -12,22 +12,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
+from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
+from emceepee.server.instructions import instructions
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
-
-INSTRUCTIONS = (
-    "emceepee is a proxy for MCP servers. list_servers shows what is connected, add_server connects more; "
-    "list_tools and execute_tool use their tools, list_resources and read_resource their resources, list_prompts and "
-    "get_prompt their prompts. A slow call becomes a task: await_activity waits for whatever happens next. When a "
-    "reply carries pending_client_action, a server waits for an answer: ask the user and call "
-    "respond_to_elicitation, or respond_to_sampling."
-)
 
 
 @dataclass(slots=True)
@@ -42,8 +36,8 @@ class CallerState:
 Context = ServerRequestContext[CallerState, Any]
 
 
-def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
-    """One for the whole process; it keeps nothing of any caller."""
+def build_kernel(tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = ()) -> Server[CallerState]:
+    """One for the whole process; it keeps nothing of any caller. `servers` are those that the instructions name."""
     tools = list(tools)
     listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
     listed_modern = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
@@ -64,7 +58,7 @@ def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
         "emceepee",
         version=__version__,
         title="emceepee",
-        instructions=INSTRUCTIONS,
+        instructions=instructions(servers),
         on_list_tools=list_tools,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,

@@ -1,7 +1,9 @@
 import pytest
+from mcp.server.lowlevel import Server
 
+from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.json_types import JsonObject
-from emceepee.server.kernel import INSTRUCTIONS, CallerState, build_kernel
+from emceepee.server.kernel import CallerState, build_kernel
 from emceepee.server.messages import Request
 from emceepee.server.peers import HandshakePeer, ModernPeer, Peer
 from emceepee.tools.catalogue import CATALOGUE
@@ -19,24 +21,33 @@ HELLO: JsonObject = {
 EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake", "2026-07-28"])
 
 
+def ignore(message: object) -> None:
+    pass
+
+
+async def hello(kernel: Server[CallerState]) -> tuple[Peer, JsonObject]:
+    """A handshake caller, and what it was told at the start."""
+    peer = HandshakePeer(kernel, CallerState(None, ignore))
+    return peer, await peer.serve(Request(1, "initialize", HELLO), ignore)
+
+
 async def listed(*, is_modern: bool) -> dict[str, JsonObject]:
     """The tools as a caller of that era sees them."""
-
-    def ignore(message: object) -> None:
-        pass
-
-    state = CallerState(None, ignore)
-    peer: Peer = ModernPeer(build_kernel(), state) if is_modern else HandshakePeer(build_kernel(), state)
-    if not is_modern:
-        await peer.serve(Request(1, "initialize", HELLO), ignore)
+    kernel = build_kernel()
+    peer: Peer = ModernPeer(kernel, CallerState(None, ignore)) if is_modern else (await hello(kernel))[0]
     answer = await peer.serve(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None), ignore)
     return {tool["name"]: tool for tool in answer["tools"]}
 
 
-def test_the_instructions_name_only_tools_that_there_are() -> None:
-    named = {word.strip(".,") for word in INSTRUCTIONS.split() if "_" in word} - {"pending_client_action"}
-    assert named
-    assert named <= set(CATALOGUE)
+async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> None:
+    spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
+    kernel = build_kernel(servers=[spec])
+    _, told = await hello(kernel)
+    discovered = await ModernPeer(kernel, CallerState(None, ignore)).serve(
+        Request(1, "server/discover", {"_meta": ENVELOPE}), ignore
+    )
+    assert told["instructions"].endswith("\n- notes: what we decided")
+    assert discovered["instructions"] == told["instructions"]
 
 
 @EACH_ERA
