@@ -69,7 +69,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
         session.transport = "stdio"
         async with console_beside(session, config, parts, invite) as open_console:
             await serve_stdio(
-                build_kernel(servers=config.servers),
+                build_kernel(servers=config.servers, takes_handles=False),
                 session,
                 stdin=stdin,
                 stdout=stdout,

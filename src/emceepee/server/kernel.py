@@ -34,13 +34,23 @@ class CallerState:
 
 
 Context = ServerRequestContext[CallerState, Any]
+# Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
+_SESSION: JsonObject = {"description": "From open_session", "type": "string"}
+_SESSION_AGAIN: JsonObject = {"type": "string"}
 
 
-def build_kernel(tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = ()) -> Server[CallerState]:
-    """One for the whole process; it keeps nothing of any caller. `servers` are those that the instructions name."""
+def build_kernel(
+    tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
+) -> Server[CallerState]:
+    """One for the whole process; it keeps nothing of any caller.
+
+    `servers` are those that the instructions name. `takes_handles`: whether callers of 2026-07-28 can name a session in
+    each call; false where the connection itself is the session.
+    """
     tools = list(tools)
     listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
-    listed_modern = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
+    with_session = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
+    listed_modern = with_session if takes_handles else listed
     resources = types.ListResourcesResult.model_validate({"resources": LISTED})
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -84,11 +94,12 @@ def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
 
 
 def _schema_with_session(tool: Tool) -> JsonObject:
-    """For callers of 2026-07-28: their protocol has no session, so they name one."""
+    """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
     properties = tool.input_schema.get("properties", {})
     if SESSION_ARGUMENT in properties or not tool.needs_session:
         return tool.input_schema
-    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: {"type": "string"}}}
+    session = _SESSION if tool.load.always else _SESSION_AGAIN
+    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: session}}
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:

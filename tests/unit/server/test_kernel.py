@@ -2,6 +2,7 @@ import pytest
 from mcp.server.lowlevel import Server
 
 from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.server.kernel import CallerState, build_kernel
 from emceepee.server.messages import Request
@@ -31,12 +32,16 @@ async def hello(kernel: Server[CallerState]) -> tuple[Peer, JsonObject]:
     return peer, await peer.serve(Request(1, "initialize", HELLO), ignore)
 
 
-async def listed(*, is_modern: bool) -> dict[str, JsonObject]:
-    """The tools as a caller of that era sees them."""
-    kernel = build_kernel()
+async def list_result(*, is_modern: bool, takes_handles: bool = True) -> JsonObject:
+    """The whole result of tools/list, as a caller of that era gets it."""
+    kernel = build_kernel(takes_handles=takes_handles)
     peer: Peer = ModernPeer(kernel, CallerState(None, ignore)) if is_modern else (await hello(kernel))[0]
-    answer = await peer.serve(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None), ignore)
-    return {tool["name"]: tool for tool in answer["tools"]}
+    return await peer.serve(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None), ignore)
+
+
+async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, JsonObject]:
+    result = await list_result(is_modern=is_modern, takes_handles=takes_handles)
+    return {tool["name"]: tool for tool in result["tools"]}
 
 
 async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> None:
@@ -58,3 +63,35 @@ async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern:
         assert tools[name].get("annotations", {}) == tool.effect.annotations()
         assert tools[name]["_meta"] == tool.load.meta()
     assert "annotations" not in tools["execute_tool"]
+
+
+async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() -> None:
+    """Those of 2026-07-28 over HTTP: for all others the connection is the session."""
+    shown = await listed(is_modern=True)
+    assert {name for name, tool in shown.items() if "session" not in tool["inputSchema"]["properties"]} == {
+        "open_session"
+    }
+    for is_modern, takes_handles in ((False, True), (False, False), (True, False)):
+        tools = await listed(is_modern=is_modern, takes_handles=takes_handles)
+        assert {name for name, tool in tools.items() if "session" in tool["inputSchema"]["properties"]} == {
+            "close_session"
+        }
+
+
+async def test_the_session_argument_is_described_in_the_tools_that_are_always_loaded() -> None:
+    for name, tool in (await listed(is_modern=True)).items():
+        if CATALOGUE[name].load.always:
+            assert tool["inputSchema"]["properties"]["session"]["description"] == "From open_session"
+
+
+@pytest.mark.parametrize(
+    ("is_modern", "most"), [(False, 14_500), (True, 15_000)], ids=["handshake", "2026-07-28 over HTTP"]
+)
+async def test_the_list_of_tools_costs_little_context(is_modern: bool, most: int) -> None:
+    """Names, descriptions and input schemas are what a model pays for; the rest only travels."""
+    result = await list_result(is_modern=is_modern)
+    seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in result["tools"]]
+    context, wire = len(encode({"tools": seen})), len(encode(result))
+    print(f"tools/list: {context} bytes of context, {wire} on the wire")
+    assert context <= most
+    assert wire <= 22_000
