@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from emceepee import config, errors
@@ -97,32 +97,6 @@ RESULTS = {
     "delete_timer": "`{deleted: true, timer: {…}}`",
 }
 
-# What an argument means wherever it stands, with `?` where it is optional; a description in the code comes first.
-ARGUMENTS = {
-    "action": "What the user decided",
-    "arguments": "Its arguments",
-    "clear": "Forget the lines that are returned",
-    "cursor": "The `nextCursor` of the reply before",
-    "duration_ms": "When it fires, from now; at least 1000 with `interval`",
-    "exclude_sources": "Leave these out",
-    "include_inactive": "Also those that have fired or were deleted",
-    "level": "Lowest level",
-    "limit": "At most this many, the newest",
-    "name": "Its name",
-    "reason": "Why: for the event, and for the server if it asked for a completion",
-    "request_id": "The `requestId` of the question",
-    "role": "Who speaks in the completion; as a rule `assistant`",
-    "server": "Server name",
-    "server?": "Server name; all servers if left out",
-    "sources": "Only these",
-    "status": "Only tasks that stand so",
-    "task_id": "The `taskId`",
-    "timeout_ms?": "Longest wait",
-    "timer_id": "The `timerId`",
-    "tool": "Tool name",
-    "uri": "Its address",
-}
-
 # What the `data` of an event holds, by type and key.
 _TASK_DATA = {"taskId": "the task", "toolName": "the tool, or `read_resource` or `get_prompt`"}
 _GONE_DATA = {"requestId": "the question", "reason": "see [reasons](#reasons)", "message": "the same in words"}
@@ -197,14 +171,22 @@ TOP_KEYS = {
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
 }
 SERVER_KEYS = {
+    "name": "Your name for it.",
+    "description": "What it is for, in a few words. Models see it in the instructions and in `list_servers`.",
+    "url": "Address of an HTTP or SSE server.",
+    "command": "Program of a stdio server.",
     "type": "The transport. Without it, `url` tries Streamable HTTP first and the older SSE next.",
     "headers": "HTTP headers for every request to it.",
     "args": "Arguments of the program.",
     "env": "Variables for the program, besides those it [inherits](#what-a-child-process-inherits).",
     "cwd": "Working directory of the program.",
     "restartConfig": "See [below](#restartconfig).",
+    "allowedTools": "Names or globs. Without it, all are allowed.",
     "deniedTools": "Names or globs. Denied beats allowed.",
+    "timeout_ms": "How long a call to it is waited for, if the caller does not say.",
     "mode": "The protocol era: found out, or fixed.",
+    "roots": "Directories or `file://` URIs offered to it.",
+    "sessionHeader": "`false`: it gets no `Emceepee-Session-Id` header.",
 }
 RESTART_KEYS = {
     "enabled": "Whether it is started again at all.",
@@ -256,10 +238,8 @@ def pages() -> dict[Path, str]:
 
 def tools() -> str:
     names = [tool.name for tool in TOOLS]
-    arguments = {name for tool in TOOLS for name in tool.input_schema["properties"]}
     _no_strangers("RESULTS", RESULTS, names)
     _all_described("tool's result", names, RESULTS)
-    _no_strangers("ARGUMENTS", {name.removesuffix("?") for name in ARGUMENTS}, arguments)
     text = f"""
 # Tools
 
@@ -335,7 +315,7 @@ def _tool(tool: Tool) -> str:
     if issubclass(tool.params, ServerEntry):
         text += "\nArguments: the keys of [a server](settings.md#a-server).\n"
     elif tool.input_schema["properties"]:
-        text += "\n" + _schema_table("argument", tool.input_schema, ARGUMENTS)
+        text += "\n" + _schema_table("argument", compact_schema(tool.params, keeps_bounds=True))
     return text + f"\nReturns: {RESULTS[tool.name]}\n"
 
 
@@ -410,7 +390,7 @@ def _is_machine(diagram: Mapping[str, Any]) -> bool:
 def settings() -> str:
     _no_strangers("TOP_KEYS", TOP_KEYS, config._TOP_KEYS)
     _all_described("key of the configuration file", config._TOP_KEYS, TOP_KEYS)
-    server, restart = compact_schema(ServerEntry), compact_schema(RestartConfig)
+    server, restart = compact_schema(ServerEntry, keeps_bounds=True), compact_schema(RestartConfig, keeps_bounds=True)
     for schema, words, what in ((server, SERVER_KEYS, "ServerEntry"), (restart, RESTART_KEYS, "RestartConfig")):
         described = [name for name, item in schema["properties"].items() if "description" in item]
         _no_strangers(what, words, schema["properties"])
@@ -554,12 +534,13 @@ def _no_strangers(what: str, described: Iterable[str], names: Iterable[str]) -> 
         raise Undocumented(f"{what} in docs/generate.py speaks of what is gone: {strangers}")
 
 
-def _schema_table(first: str, schema: dict[str, Any], words: Mapping[str, str]) -> str:
+def _schema_table(first: str, schema: dict[str, Any], words: Mapping[str, str] = MappingProxyType({})) -> str:
+    """`words` come before those of the schema, which are short because models pay for them."""
     required = schema.get("required", [])
     rows = []
-    for name, item in sorted(schema["properties"].items(), key=lambda entry: entry[0] not in required):
+    for name, item in schema["properties"].items():
         default = "required" if name in required else _default(item)
-        meaning = item.get("description") or words.get(name if name in required else f"{name}?") or words.get(name)
+        meaning = words.get(name) or item.get("description")
         if not meaning:
             raise Undocumented(f"no words for this {first}: {name}; docs/generate.py or the code must say what it is")
         rows.append([f"`{name}`", _kind(item), default, meaning])

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
@@ -122,7 +122,16 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+def _without_control_characters(name: str) -> str:
+    if any(letter < " " or letter == "\x7f" for letter in name):
+        raise ValueError("must not have control characters")
+    return name
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_without_control_characters)]
+
+
+_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # spelled out, it would cost 200 bytes
 
 
 class ServerEntry(BaseModel):
@@ -130,20 +139,22 @@ class ServerEntry(BaseModel):
 
     name: Name = Field(description="Your name for it")
     description: str | None = Field(None, description="What it is for")
-    url: str | None = Field(None, description="Address of an HTTP or SSE server")
-    command: str | None = Field(None, description="Program of a stdio server")
-    type: Literal["http", "sse", "stdio"] | None = None
-    headers: dict[str, str] | None = Field(None, repr=False)
-    args: list[str] | None = Field(None, repr=False)
-    env: dict[str, str] | None = Field(None, repr=False)
-    cwd: str | None = None
-    restartConfig: RestartConfig | None = None  # noqa: N815  # wire name
+    url: str | None = Field(None, description="HTTP or SSE address")
+    command: str | None = Field(None, description="Program to run")
+    type: Literal["http", "sse", "stdio"] | None = Field(None, description="Default: found out")
+    headers: dict[str, str] | None = Field(None, repr=False, description="HTTP headers")
+    args: list[str] | None = Field(None, repr=False, description="Program arguments")
+    env: dict[str, str] | None = Field(None, repr=False, description="Program variables")
+    cwd: str | None = Field(None, description="Program directory")
+    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(  # noqa: N815  # wire name
+        None, description=f"Program restarts: {', '.join(RestartConfig.model_fields)}"
+    )
     allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
-    deniedTools: list[str] | None = None  # noqa: N815  # wire name
+    deniedTools: list[str] | None = Field(None, description="Names or globs, first")  # noqa: N815  # wire name
     timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
-    mode: Mode = "auto"
-    roots: list[str] | None = Field(None, description="Directories or file:// URIs offered to it")
-    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id header")  # noqa: N815  # wire name
+    mode: Mode = Field("auto", description="Protocol era")
+    roots: list[str] | None = Field(None, description="Directories offered to it")
+    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name
 
     @model_validator(mode="after")
     def _one_target(self) -> "ServerEntry":

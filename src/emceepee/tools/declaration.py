@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, get_type_hints
+from typing import Annotated, Any, Protocol, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import InvalidArguments, near_names
@@ -24,6 +24,10 @@ class Params(BaseModel):
 
 class NoParams(Params):
     """For tools that take nothing."""
+
+
+ServerName = Annotated[str, Field(description="Server name")]
+AnyServer = Annotated[str | None, Field(description="Default: all")]
 
 
 @dataclass(frozen=True, slots=True)

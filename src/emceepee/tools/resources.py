@@ -10,7 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
-from emceepee.tools.declaration import Caller, Outcome, Params, tool
+from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, SETS, found_by
@@ -22,19 +22,19 @@ from emceepee.tools.promotion import promoted
 class ListOf(Paged):
     """Entries of one server, or of all."""
 
-    server: str | None = None
+    server: AnyServer = None
 
 
 class ReadResource(Timed):
     """One resource."""
 
-    server: str
-    uri: str = Field(min_length=1)
+    server: str = Field(description="Server name; emceepee for its own")
+    uri: str = Field(min_length=1, description="From list_resources or a template")
 
 
 @tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
 async def list_resources(params: ListOf, session: Session) -> JsonObject:
-    """List the servers' resources."""
+    """List servers' resources, for read_resource."""
     if params.server == RESERVED_NAME:
         return page("resources", Listing([{"server": RESERVED_NAME, **entry} for entry in LISTED]), params)
     return await list_kind(Kind.RESOURCES, params, session)
@@ -42,13 +42,13 @@ async def list_resources(params: ListOf, session: Session) -> JsonObject:
 
 @tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
 async def list_resource_templates(params: ListOf, session: Session) -> JsonObject:
-    """List the servers' resource templates."""
+    """List servers' resource templates: URIs to fill in for read_resource."""
     return await list_kind(Kind.TEMPLATES, params, session)
 
 
 @tool(title="Read a resource", effect=READS, load=CORE)
 async def read_resource(params: ReadResource, session: Session, caller: Caller) -> Outcome:
-    """Read a resource, text and binary. emceepee's own (emceepee://diagrams) with server="emceepee"."""
+    """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
     with kept_awake(caller, session.clock) as on_progress:
@@ -68,13 +68,13 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
 class OneResource(Params):
     """A resource to follow."""
 
-    server: str
-    uri: str = Field(min_length=1)
+    server: ServerName
+    uri: str = Field(min_length=1, description="The resource")
 
 
 @tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
 async def subscribe_resource(params: OneResource, session: Session) -> JsonObject:
-    """Hear of changes to a resource, as notifications; survives a reconnect."""
+    """Hear of changes to a resource: each is an event (await_activity)."""
     await (await _subscribable(params.server, session)).subscribe(params.uri)
     return {"subscribed": params.uri}
 

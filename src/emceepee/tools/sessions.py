@@ -27,7 +27,9 @@ class CloseSession(Params):
     needs_session=False,
 )
 async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
-    """Open a session; pass its handle as `session` in every other call. It keeps servers, tasks and events."""
+    """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
+    in other calls. Else you have one already.
+    """
     office = _office(caller)
     handle = await office.open()
     opened: JsonObject = {"session": handle, "expiresAfterIdleMs": office.idle_ms}
@@ -36,7 +38,7 @@ async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
 
 @tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
 async def close_session(params: CloseSession, caller: Caller) -> JsonObject:
-    """End a session and everything it started."""
+    """End a session of open_session and everything it started."""
     await _office(caller).close(params.session)
     return {"closed": params.session}
 

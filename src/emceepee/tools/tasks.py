@@ -8,7 +8,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.declaration import AnyServer, BackendResult, Caller, Outcome, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
@@ -17,15 +17,15 @@ from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 class ListTasks(Params):
     """Which tasks."""
 
-    server: str | None = None
-    status: TaskStatus | None = None
-    include_completed: bool = Field(False, description="Also those no longer working")
+    server: AnyServer = None
+    status: TaskStatus | None = Field(None, description="Only these")
+    include_completed: bool = Field(False, description="Also ended ones")
 
 
 class OneTask(Params):
     """A task."""
 
-    task_id: str
+    task_id: str = Field(description="Its taskId")
 
 
 class GetTaskResult(OneTask):
@@ -47,7 +47,7 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
 async def get_task(params: OneTask, session: Session) -> JsonObject:
-    """One task, and the questions its server asks."""
+    """One task: status, progress, and what its server asks."""
     task = session.calls.task(params.task_id)
     questions = session.questions.open(QuestionKind.ELICITATION, task.server)
     return {
@@ -58,7 +58,9 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
 
 @tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
 async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
-    """Wait for a task's result and return it; it can be read again for five minutes."""
+    """Wait for a task's result and return it; readable for five minutes. After timeout_ms an error: the task goes on,
+    call again.
+    """
     timeout = seconds(params.timeout_ms)
     with heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
