@@ -1,4 +1,4 @@
-"""The list of tools is the same, byte for byte, whatever servers come and go: a change would cost clients their cache."""
+"""The list of tools is the same, byte for byte, whatever servers come and go: a change costs clients their cache."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Protocol, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emceepee.backends.spec import BackendSpec
-from emceepee.errors import InvalidArguments, near_names
+from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.schema import compact_schema
+from emceepee.validation import problems
 
 
 class Params(BaseModel):
@@ -101,9 +102,12 @@ class Tool:
             raise self._refusal(error) from None
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
-        problems = [_problem(item, list(self.params.model_fields)) for item in error.errors(include_url=False)]
-        words = "; ".join(f"{problem['argument']}: {problem['problem']}" for problem in problems)
-        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": problems})
+        found = [
+            {"argument": ".".join(map(str, path)) or "arguments", "problem": words}
+            for path, words in problems(error, self.params, private=self.private)
+        ]
+        words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": found})
 
 
 def tool(
@@ -142,12 +146,3 @@ def _verb(written: Written, wants: list[type]) -> Verb:
     if wants == [Session]:
         return lambda params, session, caller: written(params, session)
     return lambda params, session, caller: written(params, caller)
-
-
-def _problem(item: Any, known: list[str]) -> JsonObject:
-    argument = ".".join(str(part) for part in item["loc"]) or "arguments"
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        near = near_names(argument, known)
-        message = "no such argument" + (f"; did you mean {' or '.join(near)}?" if near else f"; there are {known}")
-    return {"argument": argument, "problem": message}

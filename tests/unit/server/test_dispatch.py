@@ -55,7 +55,7 @@ async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
     assert result["isError"] is True
     assert result["structuredContent"]["error"]["code"] == "ERR_INVALID_ARGUMENTS"
     assert result["content"] == [
-        {"type": "text", "text": "remove_server cannot be called like this: name: Field required."}
+        {"type": "text", "text": "remove_server cannot be called like this: name: is missing."}
     ]
 
 

@@ -35,7 +35,7 @@ def test_an_unknown_argument_is_refused_with_the_one_that_was_meant(
 
 
 def test_an_unknown_argument_like_no_other_is_refused_with_those_there_are() -> None:
-    assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are ['name']"}
+    assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are name"}
 
 
 def test_every_problem_is_named_at_once() -> None:
