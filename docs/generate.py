@@ -249,6 +249,9 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
   missing.
 - A failure is `isError: true`, a sentence that says what to do next, and
   `structuredContent: {{error: {{code, message, details}}}}` with one of the [error codes](errors.md).
+- An argument is also taken under the name that replies give it (`taskId` for `task_id`). `server` and `name`, `args`
+  and `arguments` stand for each other where a tool has only one of them, and an object may be given as a string that
+  holds it as JSON. If both names are given and differ, the call is refused.
 - Regular expressions are unanchored and in the [RE2 syntax](../decisions/0005-safe-regexes.md).
 - Times are ISO-8601 in UTC with milliseconds.
 

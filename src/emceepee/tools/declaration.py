@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,9 +12,10 @@ from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
+from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.schema import compact_schema
-from emceepee.validation import problems
+from emceepee.validation import Path, problems
 
 
 class Params(BaseModel):
@@ -93,9 +94,13 @@ class Tool:
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
+    aliases: Aliases = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
 
     def check(self, arguments: JsonObject) -> BaseModel:
-        """Raises: InvalidArguments, naming each field that does not fit."""
+        """Arguments under their own names. Raises: InvalidArguments, naming each that does not fit."""
         try:
             return self.params.model_validate(arguments)
         except ValidationError as error:
@@ -103,11 +108,16 @@ class Tool:
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
         found = [
-            {"argument": ".".join(map(str, path)) or "arguments", "problem": words}
+            {"argument": ".".join(map(str, path)) or "arguments", "problem": self._both_given(path) or words}
             for path, words in problems(error, self.params, private=self.private)
         ]
         words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)
         return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": found})
+
+    def _both_given(self, path: Path) -> str | None:
+        """Of a name that was not taken for the argument it stands for: because that one is given too."""
+        meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
+        return meant and f"stands for {meant}, which is given too and differs; give one of them"
 
 
 def tool(

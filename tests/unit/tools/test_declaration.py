@@ -18,11 +18,11 @@ def problems(tool: str, /, **arguments: object) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("tool", "arguments", "stranger", "meant"),
     [
-        ("execute_tool", {"server": "a", "tool": "b", "arguments": {}}, "arguments", "args"),
+        ("execute_tool", {"server": "a", "tool": "b", "arg": {}}, "arg", "args"),
         ("execute_tool", {"server": "a", "tool": "b", "timeout": 5}, "timeout", "timeout_ms"),
         ("list_tools", {"servers": "x"}, "servers", "server"),
         ("add_server", {"name": "a", "command": "x", "allowed_tools": []}, "allowed_tools", "allowedTools"),
-        ("get_prompt", {"server": "a", "name": "b", "args": {}}, "args", "arguments"),
+        ("get_prompt", {"server": "a", "name": "b", "argument": {}}, "argument", "arguments"),
         ("get_server_status", {"server": "a", "Server": "b"}, "Server", "server"),
     ],
 )
