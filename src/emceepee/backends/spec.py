@@ -144,13 +144,13 @@ class ServerEntry(BaseModel):
     type: Literal["http", "sse", "stdio"] | None = Field(None, description="Default: found out")
     headers: dict[str, str] | None = Field(None, repr=False, description="HTTP headers")
     args: list[str] | None = Field(None, repr=False, description="Program arguments")
-    env: dict[str, str] | None = Field(None, repr=False, description="Program variables")
+    env: dict[str, str] | None = Field(None, repr=False, description="Environment variables")
     cwd: str | None = Field(None, description="Program directory")
     restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(  # noqa: N815  # wire name
         None, description=f"Program restarts: {', '.join(RestartConfig.model_fields)}"
     )
     allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
-    deniedTools: list[str] | None = Field(None, description="Names or globs, first")  # noqa: N815  # wire name
+    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")  # noqa: N815  # wire name
     timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")

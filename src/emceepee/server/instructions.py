@@ -10,7 +10,8 @@ HOW_TO = (
     "emceepee lets you use other MCP servers: their tools, resources and prompts. list_tools with detail=summary shows "
     "what there is; list_tools for one tool shows its arguments; execute_tool calls it. list_servers tells how the "
     "servers are, add_server connects another. A slow call goes on as a task: get_task_result waits for its result, "
-    "await_activity for whatever happens next. When a reply has pending_client_action, a server waits for an answer: "
+    "await_activity for whatever happens next; other replies carry what is new, too (events_since_last_response). When "
+    "a reply has pending_client_action, a server waits for an answer: "
     "ask the user and call respond_to_elicitation; a sampling request you answer yourself with respond_to_sampling."
 )
 

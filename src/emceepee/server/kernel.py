@@ -35,7 +35,7 @@ class CallerState:
 
 Context = ServerRequestContext[CallerState, Any]
 # Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
-_SESSION: JsonObject = {"description": "From open_session", "type": "string"}
+_SESSION: JsonObject = {"description": "Handle", "type": "string"}
 _SESSION_AGAIN: JsonObject = {"type": "string"}
 
 

@@ -32,7 +32,7 @@ class ListTools(Paged):
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait; then it is a task")
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task")
 
 
 class ExecuteTool(Timed):

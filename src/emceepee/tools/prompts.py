@@ -20,7 +20,7 @@ class GetPrompt(Timed):
 
     server: ServerName
     name: str = Field(description="Prompt name")
-    arguments: dict[str, str] | None = Field(None, description="The prompt's arguments")
+    arguments: dict[str, str] | None = Field(None, description="Its arguments, as strings")
 
 
 class Complete(Params):

@@ -36,16 +36,18 @@ class RespondToSampling(Params):
     content: Annotated[str | dict[str, Any] | list[dict[str, Any]], WithJsonSchema(_TEXT_OR_BLOCKS)] = Field(
         description="Text, or content blocks"
     )
-    model: str = Field(description="Who wrote it")
+    model: str = Field(description="Model that wrote it")
     stop_reason: str | None = Field(None, description="endTurn, maxTokens, stopSequence, toolUse")
 
 
 class RespondToElicitation(Params):
     """An answer to a question."""
 
-    request_id: RequestId
+    request_id: str = Field(description="requestId in pending_client_action")
     action: Literal["accept", "decline", "cancel"] = Field(description="cancel: the user decided nothing")
-    content: dict[str, Any] | None = Field(None, description="With accept: the form's values", repr=False)
+    content: dict[str, Any] | None = Field(
+        None, description="With accept: the form's values; none for a url", repr=False
+    )
 
 
 class CancelRequest(Params):
@@ -90,7 +92,7 @@ async def get_elicitations(params: FromServer, session: Session) -> JsonObject:
 
 @tool(title="Answer a server's question", effect=Effect(), load=CORE)
 async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> JsonObject:
-    """Answer a server's question, from pending_client_action or get_elicitations, with what the user decided."""
+    """Answer a server's question with what the user decided; its task goes on. get_elicitations has the form."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)
     return {"responded": params.request_id, "action": params.action}
 

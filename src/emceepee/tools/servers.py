@@ -30,8 +30,8 @@ class OneServer(Params):
 
 @tool(title="Add a server", effect=SETS, load=CORE)
 async def add_server(params: AddServer, session: Session, caller: Caller) -> JsonObject:
-    """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets given here pass
-    through the model: better put them into the configuration file.
+    """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
+    the model: better in the configuration file.
     """
     spec = params.spec()
     if caller.may_add is not None:

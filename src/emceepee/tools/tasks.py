@@ -25,7 +25,7 @@ class ListTasks(Params):
 class OneTask(Params):
     """A task."""
 
-    task_id: str = Field(description="Its taskId")
+    task_id: str = Field(description="From a promotion or list_tasks")
 
 
 class GetTaskResult(OneTask):

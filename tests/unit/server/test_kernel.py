@@ -81,7 +81,7 @@ async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() 
 async def test_the_session_argument_is_described_in_the_tools_that_are_always_loaded() -> None:
     for name, tool in (await listed(is_modern=True)).items():
         if CATALOGUE[name].load.always:
-            assert tool["inputSchema"]["properties"]["session"]["description"] == "From open_session"
+            assert tool["inputSchema"]["properties"]["session"]["description"] == "Handle"
 
 
 @pytest.mark.parametrize(
