@@ -31,7 +31,9 @@ class ListTools(Paged):
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Wait before it becomes a task; default 120000")
+    timeout_ms: int | None = Field(
+        None, ge=0, le=900_000, description="Wait before it becomes a task; default 50000, with a progress token 120000"
+    )
 
 
 class ExecuteTool(Timed):

@@ -30,7 +30,9 @@ class OneTask(Params):
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=1_800_000, description="Longest wait; default: the task's time left")
+    timeout_ms: int | None = Field(
+        None, ge=0, le=1_800_000, description="Longest wait; default 50000, with a progress token the task's time left"
+    )
 
 
 @tool
@@ -59,6 +61,8 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
 async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
     """Wait for a task's result and return it; it can be read again for five minutes."""
     timeout = seconds(params.timeout_ms)
+    if timeout is None and caller.on_progress is None:
+        timeout = session.limits.quiet_call_seconds
     with heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
