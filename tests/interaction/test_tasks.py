@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emceepee.json_types import JsonObject
+from emceepee.server.callers import Started
 from emceepee.sessions.calls import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.declaration import Caller
@@ -459,7 +460,7 @@ async def test_the_hundred_and_first_call_at_work_is_refused_before_it_is_sent()
 
 # Everything at once.
 
-HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "ask"]
+HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "client_timeout", "ask"]
 TERMINAL = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 
 
@@ -469,7 +470,11 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         backend, session = scene.backends["one"], scene.session
         await hush(scene)
-        call, asked = await a_call(scene, timeout_ms=0 if starts_as_task else 1000)
+        started = Started()
+        call, asked = await a_call(
+            scene, timeout_ms=0 if starts_as_task else 1000, caller=Caller(on_call=started.began)
+        )
+        started.task = call
         told: list[JsonObject] = []
         if starts_as_task:
             scene.clock.jump(0)
@@ -494,7 +499,9 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "disconnect":
                     backend.link.break_off("lost")
                 case "cancel_request":
-                    call.cancel()
+                    started.cancel()
+                case "client_timeout":
+                    started.cancel(is_timeout=True)
                 case "ask":
                     session.calls.question_asked("one", cast(Call, asked.origin))
 

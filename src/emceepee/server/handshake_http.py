@@ -8,7 +8,7 @@ from mcp.server.lowlevel import Server
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.callers import Guest, Started, caller_for
+from emceepee.server.callers import Guest, Started, caller_for, cancel_request
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import PRIMED_SINCE, Exchange, Taste
@@ -22,7 +22,6 @@ from emceepee.server.messages import (
     Notice,
     Request,
     RequestId,
-    cancelled_id,
     classify,
     error_message,
     result_message,
@@ -51,7 +50,7 @@ class HandshakeCaller:
         self._tasks = TaskOwner("http-caller")
         self._replay = Replay(session.clock, session.limits, self._tasks)
         self._peer = HandshakePeer(kernel, CallerState(EventsFeed(session.activity), self._replay.push))
-        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+        self._running: dict[RequestId, Started] = {}
 
     @property
     def is_open(self) -> bool:
@@ -93,9 +92,8 @@ class HandshakeCaller:
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
         if (refusal := self._peer.refusal(request)) is not None:
             return refusal
-        task = asyncio.current_task()
-        if task is not None:
-            self._running[request.request_id] = task
+        task = started.task = asyncio.current_task()
+        self._running[request.request_id] = started
         try:
             if request.method == "tools/call":
                 caller = caller_for(request, exchange, guest, started)
@@ -111,14 +109,12 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
-            if self._running.get(request.request_id) is task:  # a careless caller may have used the id twice
+            if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
-            key = cancelled_id(notice)
-            if key is not None and (task := self._running.get(key)) is not None:
-                task.cancel()
+            cancel_request(notice, self._running)
         else:
             await self._peer.hear(notice)
 
@@ -170,11 +166,12 @@ class HandshakeCaller:
         self._replay.let_go(PUSH)
 
     def cancel_requests(self) -> None:
-        for task in list(self._running.values()):
-            task.cancel()
+        for started in list(self._running.values()):
+            started.cancel()
 
     async def close(self) -> None:
-        running = set(self._running.values()) - {asyncio.current_task()}
+        tasks = {started.task for started in self._running.values()} - {asyncio.current_task()}
+        running = [task for task in tasks if task is not None]
         self.cancel_requests()
         if running:
             await asyncio.wait(running, timeout=LAST_WORDS_SECONDS)
