@@ -24,6 +24,7 @@ class AsgiLine:
     def __init__(self, endpoint: HttpEndpoint, method: str, headers: dict[str, str], body: bytes) -> None:
         self.answered = Answered()
         self._body: bytes | None = body
+        self.reads = 0  # how many wait for what the caller sends next, which is that it hangs up
         self._gone = asyncio.Event()
         given = list(raw_headers({"host": "localhost", "content_type": "application/json", **headers}).items())
         scope = {"type": "http", "method": method, "path": "/mcp", "headers": given, "client": ("127.0.0.1", 5)}
@@ -33,7 +34,11 @@ class AsgiLine:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body}
-        await self._gone.wait()
+        self.reads += 1
+        try:
+            await self._gone.wait()
+        finally:
+            self.reads -= 1
         return {"type": "http.disconnect"}
 
     async def _send(self, message: JsonObject) -> None:

@@ -1,6 +1,7 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -66,7 +67,8 @@ class HandshakeCaller:
             return
         match classify(value):
             case Request() as request:
-                exchange, started = self._exchange(send, receive, taste), Started()
+                started = Started()
+                exchange = self._exchange(send, receive, taste, on_abandoned=started.promote)
                 reply = await self._reply(request, exchange, guest, started)
                 if not await exchange.answer(reply, names_session=self._peer.is_open):
                     started.keep()
@@ -78,7 +80,9 @@ class HandshakeCaller:
             case Invalid(reply):
                 await respond_json(send, 400, reply, self._header)
 
-    def _exchange(self, send: Send, receive: Receive, taste: Taste) -> Exchange:
+    def _exchange(
+        self, send: Send, receive: Receive, taste: Taste, *, on_abandoned: Callable[[], object] | None = None
+    ) -> Exchange:
         return Exchange(
             self._replay,
             send,
@@ -87,6 +91,7 @@ class HandshakeCaller:
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
             taste=taste,
+            on_abandoned=on_abandoned,
         )
 
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
