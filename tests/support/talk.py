@@ -71,8 +71,8 @@ class Talk:
 
 
 @asynccontextmanager
-async def a_talk() -> AsyncIterator[Talk]:
-    async with a_scene(demo=ScriptedBackend()) as scene:
+async def a_talk(*, is_awake: bool = True) -> AsyncIterator[Talk]:
+    async with a_scene(demo=ScriptedBackend(), is_awake=is_awake) as scene:
         talk = Talk(scene)
         try:
             yield talk

@@ -32,6 +32,7 @@ from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
 CLOSING_SECONDS = 5.0
+PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
 Send = Callable[[JsonObject | list[JsonObject]], None]
 
 
@@ -107,6 +108,8 @@ class Conversation:
             self._session.label = client_label(request.params)
         if (refusal := peer.refusal(request)) is not None:
             return refusal
+        if request.method not in PROBES:
+            self._session.wake()
         try:
             if request.method == "tools/call":
                 result = peer.finished(await call_tool(request.params, self._session, self._caller(request, started)))
@@ -132,6 +135,8 @@ class Conversation:
         if notice.method == "notifications/cancelled":
             cancel_request(notice, self._running)
         elif self._peer is not None:
+            if notice.method == "notifications/initialized":
+                self._session.wake()
             self._tasks.spawn(self._peer.hear(notice), name=notice.method)
 
     # Batches: the 2025-03-26 version has them, no other does.

@@ -286,3 +286,42 @@ async def test_at_the_end_nobody_waits_for_what_never_ends(talk: Talk) -> None:
         await talk.conversation.close()
     assert talk.heard == []
     assert talk.backend.cancelled == [asked]
+
+
+# When servers are connected.
+
+HELLO = a_request(
+    "hello",
+    "initialize",
+    protocolVersion="2025-11-25",
+    capabilities={},
+    clientInfo={"name": "t", "version": "1"},
+)
+DISCOVER = a_request("hello", "server/discover", _meta=ENVELOPE)
+INITIALIZED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.mark.parametrize(
+    ("said", "connects"),
+    [
+        ([DISCOVER], False),
+        ([DISCOVER, DISCOVER], False),
+        ([HELLO], False),
+        ([INITIALIZED], False),
+        ([a_request(1, "tools/call", name="list_servers")], False),  # refused: there was no handshake
+        ([HELLO, INITIALIZED], True),
+        ([HELLO, a_request(1, "tools/list")], True),
+        ([HELLO, a_request(1, "tools/call", name="list_servers", arguments={})], True),
+        ([a_request(1, "tools/list", _meta=ENVELOPE)], True),
+        ([DISCOVER, a_request(1, "tools/list", _meta=ENVELOPE)], True),
+        ([HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}, [a_request(1)]], True),
+    ],
+)
+async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who_is_there(
+    said: list[Any], connects: bool
+) -> None:
+    async with a_talk(is_awake=False) as talk:
+        for message in said:
+            await talk.say(message)
+            await settle()
+        assert len(talk.backend.links) == connects
