@@ -501,7 +501,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "cancel_request":
                     started.cancel()
                 case "client_timeout":
-                    started.cancel(is_timeout=True)
+                    started.abandon()
                 case "ask":
                     session.calls.question_asked("one", cast(Call, asked.origin))
 

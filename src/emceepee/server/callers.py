@@ -113,21 +113,30 @@ class Started:
         if self.session is not None and self.call is not None:
             self.session.calls.keep(self.call)
 
-    def cancel(self, *, is_timeout: bool = False) -> None:
-        """End the request, and its call unless the client only stopped waiting. Nobody reads a reply."""
-        if self.task is None or self.task.done():
-            return
-        if is_timeout:
+    def cancel(self) -> None:
+        """End the request, and its call with it."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def abandon(self) -> None:
+        """End the request, which nobody waits for any more, but not its call."""
+        if self.task is not None and not self.task.done():
             self.promote()
             self.keep()  # the outcome may have come a moment ago
-        self.task.cancel()
+            self.task.cancel()
 
 
 def cancel_request(notice: Notice, running: Mapping[RequestId, Started]) -> None:
     """Do what a `notifications/cancelled` asks for, if its request is still being served."""
     key = cancelled_id(notice)
-    if key is not None and (started := running.get(key)) is not None:
-        started.cancel(is_timeout=is_client_timeout(notice))
+    started = None if key is None else running.get(key)
+    if started is None:
+        return
+    if is_client_timeout(notice):
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(started.abandon)
+    else:
+        started.cancel()
 
 
 def caller_for(request: Request, line: Line, guest: Guest, started: Started) -> Caller:
