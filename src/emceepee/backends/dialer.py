@@ -20,6 +20,7 @@ from emceepee.backends.sse_link import SseLink
 from emceepee.backends.stdio_link import StdioLink
 from emceepee.clock import Clock
 from emceepee.lifecycle import close_bounded
+from emceepee.state.limits import Limits
 
 CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
 AGENT = {"user-agent": f"emceepee/{__version__}"}
@@ -36,21 +37,21 @@ class Dialer:
         pool: ConnectionPool,
         family: Family,
         clock: Clock,
+        limits: Limits,
         *,
-        longest_line: int,
         roots: tuple[str, ...] = (),
     ) -> None:
-        self._pool, self._clock, self._longest_line, self._roots = pool, clock, longest_line, roots
+        self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._family = family
         self._eras = EraMemory(clock)
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
+    async def running(cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
         family = Family()
         async with ConnectionPool.running(clock, ssl.create_default_context()) as pool:
             try:
-                yield cls(pool, family, clock, longest_line=longest_line, roots=roots)
+                yield cls(pool, family, clock, limits, roots=roots)
             finally:
                 await family.close()
 
@@ -117,19 +118,30 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        link = StdioLink(listener, self._family)
+        link = StdioLink(listener, self._family, self._clock, most_requests=self._limits.requests_per_link)
         async with _abandoned_if_it_fails(link):
-            await link.start(target, self._clock, terms, longest=self._longest_line)
+            await link.start(target, terms, longest=self._limits.line_bytes)
         return link
 
     async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
-        link = HttpLink(self._client(target), listener, clock=self._clock, largest=self._longest_line)
+        link = HttpLink(
+            self._client(target),
+            listener,
+            clock=self._clock,
+            largest=self._limits.line_bytes,
+            most_requests=self._limits.requests_per_link,
+        )
         async with _abandoned_if_it_fails(link):
             await link.start(terms, resumption)
         return link
 
     async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
-        link = SseLink(self._client(target), listener, largest=self._longest_line)
+        link = SseLink(
+            self._client(target),
+            listener,
+            largest=self._limits.line_bytes,
+            most_requests=self._limits.requests_per_link,
+        )
         async with _abandoned_if_it_fails(link):
             await link.start(terms)
         return link

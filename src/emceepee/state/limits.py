@@ -33,6 +33,7 @@ class Limits:
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
+    requests_per_link: int = _count(100, "requests of a server's own that are served at once, per connection")
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")

@@ -17,6 +17,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "full_list_bytes": 32 << 10,
         "list_pages": 1000,
         "line_bytes": 256 << 20,
+        "requests_per_link": 100,
         "http_retry_seconds": 1,
         "longest_http_retry_seconds": 180,
         "stable_seconds": 60,
