@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from emceepee import __version__
 from emceepee.backends.eras import EraMemory
@@ -49,7 +50,9 @@ class Dialer:
     @asynccontextmanager
     async def running(cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
         family = Family()
-        async with ConnectionPool.running(clock, ssl.create_default_context()) as pool:
+        per_origin, in_all = limits.connections_per_origin, limits.connections_in_all
+        tls = ssl.create_default_context()
+        async with ConnectionPool.running(clock, tls, per_origin=per_origin, in_all=in_all) as pool:
             try:
                 yield cls(pool, family, clock, limits, roots=roots)
             finally:
@@ -64,35 +67,38 @@ class Dialer:
         spec: BackendSpec,
         listener: Listener,
         *,
+        principal: str = "",
         caller_id: str | None = None,
         resumption: object | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
-        `caller_id` is told to HTTP backends that keep state per caller; `resumption` is the last link's.
+        Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
+        `resumption` is the last link's.
 
         Raises:
             RpcError, LinkError
         """
+        caller = _Caller(principal, caller_id)
         capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
-                return await self._dial(spec, listener, Terms(known, capabilities), caller_id, resumption)
+                return await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
             except (RpcError, LinkError) as error:
                 if isinstance(error, LinkError) and is_outage(error):
                     raise
                 self._eras.forget(spec.target)
-        link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller_id, resumption)
+        link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller, resumption)
         self._eras.learn(spec.target, link.facts)
         return link
 
     async def _dial(
-        self, spec: BackendSpec, listener: Listener, terms: Terms, caller_id: str | None, resumption: object | None
+        self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
     ) -> Link:
         if isinstance(spec.target, StdioTarget):
             return await self._stdio(spec.target, listener, terms)
-        target = _with_caller(spec.target, caller_id)
+        target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
                 return await self._http(target, listener, terms, resumption)
@@ -149,15 +155,21 @@ class Dialer:
     def _client(self, target: HttpTarget) -> HttpClient:
         """One a link, because headers and cookies are one caller's. Raises: LinkError."""
         try:
-            return HttpClient(self._pool, target.url, AGENT | target.headers)
+            return HttpClient(
+                self._pool, target.url, AGENT | target.headers, owner=target.owner, is_public=target.is_public
+            )
         except ValueError as error:
             raise unsendable(error) from error
 
 
-def _with_caller(target: HttpTarget, caller_id: str | None) -> HttpTarget:
-    if caller_id is None or not target.tells_session:
-        return target
-    return replace(target, headers=target.headers | {CALLER_HEADER: caller_id})
+class _Caller(NamedTuple):
+    principal: str
+    caller_id: str | None
+
+
+def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:
+    told = {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.tells_session else {}
+    return replace(target, owner=caller.principal, headers=target.headers | told)
 
 
 @asynccontextmanager

@@ -34,6 +34,10 @@ class Limits:
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
     requests_per_link: int = _count(100, "requests of a server's own that are served at once, per connection")
+    connections_per_origin: int = _count(2000, "connections of one principal to one HTTP origin")
+    connections_in_all: int = _count(
+        8000, "connections to HTTP servers in all; never more than half of what may be open"
+    )
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")

@@ -18,6 +18,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "list_pages": 1000,
         "line_bytes": 256 << 20,
         "requests_per_link": 100,
+        "connections_per_origin": 2000,
+        "connections_in_all": 8000,
         "http_retry_seconds": 1,
         "longest_http_retry_seconds": 180,
         "stable_seconds": 60,
