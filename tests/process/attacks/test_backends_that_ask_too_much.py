@@ -14,7 +14,7 @@ from aiohttp import web
 
 from support.backends import flooding
 from support.emceepee_process import configured
-from support.http_door import HttpCaller, a_door
+from support.http_door import HttpCaller, a_door, until
 from support.replies import text_of
 from support.stdio_backends import stdio_server
 from support.strain import strain_on
@@ -40,6 +40,25 @@ async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wa
         strain.check()
         echoed = await caller.call("execute_tool", server="good", tool="echo", args={"text": "hello"})
         assert "hello" in text_of(echoed)
+
+
+async def test_of_a_crowd_of_questions_the_first_few_wait_and_the_rest_are_refused() -> None:
+    async with a_door(env=configured({"flood": flooding_server()})) as door:
+        caller = await door.caller()
+        await caller.value("list_tools")
+        async with strain_on(door) as strain:
+            await flood(caller, what="question", count=20_000, reads=True)
+            waiting = (await caller.value("get_elicitations"))["requests"]
+            listed = await caller.call("list_servers")
+        strain.check()
+        assert len(waiting) == 20
+        assert len(json.dumps(listed)) < 50_000
+
+        async def are_refused() -> bool:
+            told = await caller.call("execute_tool", server="flood", tool="echo", on_question="wait")
+            return text_of(told) == "19980 refused"
+
+        await until(are_refused, "the backend has its refusals")
 
 
 class Pestering:
