@@ -19,14 +19,18 @@ LONGEST_LABEL = 100
 MayAdd = Callable[[BackendSpec], Awaitable[None]]
 
 
-def client_label(params: object) -> str | None:
-    """What a caller calls itself, name and version, from the params of `initialize` or of any 2026-07-28 request."""
+def client_info(params: object) -> JsonObject:
+    """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
     if not isinstance(params, dict):
-        return None
+        return {}
     meta = params.get("_meta")
     info = params.get("clientInfo") or (meta.get(CLIENT_INFO) if isinstance(meta, dict) else None)
-    if not isinstance(info, dict):
-        return None
+    return info if isinstance(info, dict) else {}
+
+
+def client_label(params: object) -> str | None:
+    """What a caller calls itself, name and version."""
+    info = client_info(params)
     said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
     printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())
     return printable.strip() or None

@@ -22,6 +22,7 @@ from emceepee.server.kernel import CallerState
 from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
 from emceepee.server.modern_http import ModernDoor
 from emceepee.server.refusal import refuse
+from emceepee.server.session_keys import SESSION_HEADER
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
@@ -44,7 +45,7 @@ log = EventLog("http")
 MCP_PATH = "/mcp"
 SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
-    *(b"content-type", b"mcp-session-id", b"last-event-id"),
+    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
 )
 FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
 LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
@@ -73,7 +74,7 @@ class HttpParts:
     policy: AddServerPolicy
     tools: Tools = field(default_factory=Tools)
     oauth: OAuthCheck | None = None
-    shared_default: bool = False
+    requires_session: bool = False
     body_bytes: int = 4 << 20
     neighbor: Neighbor | None = None
     finish_seconds: float = FINISH_SECONDS
@@ -95,7 +96,7 @@ class HttpEndpoint:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._callers: dict[str, HandshakeCaller] = {}
-        self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, shared_default=parts.shared_default)
+        self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, requires_session=parts.requires_session)
         self.is_draining = False
         parts.directory.on_end = self._ended
 

@@ -32,7 +32,7 @@ class KeyKind(StrEnum):
     NAME = "name"
     """By a name that the user chose in the client's configuration."""
     DEFAULT = "default"
-    """By nothing but the principal."""
+    """By nothing but the principal and the client's name."""
 
 
 @dataclass(frozen=True, slots=True)

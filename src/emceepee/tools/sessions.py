@@ -21,7 +21,9 @@ class CloseSession(Params):
 
 @tool_without_session
 async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
-    """Open a session; pass its handle as `session` in every other call. It keeps servers, tasks and events."""
+    """Open a further session, with connections, tasks and events of its own: for calls that pass its handle as
+    `session`. Needed only to keep work apart, or if a call says so.
+    """
     office = _office(caller)
     handle = await office.open()
     opened: JsonObject = {"session": handle, "expiresAfterIdleMs": office.idle_ms}
