@@ -37,7 +37,7 @@ def client_label(params: object) -> str | None:
 
 
 class Office:
-    """Explicit sessions of one principal: opened, found by their handle, closed."""
+    """Sessions of one principal that a call names: opened, found by their handle, closed by handle or name."""
 
     def __init__(self, directory: SessionDirectory, principal: str, params: object = None) -> None:
         self._directory, self._principal, self._params = directory, principal, params
@@ -48,20 +48,19 @@ class Office:
         session.label = client_label(self._params)
         return key.value
 
-    async def close(self, handle: str) -> None:
+    async def close(self, session: str) -> None:
         """Raises: EmceepeeError."""
-        if not await self._directory.close(self._key(handle)):
-            raise _ended(handle)
+        for kind in (KeyKind.HANDLE, KeyKind.NAME):
+            if await self._directory.close(SessionKey(self._principal, kind, session)):
+                return
+        raise _ended(session)
 
     def find(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._directory.find(self._key(handle))
+        session = self._directory.find(SessionKey(self._principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _ended(handle)
         return session
-
-    def _key(self, handle: str) -> SessionKey:
-        return SessionKey(self._principal, KeyKind.HANDLE, handle)
 
 
 def _ended(handle: object) -> EmceepeeError:
