@@ -12,12 +12,19 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http_endpoint import HttpEndpoint, HttpParts, Neighbor
 from emceepee.server.kernel import build_kernel
 from emceepee.sessions.session import Session
+from support.emceepee_process import MODERN_META
 from support.fake_clock import settle
 from support.http_door import HELLO
 from support.installation import Installation, an_installation
 from support.visits import Answered, raw_headers
 
 Json = dict[str, Any]
+
+
+async def ended(*requests: "asyncio.Task[None]") -> bool:
+    """Whether they end soon by themselves. A time-out that cancels would not tell: a cancelled one ends in order."""
+    _, pending = await asyncio.wait(requests, timeout=5)
+    return not pending
 
 
 class Place:
@@ -54,6 +61,13 @@ class Place:
 
     def call(self, tool: str, /, **arguments: Any) -> Json:
         return self.message("tools/call", {"name": tool, "arguments": arguments})
+
+    async def start_modern(self, method: str, params: Json, **headers: str) -> tuple[Answered, "asyncio.Task[None]"]:
+        """A request of 2026-07-28 that is not waited for."""
+        routing = {"mcp_protocol_version": "2026-07-28", "mcp_method": method}
+        if "name" in params:
+            routing["mcp_name"] = params["name"]
+        return await self.start("POST", self.message(method, params | {"_meta": MODERN_META}), **routing, **headers)
 
     async def value(self, connection: str, tool: str, /, **arguments: Any) -> Json:
         """The structured content of a call that must succeed."""

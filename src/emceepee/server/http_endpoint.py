@@ -27,6 +27,7 @@ from emceepee.server.peers import refusal_of_handshake
 from emceepee.server.refusal import refuse
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
+from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
     JSON,
@@ -101,7 +102,7 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeCaller, parts.kernel, parts.tools))
         self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, requires_session=parts.requires_session)
         self.is_draining = False
-        parts.directory.on_end = self._connections.session_ended
+        parts.directory.on_end = self._session_ended
 
     @property
     def directory(self) -> SessionDirectory:
@@ -156,11 +157,16 @@ class HttpEndpoint:
         self._modern.cancel_requests()
 
     async def close(self) -> None:
-        """What stands on the wire for a session goes with the session, when the directory closes it."""
+        """Before the directory closes the sessions, which may still be read from then."""
         await self._connections.close()
         await self._modern.close()
         if self._parts.neighbor is not None:
             await self._parts.neighbor.close()
+
+    async def _session_ended(self, session: Session) -> None:
+        """What stands on the wire for a session goes with it."""
+        self._modern.session_ended(session)
+        await self._connections.session_ended(session)
 
     # One request.
 

@@ -56,6 +56,7 @@ class ModernDoor:
         self._requires_session = requires_session
         self._tasks = TaskOwner("modern-http")
         self._running: dict[asyncio.Task[object], str] = {}
+        self._listening: dict[asyncio.Task[object], Session] = {}
         self._stamp = kernel.server_info_stamp  # once: each look at it makes a copy
 
     async def post(
@@ -84,6 +85,12 @@ class ModernDoor:
     def end_listens(self) -> None:
         for task, method in list(self._running.items()):
             if method == "subscriptions/listen":
+                task.cancel()
+
+    def session_ended(self, session: Session) -> None:
+        """Nothing more will happen in it: let whoever listens go."""
+        for task, listened_to in list(self._listening.items()):
+            if listened_to is session:
                 task.cancel()
 
     def cancel_requests(self) -> None:
@@ -160,8 +167,23 @@ class ModernDoor:
         if is_call:
             caller = caller_for(request, exchange, guest, started)
             return complete(await self._tools.call(request.params, session, caller), self._stamp)
-        feed = None if session is None else EventsFeed(session.activity)
-        return await ModernPeer(self._kernel, CallerState(feed, exchange.say)).serve(request, exchange.say)
+        if session is not None:
+            return await self._listen(request, session, exchange)
+        return await ModernPeer(self._kernel, CallerState(None, exchange.say)).serve(request, exchange.say)
+
+    async def _listen(self, request: Request, session: Session, exchange: ModernExchange) -> JsonObject:
+        """A stream that is read keeps its session awake."""
+        task, state = asyncio.current_task(), CallerState(EventsFeed(session.activity), exchange.say)
+        if task is not None:
+            self._listening[task] = session
+        session.open_streams += 1
+        try:
+            return await ModernPeer(self._kernel, state).serve(request, exchange.say)
+        finally:
+            session.open_streams -= 1
+            session.touch()
+            if task is not None:
+                del self._listening[task]
 
     async def _session(self, request: Request, name: str, visitor: Visitor) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both."""

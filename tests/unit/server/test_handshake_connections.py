@@ -1,6 +1,5 @@
 """Connections that share a named session: how they come and go, and what stays. Time is the test's."""
 
-import asyncio
 import gc
 import json
 
@@ -8,7 +7,7 @@ import pytest
 
 from emceepee.server.replay import Replay
 from emceepee.sessions.directory import KeyKind, SessionKey
-from support.endpoint import Place, a_place
+from support.endpoint import Place, a_place, ended
 from support.fake_clock import settle
 from support.http_door import HELLO
 
@@ -91,7 +90,7 @@ async def test_ending_a_connection_ends_its_requests_and_streams_and_no_others()
         assert [task.done() for _, task in (*waits, *reads)] == [True, False, True, False]
         assert waits[0][0].error["code"] == -32800
         await end(place, staying)
-        await asyncio.gather(*(task for _, task in (*waits, *reads)))
+        assert await ended(*(task for _, task in (*waits, *reads)))
         assert place.sessions()[0].open_streams == 0
 
 
@@ -103,7 +102,7 @@ async def test_closing_the_session_ends_every_connection_and_answers_who_asked_f
         own, others = [await place.start("POST", wait, mcp_session_id=one) for one in (asking, other)]
         reading, streaming = await place.start("GET", mcp_session_id=asking, accept="text/event-stream")
         assert await place.value(asking, "close_session", session="desk") == {"closed": "desk"}
-        await asyncio.wait_for(asyncio.gather(own[1], others[1], streaming), 5)
+        assert await ended(own[1], others[1], streaming)
         assert [answer.error["code"] for answer in (own[0], others[0])] == [-32800, -32800]
         assert reading.is_whole
         assert [await place.status(one) for one in (asking, other)] == [404, 404]
@@ -153,7 +152,7 @@ async def test_a_connection_that_waits_or_reads_is_not_abandoned() -> None:
         await place.clock.advance(600)
         assert [await place.status(one) for one in (reading, waiting)] == [200, 200]
         await place.value(reading, "close_session", session="desk")
-        await asyncio.gather(stream, call)
+        assert await ended(stream, call)
 
 
 async def test_a_connection_with_a_session_of_its_own_sleeps_with_it_and_is_kept() -> None:
@@ -185,7 +184,7 @@ async def test_of_too_many_connections_the_one_idle_longest_gives_way_but_none_i
         await place.join("elsewhere")
         assert await place.status(older) == 200
         await place.value(busy, "close_session", session="desk")
-        await stream
+        assert await ended(stream)
 
 
 @pytest.mark.parametrize("most", [0, 1])
@@ -194,7 +193,7 @@ async def test_if_all_connections_are_in_use_the_oldest_gives_way(most: int) -> 
         busy = await place.join("desk")
         _, stream = await place.start("GET", mcp_session_id=busy, accept="text/event-stream")
         newest = await place.join("desk")
-        await asyncio.wait_for(stream, 5)
+        assert await ended(stream)
         assert [await place.status(one) for one in (busy, newest)] == [404, 200]
 
 
