@@ -47,7 +47,13 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
         budget = EventBudget(config.limits.events_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(
-            registry=registry, dialer=dialer, clock=clock, limits=config.limits, budget=budget, journals=journals
+            registry=registry,
+            dialer=dialer,
+            clock=clock,
+            limits=config.limits,
+            budget=budget,
+            journals=journals,
+            structured_notices=config.notices == "all",
         )
 
 
@@ -69,7 +75,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
         session.transport = "stdio"
         async with console_beside(session, config, parts, invite) as open_console:
             await serve_stdio(
-                build_kernel(),
+                build_kernel(servers=config.servers, takes_handles=False),
                 session,
                 stdin=stdin,
                 stdout=stdout,
@@ -173,7 +179,7 @@ def http_parts(
     )
     gate = Gate(rules, oauth, logins)
     return HttpParts(
-        kernel=build_kernel(),
+        kernel=build_kernel(servers=config.servers),
         directory=directory,
         gate=gate,
         policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),

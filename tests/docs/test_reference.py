@@ -21,6 +21,7 @@ from emceepee.tools.catalogue import TOOLS
 from support.pages import ROOT, Page
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
+from support.taking import take
 
 BOUND = 60.0
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
@@ -95,10 +96,9 @@ def test_every_diagram_is_drawn() -> None:
     ("table", "page", "known"),
     [
         ("RESULTS", "tools", "await_activity"),
-        ("ARGUMENTS", "tools", "task_id"),
         ("EVENT_DATA", "events", "task_created"),
         ("TOP_KEYS", "settings", "roots"),
-        ("SERVER_KEYS", "settings", "env"),
+        ("RESTART_KEYS", "settings", "enabled"),
     ],
 )
 def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(
@@ -162,9 +162,9 @@ def broken_line(_: JsonObject) -> JsonObject:
 async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:
     async with a_scene(one=ScriptedBackend(), child=ScriptedBackend(is_process=True)) as scene:
         await let_everything_happen(scene)
-        seen = scene.session.activity.take_after("from the beginning").events
+        seen = take(scene.session.activity, after="from the beginning").events
         await let_servers_come_and_go(scene)
-        seen += scene.session.activity.take_after(seen[-1].event_id).events
+        seen += take(scene.session.activity, after=seen[-1].event_id).events
     assert set(EventType) - {event.type for event in seen} == NOT_SEEN_BY_ONE_SESSION
     for event in seen:
         named = generate.EVENT_DATA[event.type]

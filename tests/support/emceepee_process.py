@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from support.replies import own_part
+
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 MODERN_META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -27,6 +29,7 @@ class EmceepeeProcess:
         self._waiting: dict[Any, asyncio.Future[Any]] = {}
         self._unclaimed: asyncio.Queue[Any] = asyncio.Queue()
         self.stdout_garbage: list[bytes] = []
+        self.last_line = b""  # the newest, as it came
         self._reader = asyncio.create_task(self._read())
         self.meta: dict[str, Any] | None = None
         self.hello: dict[str, Any] = {}  # the answer to `initialize` or `server/discover`
@@ -34,6 +37,7 @@ class EmceepeeProcess:
     async def _read(self) -> None:
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
+            self.last_line = line
             try:
                 message = json.loads(line)
             except ValueError:
@@ -95,7 +99,8 @@ class EmceepeeProcess:
         """The structured content of a call that must succeed."""
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
-        return dict(result["structuredContent"])
+        structured = dict(result["structuredContent"])
+        return structured if tool == "await_activity" else own_part(structured)
 
     async def error(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The error of a call that must fail."""

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-OWN_BLOCKS = ({"events_since_last_response"}, {"pending_client_action"})
+NOTICE_KEYS = ("events_since_last_response", "more", "events_dropped", "pending_client_action")
 
 
 def backend_part(result: dict[str, Any]) -> dict[str, Any]:
@@ -11,7 +11,16 @@ def backend_part(result: dict[str, Any]) -> dict[str, Any]:
     content = list(result.get("content", []))
     while content and _is_own(content[-1]):
         content.pop()
-    return result | {"content": content}
+    structured = result.get("structuredContent")
+    if not isinstance(structured, dict):
+        return result | {"content": content}
+    own = {key: value for key, value in structured.items() if key != "emceepee"}
+    return result | {"content": content, "structuredContent": own}
+
+
+def own_part(structured: dict[str, Any]) -> dict[str, Any]:
+    """The structured content of one of emceepee's own tools, without the notices beside it."""
+    return {key: value for key, value in structured.items() if key not in NOTICE_KEYS}
 
 
 def text_of(result: dict[str, Any]) -> str:
@@ -19,9 +28,19 @@ def text_of(result: dict[str, Any]) -> str:
     return str(result["content"][0]["text"])
 
 
+def told_events(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events that a reply tells: all in its structured content, in its blocks without what its own words say."""
+    structured = result.get("structuredContent")
+    told = structured.get("emceepee", structured) if isinstance(structured, dict) else {}
+    if isinstance(told, dict) and "events_since_last_response" in told:
+        return list(told["events_since_last_response"])
+    blocks = [json.loads(block["text"]) for block in result["content"][1:] if _is_own(block)]
+    return [event for block in blocks for event in block.get("events_since_last_response", [])]
+
+
 def _is_own(block: dict[str, Any]) -> bool:
     try:
         said = json.loads(block.get("text", ""))
     except ValueError:
         return False
-    return isinstance(said, dict) and set(said) in OWN_BLOCKS
+    return isinstance(said, dict) and bool(said) and set(said) <= set(NOTICE_KEYS)

@@ -121,7 +121,7 @@ class HandshakeCaller:
             self._running[request.request_id] = task
         try:
             if request.method == "tools/call":
-                caller = caller_for(request, exchange, guest, started)
+                caller = caller_for(request, exchange, guest, started, self._state.follow_events)
                 result = await self._tools.call(request.params, self.session, caller)
             else:
                 with watched(self.session, request.method):
@@ -201,8 +201,7 @@ class HandshakeCaller:
 
     async def close(self, asking: "asyncio.Task[Any] | None" = None) -> None:
         """End its requests, then its streams. If the task `asking` serves one of them, that one is answered first."""
-        if self._state.unsubscribe is not None:
-            self._state.unsubscribe()
+        self._state.follow_events(False)
         running = set(self._running.values())
         others = running - {asking}
         for task in others:

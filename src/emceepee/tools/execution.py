@@ -6,13 +6,15 @@ from pydantic import Field
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
+from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
@@ -23,42 +25,47 @@ _SUMMARY_LENGTH = 120
 class ListTools(Paged):
     """Which tools, and how much of each."""
 
-    server: str = Field(".*", description="Regex on server names")
-    tool: str = Field(".*", description="Regex on tool names")
-    detail: Literal["names", "summary", "full"] = Field("full", description="full includes the input schemas")
+    server: str = Field(".*", description="Regex")
+    tool: str = Field(".*", description="Regex")
+    detail: Literal["names", "summary", "full"] = Field("full", description="full has the schemas")
 
 
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Wait before it becomes a task; default 120000")
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task")
 
 
 class ExecuteTool(Timed):
     """A call."""
 
-    server: str
-    tool: str
-    args: dict[str, Any] | None = Field(None, description="The tool's arguments")
-    task_ttl_ms: int | None = Field(None, ge=1, description="How long the task may work; default 600000")
-    on_question: Literal["promote", "wait"] = Field(
-        "promote", description="wait: don't become a task when the server asks something"
-    )
+    server: ServerName
+    tool: str = Field(description="Tool name")
+    args: dict[str, Any] | None = Field(None, description="By the tool's inputSchema")
+    task_ttl_ms: int | None = Field(None, ge=1, description="Longest life of the task; default 600000")
+    on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 
-@tool
+@tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
 async def list_tools(params: ListTools, session: Session) -> JsonObject:
-    """List the servers' tools. detail=names or summary first saves context; then ask for one tool in full."""
+    """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
+    Regexes are unanchored.
+    """
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
     listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
-    found = [_shown(entry, params.detail) for entry in listing.entries if name.search(str(entry.get("name")))]
-    return page("tools", Listing(found, listing.errors), params)
+    found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
+    listed = page("tools", Listing(found, listing.errors), params)
+    if "detail" not in params.model_fields_set:
+        return _in_full_if_it_fits(listed, session.limits.full_list_bytes)
+    return listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]}
 
 
-@tool
+@tool(title="Call a server's tool", effect=Effect(), load=CORE)
 async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
-    """Call a tool of a server. Returns its own result; a call that is slow or asks something becomes a task."""
+    """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
+    (promotion): the reply names its task_id, get_task_result waits for the result.
+    """
     connection = session.connection(params.server)
     if not connection.spec.tools.permits(params.tool):
         raise NotAllowed(
@@ -109,6 +116,16 @@ def _first_text(result: JsonObject) -> str:
     content = result.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return str(first.get("text", "")) if isinstance(first, dict) else ""
+
+
+def _in_full_if_it_fits(listed: JsonObject, most_bytes: int) -> JsonObject:
+    """Summaries instead of more schemas than a model can read at once; one tool alone is always shown in full."""
+    entries: list[JsonObject] = listed["tools"]
+    size = len(encode(entries))
+    if size <= most_bytes or len(entries) == 1:
+        return listed
+    note = f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'
+    return {"note": note} | listed | {"tools": [_shown(entry, "summary") for entry in entries]}
 
 
 def _shown(entry: JsonObject, detail: str) -> JsonObject:
