@@ -1,8 +1,9 @@
 """What every transport tells the tools about who calls."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -94,8 +95,9 @@ class Line(Protocol):
 
 @dataclass(slots=True)
 class Started:
-    """Which call to a backend a request began, if it began one."""
+    """A request that is being served, and the call to a backend that it began, if it began one."""
 
+    task: "asyncio.Task[Any] | None" = field(default=None)  # what serves it
     session: Session | None = field(default=None)
     call: Call | None = field(default=None)
 
@@ -113,6 +115,11 @@ class Started:
         """Its answer reached nobody: keep it as a finished task."""
         if self.session is not None and self.call is not None:
             self.session.calls.keep(self.call)
+
+    def cancel(self) -> None:
+        """End the request, and its call with it."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 def caller_for(

@@ -65,7 +65,7 @@ class HandshakeConnections:
             await self._directory.close(caller.key)
         else:
             self._drop(caller)
-            await caller.close()
+            await caller.leave()
 
     async def session_ended(self, session: Session) -> None:
         """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
@@ -112,4 +112,4 @@ class HandshakeConnections:
     def _forget(self, caller: HandshakeCaller) -> None:
         log.info("connection_forgotten")
         self._drop(caller)
-        self._tasks.spawn(caller.close(), name="forget")
+        self._tasks.spawn(caller.leave(), name="forget")

@@ -1,6 +1,7 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -51,7 +52,7 @@ class HandshakeCaller:
         self._replay = Replay(session.clock, session.limits, self._tasks)
         self._state = CallerState(EventsFeed(session.activity), self._replay.push)
         self._peer = HandshakePeer(kernel, self._state)
-        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+        self._running: dict[RequestId, Started] = {}
         self._posts = self._gets = 0  # being served just now
         self._ends_after_posts = False
         self.used_at = session.clock.monotonic()
@@ -116,9 +117,8 @@ class HandshakeCaller:
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
         if (refusal := self._peer.refusal(request)) is not None:
             return refusal
-        task = asyncio.current_task()
-        if task is not None:
-            self._running[request.request_id] = task
+        task = started.task = asyncio.current_task()
+        self._running[request.request_id] = started
         try:
             if request.method == "tools/call":
                 caller = caller_for(request, exchange, guest, started, self._state.follow_events)
@@ -134,14 +134,14 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
-            if self._running.get(request.request_id) is task:  # a careless caller may have used the id twice
+            if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
             key = cancelled_id(notice)
-            if key is not None and (task := self._running.get(key)) is not None:
-                task.cancel()
+            if key is not None and (started := self._running.get(key)) is not None:
+                started.cancel()
         else:
             await self._peer.hear(notice)
 
@@ -196,19 +196,29 @@ class HandshakeCaller:
         self._replay.let_go(PUSH)
 
     def cancel_requests(self) -> None:
-        for task in list(self._running.values()):
-            task.cancel()
+        for started in list(self._running.values()):
+            started.cancel()
 
     async def close(self, asking: "asyncio.Task[Any] | None" = None) -> None:
-        """End its requests, then its streams. If the task `asking` serves one of them, that one is answered first."""
+        """The session ends: its requests end, then its streams. One that is served by `asking` is answered first."""
+        running = {started.task: started for started in self._running.values()}
+        is_asking = running.pop(asking, None) is not None
+        for started in running.values():
+            started.cancel()
+        await self._end(running, after_posts=is_asking)
+
+    async def leave(self) -> None:
+        """Only the connection ends: calls that it waits for go on, as tasks of the session."""
+        running = {started.task: started for started in self._running.values()}
+        for started in running.values():
+            if not started.promote():
+                started.cancel()
+        await self._end(running)
+
+    async def _end(self, running: Iterable["asyncio.Task[Any] | None"], *, after_posts: bool = False) -> None:
         self._state.follow_events(False)
-        running = set(self._running.values())
-        others = running - {asking}
-        for task in others:
-            task.cancel()
-        if others:
-            await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
-        if asking in running:
-            self._ends_after_posts = True
-        else:
+        if tasks := [task for task in running if task is not None]:
+            await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
+        self._ends_after_posts = after_posts
+        if not after_posts:
             await self._tasks.close(within=CLOSING_SECONDS)

@@ -145,6 +145,24 @@ async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(door: D
     await second.value("remove_server", name="web")
 
 
+async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(door: Door, backend: WebBackend) -> None:
+    first = await door.caller(emceepee_session="gave up")
+    await first.value("add_server", name="web", url=backend.url)
+    backend.steps_at_once = 1
+    async with first.stream("execute_tool", server="web", tool="wait") as stream:
+        call = await backend.next_call()
+        await stream.some(2)
+        stream.cut()
+    assert await first.end() == 200
+    second = await door.caller(emceepee_session="gave up")
+    (task,) = (await second.value("list_tasks"))["tasks"]
+    call.finish("kept")
+    result = await second.call("get_task_result", task_id=task["taskId"])
+    assert result["content"][0]["text"] == "kept"
+    assert not call.was_cancelled.is_set()
+    await second.value("remove_server", name="web")
+
+
 async def test_another_principal_with_the_same_name_sees_nothing_and_closes_nothing() -> None:
     async with a_door("--token", "ada=one", "--token", "ben=two") as door:
         ada = await door.caller(emceepee_session="desk", authorization="Bearer one")

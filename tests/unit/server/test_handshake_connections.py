@@ -94,6 +94,21 @@ async def test_ending_a_connection_ends_its_requests_and_streams_and_no_others()
         assert place.sessions()[0].open_streams == 0
 
 
+@pytest.mark.parametrize("how", ["by its own wish", "to make room"])
+async def test_a_call_that_a_leaving_connection_waits_for_goes_on_as_a_task(how: str) -> None:
+    async with a_place(connections_per_session=1 if how == "to make room" else 2) as place:
+        leaving = await place.join("desk")
+        slow = place.call("execute_tool", server="one", tool="slow")
+        answered, calling = await place.start("POST", slow, mcp_session_id=leaving)
+        if how == "by its own wish":
+            await end(place, leaving)
+        later = await place.join("desk")
+        assert await ended(calling)
+        told = json.loads(answered.body)["result"]["structuredContent"]["proxy_task"]
+        (task,) = (await place.value(later, "list_tasks"))["tasks"]
+        assert (task["taskId"], task["status"]) == (told["task_id"], "working")
+
+
 async def test_closing_the_session_ends_every_connection_and_answers_who_asked_for_it() -> None:
     async with a_place() as place:
         asking, other = await place.join("desk"), await place.join("desk")
