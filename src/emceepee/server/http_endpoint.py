@@ -157,7 +157,7 @@ class HttpEndpoint:
         self._modern.cancel_requests()
 
     async def close(self) -> None:
-        """Before the directory closes the sessions, which may still be read from then."""
+        """What stands on the wire for a session ends with it, when the directory closes it."""
         await self._connections.close()
         await self._modern.close()
         if self._parts.neighbor is not None:
