@@ -1,7 +1,7 @@
 """What every transport tells the tools about who calls."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
-from emceepee.server.messages import Request, progress_token
+from emceepee.server.messages import Notice, Request, RequestId, cancelled_id, is_client_timeout, progress_token
 from emceepee.sessions.calls import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
@@ -120,6 +120,26 @@ class Started:
         """End the request, and its call with it."""
         if self.task is not None:
             self.task.cancel()
+
+    def abandon(self) -> None:
+        """End the request, which nobody waits for any more, but not its call."""
+        if self.task is not None and not self.task.done():
+            self.promote()
+            self.keep()  # the outcome may have come a moment ago
+            self.task.cancel()
+
+
+def cancel_request(notice: Notice, running: Mapping[RequestId, Started]) -> None:
+    """Do what a `notifications/cancelled` asks for, if its request is still being served."""
+    key = cancelled_id(notice)
+    started = None if key is None else running.get(key)
+    if started is None:
+        return
+    if is_client_timeout(notice):
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(started.abandon)
+    else:
+        started.cancel()
 
 
 def caller_for(

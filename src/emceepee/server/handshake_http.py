@@ -1,14 +1,14 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcp.server.lowlevel import Server
 
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.callers import Guest, Started, caller_for
+from emceepee.server.callers import Guest, Started, caller_for, cancel_request
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import PRIMED_SINCE, Exchange, Taste
@@ -22,7 +22,6 @@ from emceepee.server.messages import (
     Notice,
     Request,
     RequestId,
-    cancelled_id,
     classify,
     error_message,
     result_message,
@@ -91,7 +90,8 @@ class HandshakeCaller:
             return
         match classify(value):
             case Request() as request:
-                exchange, started = self._exchange(send, receive, taste), Started()
+                started = Started()
+                exchange = self._exchange(send, receive, taste, on_abandoned=started.promote)
                 reply = await self._reply(request, exchange, guest, started)
                 if not await exchange.answer(reply, names_session=self._peer.is_open):
                     started.keep()
@@ -103,7 +103,9 @@ class HandshakeCaller:
             case Invalid(reply):
                 await respond_json(send, 400, reply, self._header)
 
-    def _exchange(self, send: Send, receive: Receive, taste: Taste) -> Exchange:
+    def _exchange(
+        self, send: Send, receive: Receive, taste: Taste, *, on_abandoned: Callable[[], object] | None = None
+    ) -> Exchange:
         return Exchange(
             self._replay,
             send,
@@ -112,6 +114,7 @@ class HandshakeCaller:
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
             taste=taste,
+            on_abandoned=on_abandoned,
         )
 
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
@@ -139,9 +142,7 @@ class HandshakeCaller:
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
-            key = cancelled_id(notice)
-            if key is not None and (started := self._running.get(key)) is not None:
-                started.cancel()
+            cancel_request(notice, self._running)
         else:
             await self._peer.hear(notice)
 

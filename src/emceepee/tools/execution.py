@@ -33,7 +33,7 @@ class ListTools(Paged):
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task")
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task; default 50000")
 
 
 class ExecuteTool(Timed):

@@ -32,7 +32,9 @@ class OneTask(Params):
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=1_800_000, description="Longest wait; default: the task's time left")
+    timeout_ms: int | None = Field(
+        None, ge=0, le=1_800_000, description="Longest wait; default 50000, with a progress token the task's time left"
+    )
 
 
 @tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
@@ -63,6 +65,8 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     call again.
     """
     timeout = seconds(params.timeout_ms)
+    if timeout is None and caller.on_progress is None:
+        timeout = session.limits.quiet_call_seconds
     with heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
