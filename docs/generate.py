@@ -128,7 +128,8 @@ _TASK_DATA = {"taskId": "the task", "toolName": "the tool, or `read_resource` or
 _GONE_DATA = {"requestId": "the question", "reason": "see [reasons](#reasons)", "message": "the same in words"}
 _ASKED_DATA = {
     "requestId": "what an answer names",
-    "params": "the question, as the server asked it",
+    "params": "the question, as the server asked it; only where `await_activity` was given a `last_event_id`, because "
+    "the question itself stands beside the event",
     "callId?": "the call that asked, if that is known, which is also the id of its task",
 }
 _PROCESS_DATA = {
@@ -144,7 +145,7 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     "elicitation_expired": _GONE_DATA,
     "sampling_request": _ASKED_DATA,
     "sampling_expired": _GONE_DATA,
-    "task_created": {**_TASK_DATA, "args": "the call's arguments"},
+    "task_created": _TASK_DATA,
     "task_completed": {**_TASK_DATA, "isError": "whether the server calls its own result an error"},
     "task_failed": {**_TASK_DATA, "error": "how it failed"},
     "task_cancelled": _TASK_DATA,
@@ -193,6 +194,7 @@ TOP_KEYS = {
     "mcpClients": "The same, under the name that some programs use.",
     "limits": "An object of [limits](limits.md).",
     "roots": "Directories or `file://` URIs offered as roots to every server that has none of its own.",
+    "notices": "Where replies say what is new: `all`, in content and structured content, or `blocks`, in content only.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
 }
@@ -276,18 +278,29 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
 
 Behind its own result, a reply has up to two more text blocks, each one JSON object. A reply with an error has them too.
 
-- `{{"events_since_last_response": [{{id, type, server, createdAt, data}}]}}`: the [events](events.md) that no reply has
-  carried yet. `events_dropped` beside it counts those that were lost because too many piled up.
-- `{{"pending_client_action": {{elicitations, sampling_requests}}}}`: the questions that wait on the caller, in every
-  reply until they are answered. A message is cut at 500 characters; `get_elicitations` has the whole.
+- `{{"events_since_last_response": [{{id, type, server, createdAt, data, firstId?, count?, cut?}}], more?,
+  events_dropped?}}`: the [events](events.md) that no reply has carried yet. Equal notifications are one entry: `id` is
+  that of the last, `firstId` that of the first, `count` how many there were. An event over 2 kB is cut, and `cut` says
+  how to get it whole. The block has up to 8 kB; `more` counts what waits for the next reply, `events_dropped` what was
+  lost because too much piled up.
+- `{{"pending_client_action": {{elicitations, sampling_requests, more?}}}}`: the questions that wait on the caller, in
+  every reply until they are answered: `{{requestId, server, message}}`, and the first time the form, the link or the
+  messages too. A message is cut at 500 characters, and of each kind five are shown; `get_elicitations` and
+  `get_sampling_requests` have everything.
 
-`await_activity` has both among its own keys, and no such blocks.
+Some clients show a model only the `structuredContent` of a reply. So both keys stand there too: beside the own keys of
+emceepee's tools, and under the one key `emceepee` where a server's result has an object as its structured content.
+Without anything to say, a result is exactly what the server sent. `--notices blocks` leaves structured content alone.
+
+`await_activity` has both among its own keys, up to 64 kB, and no such blocks.
 
 ## A call that becomes a task
 
-When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or the server asks something, the reply is
-a sentence and then `{{proxy_task: {{task_id, status, created_at, server, tool}}, pending_on_server: {{server, tasks,
-elicitations_for_server}}}}`. The call goes on; `get_task_result` returns its result. See
+When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or the server asks something, the first
+block of the reply says all that is needed to go on: the task, what the server asks with the fields to fill in, and the
+very calls to make. Then comes `{{proxy_task: {{task_id, status, created_at, server, tool}}, pending_on_server:
+{{server, tasks, elicitations_for_server, sampling_requests_for_server}}}}`; in `structuredContent` the questions stand
+there whole, and `next` names the calls. The call goes on; `get_task_result` returns its result. See
 [tasks](../explanation/tasks.md).
 """
     for module in _families():

@@ -215,8 +215,8 @@ def notice_of(value: Any) -> list[str]:
     if events := value.get("events_since_last_response"):
         lines.append("news: " + ", ".join(f"{event['type']} ({event['server']})" for event in events))
     if waiting := value.get("pending_client_action"):
-        lines += [f"{item['server']} asks: {item['message']}" for item in waiting["elicitations"]]
-        lines += [f"{item['server']} asks for a completion" for item in waiting["sampling_requests"]]
+        asking = [item["server"] for kind in ("elicitations", "sampling_requests") for item in waiting[kind]]
+        lines += [f"{server} waits for an answer" for server in asking]
     return lines
 
 

@@ -47,7 +47,13 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
         budget = EventBudget(config.limits.events_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(
-            registry=registry, dialer=dialer, clock=clock, limits=config.limits, budget=budget, journals=journals
+            registry=registry,
+            dialer=dialer,
+            clock=clock,
+            limits=config.limits,
+            budget=budget,
+            journals=journals,
+            structured_notices=config.notices == "all",
         )
 
 

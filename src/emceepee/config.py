@@ -21,7 +21,11 @@ CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
-_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "logLevel", "logFormat")
+_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "notices", "logLevel", "logFormat")
+NOTICES = (
+    "all",
+    "blocks",
+)  # where replies say what is new: in content blocks and structured content, or only in blocks
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
@@ -79,6 +83,7 @@ class Config:
     servers: tuple[BackendSpec, ...] = ()
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
+    notices: str = "all"
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -125,6 +130,7 @@ def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
         servers=tuple(servers.values()),
         limits=_limits(document.get("limits", {}), source),
         roots=_roots(document.get("roots", []), source),
+        notices=_choice(document, "notices", NOTICES, "all", source),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         ignored=tuple(ignored),

@@ -11,9 +11,14 @@ BOUND = 100.0
 PROCESSES = Path("/proc")
 SAID = (
     *("2 + 40 = 42", "100% layer 4 of 4", "Did you mean add?", "Buy bread.", "georgian", '"servers": []'),
-    *("The call goes on as task", "19 + 4 = 23", "news: task_completed (demo)", "Dug through 3 layers in 1 s"),
-    *("demo asks: A table at Chez Demo", "Booked at Chez Demo: 4 guests at 19:30 by the window."),
-    *("demo asks for a completion", "Nobody waits long. — a poet"),
+    *(
+        "The call goes on as task",
+        "19 + 4 = 23",
+        "news: process_started (demo), server_connected (demo)",
+        "Dug through 3 layers in 1 s",
+    ),
+    *("demo waits for an answer", "Booked at Chez Demo: 4 guests at 19:30 by the window."),
+    *("asks for a completion:", "Nobody waits long. — a poet"),
     *("! timer_expired (emceepee)", '"message": "Tea is ready."}', "! task_completed (demo)"),
 )
 

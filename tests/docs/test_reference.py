@@ -21,6 +21,7 @@ from emceepee.tools.catalogue import TOOLS
 from support.pages import ROOT, Page
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
+from support.taking import take
 
 BOUND = 60.0
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
@@ -162,9 +163,9 @@ def broken_line(_: JsonObject) -> JsonObject:
 async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:
     async with a_scene(one=ScriptedBackend(), child=ScriptedBackend(is_process=True)) as scene:
         await let_everything_happen(scene)
-        seen = scene.session.activity.take_after("from the beginning").events
+        seen = take(scene.session.activity, after="from the beginning").events
         await let_servers_come_and_go(scene)
-        seen += scene.session.activity.take_after(seen[-1].event_id).events
+        seen += take(scene.session.activity, after=seen[-1].event_id).events
     assert set(EventType) - {event.type for event in seen} == NOT_SEEN_BY_ONE_SESSION
     for event in seen:
         named = generate.EVENT_DATA[event.type]

@@ -19,6 +19,7 @@ from support.asking import (
     elicit,
     event_types,
     events,
+    events_in,
     hush,
     notices,
     open_ids,
@@ -26,8 +27,10 @@ from support.asking import (
     task_id,
 )
 from support.fake_clock import settle
+from support.replies import own_part
 from support.scene import Scene, a_scene
 from support.scripted_backend import Asked, ScriptedBackend
+from support.taking import take
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 JO: JsonObject = {"name": "Jo"}
@@ -56,14 +59,15 @@ async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_
         asking = elicit(scene.backends["one"], origin=asked.origin)
         result = await call
         [request_id] = await open_ids(scene)
-        line = {"requestId": request_id, "server": "one", "message": "Your name?"}
+        bare = {"requestId": request_id, "server": "one"}
+        line = bare | {"message": "Your name?", "requestedSchema": NAME_FORM}
         assert result["structuredContent"]["pending_on_server"]["elicitations_for_server"] == [line]
-        assert notices(result)["pending_client_action"] == {"elicitations": [line], "sampling_requests": []}
-        assert [event["type"] for event in notices(result)["events_since_last_response"]][-2:] == [
-            "elicitation_request",
-            "task_created",
-        ]
-        assert "pending_client_action" in result["content"][0]["text"]
+        assert notices(result)["pending_client_action"] == {"elicitations": [bare], "sampling_requests": []}
+        assert [event["type"] for event in events_in(result)][-2:] == ["elicitation_request", "task_created"]
+        text = result["content"][0]["text"]
+        assert f'respond_to_elicitation(request_id="{request_id}", action="accept"' in text
+        assert f'get_task_result(task_id="{task_id(result)}")' in text
+        assert ('"Your name?"' in text, json.dumps(NAME_FORM, separators=(",", ":")) in text) == (True, True)
         assert not other.done()
         shown = (await scene.value("get_elicitations"))["requests"][0]
         assert (shown["taskId"], shown["callId"]) == (task_id(result), task_id(result))
@@ -283,7 +287,7 @@ async def test_cancelling_an_elicitation_dismisses_it() -> None:
         asking = elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
         reply = await scene.call("cancel_elicitation_request", request_id=request_id, reason="not now")
-        assert reply["structuredContent"] == {"cancelled": request_id}
+        assert own_part(reply["structuredContent"]) == {"cancelled": request_id}
         [told] = notices(reply)["events_since_last_response"]
         assert (told["type"], told["data"]) == (
             "elicitation_expired",
@@ -367,7 +371,7 @@ async def test_the_questions_of_a_call_go_when_the_call_is_over(ending: str) -> 
             case "cancel the request":
                 call.cancel()
         await settle()
-        told = scene.session.activity.take_after("the beginning").events
+        told = take(scene.session.activity, after="the beginning").events
         assert [event.data["reason"] for event in told if event.type == "elicitation_expired"] == ["withdrawn"]
         assert len(await open_ids(scene)) == 1
         assert await mine == {"action": "cancel"}

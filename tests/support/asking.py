@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
+from support.replies import NOTICE_KEYS
 from support.scene import BOUND, Scene
 from support.scripted_backend import Asked, ScriptedBackend
 
@@ -81,22 +82,26 @@ def notices(result: JsonObject) -> JsonObject:
         except ValueError:
             continue
         if isinstance(said, dict):
-            news |= {
-                key: said[key]
-                for key in ("events_since_last_response", "events_dropped", "pending_client_action")
-                if key in said
-            }
+            news |= {key: said[key] for key in NOTICE_KEYS if key in said}
     return news
 
 
 def events_in(result: JsonObject) -> list[JsonObject]:
-    return cast(list[JsonObject], notices(result).get("events_since_last_response", []))
+    """The events that a reply tells: all in its structured content, in its blocks without what its own words say."""
+    structured = result.get("structuredContent")
+    told = structured.get("emceepee", structured) if isinstance(structured, dict) else {}
+    if not isinstance(told, dict) or "events_since_last_response" not in told:
+        told = notices(result)
+    return cast(list[JsonObject], told.get("events_since_last_response", []))
 
 
 async def events(scene: Scene) -> list[JsonObject]:
-    """Everything that has happened and was not told yet."""
+    """Everything that has happened and was not told yet, however many replies it takes."""
     await settle()
-    return events_in(await scene.call("list_timers"))
+    found: list[JsonObject] = []
+    while news := events_in(await scene.call("list_timers")):
+        found += news
+    return found
 
 
 async def event_types(scene: Scene) -> list[str]:

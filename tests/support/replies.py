@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-OWN_BLOCKS = ({"events_since_last_response"}, {"pending_client_action"})
+NOTICE_KEYS = ("events_since_last_response", "more", "events_dropped", "pending_client_action")
 
 
 def backend_part(result: dict[str, Any]) -> dict[str, Any]:
@@ -11,7 +11,16 @@ def backend_part(result: dict[str, Any]) -> dict[str, Any]:
     content = list(result.get("content", []))
     while content and _is_own(content[-1]):
         content.pop()
-    return result | {"content": content}
+    structured = result.get("structuredContent")
+    if not isinstance(structured, dict):
+        return result | {"content": content}
+    own = {key: value for key, value in structured.items() if key != "emceepee"}
+    return result | {"content": content, "structuredContent": own}
+
+
+def own_part(structured: dict[str, Any]) -> dict[str, Any]:
+    """The structured content of one of emceepee's own tools, without the notices beside it."""
+    return {key: value for key, value in structured.items() if key not in NOTICE_KEYS}
 
 
 def text_of(result: dict[str, Any]) -> str:
@@ -24,4 +33,4 @@ def _is_own(block: dict[str, Any]) -> bool:
         said = json.loads(block.get("text", ""))
     except ValueError:
         return False
-    return isinstance(said, dict) and set(said) in OWN_BLOCKS
+    return isinstance(said, dict) and bool(said) and set(said) <= set(NOTICE_KEYS)

@@ -18,7 +18,9 @@ from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import JournalRoom
 from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
+from support.replies import own_part
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.taking import take
 
 BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
 
@@ -35,10 +37,11 @@ class Scene:
             return await call_tool({"name": tool, "arguments": arguments}, self.session, caller or Caller())
 
     async def value(self, tool: str, /, **arguments: Any) -> JsonObject:
-        """The structured content of a call that must succeed."""
+        """The structured content of a call that must succeed, without notices."""
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
-        return cast(JsonObject, result["structuredContent"])
+        structured = cast(JsonObject, result["structuredContent"])
+        return structured if tool == "await_activity" else own_part(structured)
 
     async def error(self, tool: str, /, **arguments: Any) -> JsonObject:
         """The error of a call that must fail."""
@@ -48,12 +51,12 @@ class Scene:
 
     def quiet(self) -> "Scene":
         """Let everything so far be told, so that the next reply carries no news."""
-        self.session.activity.take()
+        take(self.session.activity)
         return self
 
     def events(self) -> list[tuple[str, JsonObject]]:
         """What happened since the last look, in order: type and data. Looking delivers it."""
-        return [(str(event.type), event.data) for event in self.session.activity.take().events]
+        return [(str(event.type), event.data) for event in take(self.session.activity).events]
 
     def event_types(self) -> list[str]:
         return [kind for kind, _ in self.events()]

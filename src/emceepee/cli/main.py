@@ -15,7 +15,7 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
-from emceepee.config import CONFIG_VARIABLE, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
+from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
 from emceepee.telemetry.redaction import Invitation
@@ -121,6 +121,11 @@ def build_parser() -> argparse.ArgumentParser:
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"server configurations; or set {CONFIG_VARIABLE}")
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
+    parser.add_argument(
+        "--notices",
+        choices=NOTICES,
+        help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
+    )
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
@@ -155,6 +160,7 @@ def _config(options: argparse.Namespace) -> Config:
     return replace(
         config,
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
+        notices=options.notices or config.notices,
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,

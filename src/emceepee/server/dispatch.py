@@ -14,7 +14,7 @@ from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Caller, Tool
+from emceepee.tools.declaration import Caller, Outcome, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
 
 log = EventLog("dispatch")
@@ -51,33 +51,37 @@ class Tools:
             result = error_reply(error)
             if session is None or not tool.needs_session or caller.is_gone():
                 return result
-            return with_notices(result, session)
+            return with_notices(result, session, error)
         if not tool.needs_session:
             return (await self._done(tool, arguments, session, caller))[0]
         session.wake()
         span = begin(session, tool, arguments)
         spans.serve(span)
         try:
-            result, takes_notices = await self._done(tool, arguments, session, caller)
+            result, outcome = await self._done(tool, arguments, session, caller)
         except BaseException:
             if span.task_id is None:
                 span.cancelled()
             raise
         if span.task_id is None:
             span.replied(result)
-        return with_notices(result, session) if takes_notices and not caller.is_gone() else result
+        # An error carries notices even if it is that of the tool that has them in its own keys.
+        takes_notices = tool.carries_news or isinstance(outcome, EmceepeeError)
+        return with_notices(result, session, outcome) if takes_notices and not caller.is_gone() else result
 
     async def _done(
         self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller
-    ) -> tuple[JsonObject, bool]:
-        """The result, and whether it takes notices: an error does, even of the tool that has them in its own keys."""
+    ) -> tuple[JsonObject, Outcome | EmceepeeError]:
+        """The result as it goes out, and what it was made of."""
         try:
-            return reply(await tool.verb(tool.check(arguments), session, caller)), tool.carries_news
+            outcome = await tool.verb(tool.check(arguments), session, caller)
+            return reply(outcome), outcome
         except EmceepeeError as error:
-            return error_reply(error), True
+            failure = error
         except Exception as error:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
-            return error_reply(EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")), True
+            failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
+        return error_reply(failure), failure
 
     def mirroring_schema(self, name: object) -> JsonObject | None:
         """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""

@@ -74,11 +74,15 @@ class Activity:
         """The events kept from that number on, and the next number; looking delivers nothing."""
         return self._outbox.peek(number)
 
-    def take(self) -> Delivery:
-        return self._outbox.take()
+    def undelivered(self) -> Delivery:
+        return self._outbox.undelivered()
 
-    def take_after(self, event_id: str) -> Delivery:
-        return self._outbox.take_after(event_id)
+    def after(self, event_id: str) -> Delivery:
+        return self._outbox.after(event_id)
+
+    def deliver(self, found: Delivery, count: int) -> None:
+        """The first `count` events of `found` go out with a reply."""
+        self._outbox.deliver(found, count)
 
     def _renew(self, wake: Wake) -> None:
         if self._wake is wake:

@@ -46,6 +46,7 @@ class SessionParts:
     limits: Limits
     budget: EventBudget
     journals: JournalRoom
+    structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
 
@@ -60,6 +61,7 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
+        self.structured_notices = parts.structured_notices
         self._usual_ttl = timedelta(seconds=self.limits.task_ttl_seconds)
         self.opened_at = self.clock.now()
         self.is_open = False  # whether its servers are known

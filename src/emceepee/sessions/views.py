@@ -72,12 +72,9 @@ def question_summary(question: Question) -> JsonObject:
     return line
 
 
-def pending_client(questions: list[Question]) -> JsonObject:
-    """What waits on the caller."""
-    return {
-        "elicitations": [question_summary(item) for item in questions if item.kind is QuestionKind.ELICITATION],
-        "sampling_requests": [question_summary(item) for item in questions if item.kind is QuestionKind.SAMPLING],
-    }
+def question_details(question: Question) -> JsonObject:
+    """What is needed to answer, in the backend's own words: the form or the link, or the messages to complete."""
+    return {key: value for key, value in question.params.items() if key not in ("_meta", "requestId", "server")}
 
 
 def server_summary(connection: Connection) -> JsonObject:

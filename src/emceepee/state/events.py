@@ -1,6 +1,6 @@
 """Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -78,11 +78,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What one reply carries: the events, and how many were lost before them."""
+    """Events that a reply may carry, and how many were lost before them.
+
+    `start` is the number of the first one, `before` the id of the event kept just before it.
+    """
 
     events: list[Event]
     dropped: int = 0
     cursor_lost: bool = False
+    start: int = field(default=0, compare=False)
+    before: str | None = field(default=None, compare=False)
 
 
 class Outbox:
@@ -140,27 +145,31 @@ class Outbox:
         self._forget(count)
         return count
 
-    def take(self) -> Delivery:
-        """Everything not delivered yet; from now on it is."""
-        return self._deliver(self._cursor)
+    def undelivered(self) -> Delivery:
+        """Everything not delivered yet. Looking changes nothing: see `deliver`."""
+        return self._from(self._cursor)
 
-    def take_after(self, event_id: str) -> Delivery:
+    def after(self, event_id: str) -> Delivery:
         """Everything after that event, delivered or not; everything kept, if it is not known (any more)."""
         for index, event in enumerate(self._events):
             if event.event_id == event_id:
-                return self._deliver(self._first + index + 1)
-        return self._deliver(self._first, cursor_lost=True)
+                return self._from(self._first + index + 1)
+        return self._from(self._first, cursor_lost=True)
+
+    def deliver(self, found: Delivery, count: int) -> None:
+        """The first `count` of these events are delivered now, and so is the number of lost ones."""
+        self._cursor = max(self._cursor, found.start + count)
+        self._dropped -= found.dropped
 
     def peek(self, number: int) -> tuple[list[Event], int]:
         """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
         start = max(number - self._first, 0)
         return self._events[start:], self._first + len(self._events)
 
-    def _deliver(self, start: int, *, cursor_lost: bool = False) -> Delivery:
-        events = self._events[max(start - self._first, 0) :]
-        self._cursor = self._first + len(self._events)
-        dropped, self._dropped = self._dropped, 0
-        return Delivery(events, dropped, cursor_lost)
+    def _from(self, number: int, *, cursor_lost: bool = False) -> Delivery:
+        index = max(number - self._first, 0)
+        before = self._events[index - 1].event_id if index else None
+        return Delivery(self._events[index:], self._dropped, cursor_lost, self._first + index, before)
 
     def _forget(self, count: int) -> None:
         unseen = self._first + count - max(self._cursor, self._first)

@@ -5,12 +5,16 @@ from itertools import groupby
 from pydantic import Field
 
 from emceepee.clock import within
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import event_view, pending_client, task_summary
+from emceepee.sessions.views import task_summary
 from emceepee.state.events import Delivery, Event, EventType
 from emceepee.tools.declaration import Caller, Params, tool_made_of_news
 from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
+
+NO_EVENTS = Delivery([])
 
 
 class AwaitActivity(Params):
@@ -25,22 +29,22 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
     activity = session.activity
     if caller.is_gone():
-        return _report([{"type": "timeout"}], Delivery([]), session)
+        return _report([{"type": "timeout"}], NO_EVENTS, session)
     if params.last_event_id is not None:
-        news = activity.take_after(params.last_event_id)
-        if news.events or news.cursor_lost or news.dropped:
-            return _report([{"type": "immediate"}], news, session)
+        found = activity.after(params.last_event_id)
+        if found.events or found.cursor_lost or found.dropped:
+            return _report([{"type": "immediate"}], found, session, whole=True)
     elif activity.has_news:
-        return _report([{"type": "immediate"}], activity.take(), session)
+        return _report([{"type": "immediate"}], activity.undelivered(), session)
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
         with heartbeat(caller, session.clock, timeout):
             await within(session.clock, timeout, wake.happened)
-        triggers = [_trigger(event) for event in wake.events]
+        triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:
         triggers = [{"type": "timeout"}]
     # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
-    return _report(triggers, Delivery([]) if caller.is_gone() else activity.take(), session)
+    return _report(triggers, NO_EVENTS if caller.is_gone() else activity.undelivered(), session)
 
 
 def _trigger(event: Event) -> JsonObject:
@@ -49,13 +53,12 @@ def _trigger(event: Event) -> JsonObject:
     return {"type": "event", "server": event.server, "eventType": str(event.type)}
 
 
-def _report(triggers: list[JsonObject], news: Delivery, session: Session) -> JsonObject:
+def _report(triggers: list[JsonObject], found: Delivery, session: Session, *, whole: bool = False) -> JsonObject:
+    """What is found is delivered by this, as far as it fits; `whole`: no event of it is cut."""
+    limits = session.limits
     report: JsonObject = {
         "triggers": triggers,
-        "events": [
-            {"server": server, "events": events}
-            for server, events in _grouped([event_view(event) for event in news.events])
-        ],
+        "events": [],
         "pending_server": [
             {"server": connection.spec.name, "working_tasks": [task_summary(task) for task in tasks]}
             for connection in session.connections
@@ -64,11 +67,17 @@ def _report(triggers: list[JsonObject], news: Delivery, session: Session) -> Jso
         "pending_client": pending_client(session.questions.open()),
         "lastEventId": session.activity.last_event_id,
     }
-    if news.cursor_lost:
+    room = limits.activity_bytes - len(encode(report)) - DETAILS_BYTES
+    digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes)
+    session.activity.deliver(found, digest.count)
+    report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
+    if new := new_questions(found, digest):
+        report["pending_client"] = pending_client(session.questions.open(), detailed=new)
+    if digest.count < len(found.events):  # whoever asks for what came after it must not miss the rest
+        report["lastEventId"] = found.events[digest.count - 1].event_id
+    if found.cursor_lost:
         report["cursorLost"] = True
-    if news.dropped:
-        report["events_dropped"] = news.dropped
-    return report
+    return report | leftovers(found, digest)
 
 
 def _grouped(events: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:

@@ -25,19 +25,33 @@ class NoParams(Params):
     """For tools that take nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a result tells by itself, so that the notices behind it need not."""
+
+    ended_task: str | None = None
+    created_task: str | None = None
+    questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
+
+
+NOTHING_TOLD = Told()
+
+
 @dataclass(frozen=True, slots=True)
 class BackendResult:
     """A backend's own result, passed on as it came."""
 
     result: JsonObject
+    told: Told = NOTHING_TOLD
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """A result that is introduced by a sentence."""
+class OwnResult:
+    """A result of emceepee's whose content is more, or less, than its value as JSON."""
 
-    sentence: str
+    content: list[JsonObject]
     value: JsonObject
+    told: Told = NOTHING_TOLD
 
 
 class Office(Protocol):
@@ -67,7 +81,7 @@ class Caller:
     may_add: Callable[[BackendSpec], Awaitable[None]] | None = None  # raises NotAllowed
 
 
-Outcome = JsonObject | BackendResult | Spoken
+Outcome = JsonObject | BackendResult | OwnResult
 Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
 
 

@@ -1,23 +1,29 @@
 """What a caller hears when its call has become a task."""
 
 from emceepee.clock import iso
+from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import cut
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import question_summary, task_summary
-from emceepee.state.question import QuestionKind
+from emceepee.sessions.views import LONGEST_MESSAGE, question_details, question_summary, task_summary
+from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
-from emceepee.tools.declaration import Spoken
+from emceepee.tools.content import text_block
+from emceepee.tools.declaration import OwnResult, Told
+from emceepee.tools.notices import MOST_QUESTIONS, pending_client
+
+MOST_TASKS = 10  # of the server that are named; list_tasks has all
 
 
-def promoted(task: Task, session: Session) -> Spoken:
-    """The sentence that names the task, and what else waits on its server."""
-    questions = session.questions.open(server=task.server)
-    asks = f'"{task.server}" asks something first: answer what is in pending_client_action. ' if questions else ""
-    sentence = (
-        f"The call goes on as task {task.task_id}. {asks}"
-        "get_task_result waits for its result, await_activity for whatever happens next."
-    )
-    elicitations = [question_summary(item) for item in questions if item.kind is QuestionKind.ELICITATION]
+def promoted(task: Task, session: Session) -> OwnResult:
+    """A text that says all that is needed to go on, then what the contract promises as JSON.
+
+    The words of a question stand once in the content, in the text, and once in the structured content.
+    """
+    asked = session.questions.open(server=task.server)
+    shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
+    room = session.limits.event_notice_bytes
+    told = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -28,8 +34,46 @@ def promoted(task: Task, session: Session) -> Spoken:
         },
         "pending_on_server": {
             "server": task.server,
-            "tasks": [task_summary(item) for item in session.calls.working(task.server)],
-            "elicitations_for_server": elicitations,
+            "tasks": [task_summary(item) for item in session.calls.working(task.server)[-MOST_TASKS:]],
         },
     }
-    return Spoken(sentence, value)
+    bare = pending_client(asked, bare={question.request_id for question in asked})
+    whole = pending_client(asked, detailed={question.request_id for question in shown})
+    steps = [*(_answer_call(question) for question in shown), _next(task)]
+    return OwnResult(
+        [text_block("\n".join(told)), text_block(encode_text(_with_questions(value, bare)))],
+        _with_questions(value, whole) | {"next": " ".join(steps)},
+        Told(created_task=task.task_id, questions=frozenset(question.request_id for question in shown)),
+    )
+
+
+def _with_questions(value: JsonObject, pending: JsonObject) -> JsonObject:
+    questions = {f"{key}_for_server": entries for key, entries in pending.items()}
+    return value | {"pending_on_server": value["pending_on_server"] | questions}
+
+
+def _next(task: Task) -> str:
+    wait = f'get_task_result(task_id="{task.task_id}") waits for the result'
+    return f"{wait}; await_activity() waits for whatever happens next."
+
+
+def _asking(question: Question, room: int) -> str:
+    """A question with everything needed to answer it. The server's words are quoted: they are not ours."""
+    details = question_details(question)
+    if question.kind is QuestionKind.SAMPLING:
+        return f'"{question.server}" asks for a completion: {encode_text(cut(details, room))}\n{_answer_call(question)}'
+    message = encode_text(question_summary(question).get("message", ""))
+    if question.params.get("mode") == "url":
+        link = encode_text(cut(details.get("url"), LONGEST_MESSAGE * 4))
+        return f'"{question.server}" asks the user: {message} at {link}\n{_answer_call(question)}'
+    form = encode_text(cut(details.get("requestedSchema"), room))
+    return f'"{question.server}" asks the user: {message} Fields: {form}\n{_answer_call(question)}'
+
+
+def _answer_call(question: Question) -> str:
+    """The very call that answers."""
+    if question.kind is QuestionKind.SAMPLING:
+        return f'Answer: respond_to_sampling(request_id="{question.request_id}", role="assistant", content=…, model=…).'
+    given = "" if question.params.get("mode") == "url" else ", content={…}"
+    call = f'respond_to_elicitation(request_id="{question.request_id}", action="accept"{given})'
+    return f'Ask the user, then answer: {call}, or action="decline".'

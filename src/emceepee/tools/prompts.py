@@ -7,6 +7,7 @@ from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
+from emceepee.tools.content import result_of
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
@@ -55,7 +56,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
             on_progress=on_progress,
             on_call=caller.on_call,
         )
-    return promoted(result, session) if isinstance(result, Task) else result
+    return promoted(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
 
 
 @tool

@@ -4,12 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from emceepee.codec import encode_text
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_view
 from emceepee.state.question import QuestionKind
-from emceepee.tools.declaration import Params, tool
+from emceepee.tools.content import text_block
+from emceepee.tools.declaration import OwnResult, Params, Told, tool
 from emceepee.tools.observation import FromServer
 
 _BLOCK_KEYS = {
@@ -47,7 +49,7 @@ class CancelRequest(Params):
 
 
 @tool
-async def get_sampling_requests(params: FromServer, session: Session) -> JsonObject:
+async def get_sampling_requests(params: FromServer, session: Session) -> OwnResult:
     """List the servers' requests for a completion by the model."""
     return _listed(QuestionKind.SAMPLING, params.server, session)
 
@@ -70,7 +72,7 @@ async def cancel_sampling_request(params: CancelRequest, session: Session) -> Js
 
 
 @tool
-async def get_elicitations(params: FromServer, session: Session) -> JsonObject:
+async def get_elicitations(params: FromServer, session: Session) -> OwnResult:
     """List the questions servers ask the user, with their forms or links."""
     return _listed(QuestionKind.ELICITATION, params.server, session)
 
@@ -89,11 +91,13 @@ async def cancel_elicitation_request(params: CancelRequest, session: Session) ->
     return {"cancelled": params.request_id}
 
 
-def _listed(kind: QuestionKind, server: str | None, session: Session) -> JsonObject:
+def _listed(kind: QuestionKind, server: str | None, session: Session) -> OwnResult:
     if server is not None:
         session.connection(server)
     waiting = session.questions.open(kind, server)
-    return {"requests": [question_view(item, task_id=session.calls.task_of(item)) for item in waiting]}
+    listed = {"requests": [question_view(item, task_id=session.calls.task_of(item)) for item in waiting]}
+    told = Told(questions=frozenset(item.request_id for item in waiting))
+    return OwnResult([text_block(encode_text(listed))], listed, told)
 
 
 def _content(given: str | JsonObject | list[JsonObject]) -> JsonObject | list[JsonObject]:

@@ -1,11 +1,14 @@
-"""A tool's outcome as the result that goes back to the caller, with the news that every reply carries."""
+"""A tool's outcome as the result that goes back to the caller, with the notices that every reply carries."""
 
 from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import event_view, pending_client
-from emceepee.tools.declaration import BackendResult, Outcome, Spoken
+from emceepee.tools.content import text_block
+from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, Outcome, OwnResult, Told
+from emceepee.tools.notices import take_notices
+
+OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
 
 
 def reply(outcome: Outcome) -> JsonObject:
@@ -13,37 +16,48 @@ def reply(outcome: Outcome) -> JsonObject:
     match outcome:
         case BackendResult(result):
             return result
-        case Spoken(sentence, value):
-            return {"content": [_text(sentence), _text(encode_text(value))], "structuredContent": value}
+        case OwnResult(content, value):
+            return {"content": content, "structuredContent": value}
         case value:
-            return {"content": [_text(encode_text(value))], "structuredContent": value}
+            return {"content": [text_block(encode_text(value))], "structuredContent": value}
 
 
 def error_reply(error: EmceepeeError) -> JsonObject:
     """The sentence for the model, the code for a program."""
-    return {"content": [_text(str(error))], "isError": True, "structuredContent": {"error": error.body()}}
+    return {"content": [text_block(str(error))], "isError": True, "structuredContent": {"error": error.body()}}
 
 
-def with_notices(result: JsonObject, session: Session) -> JsonObject:
+def with_notices(result: JsonObject, session: Session, outcome: Outcome | EmceepeeError) -> JsonObject:
     """The result, and behind it what is new and what waits on the caller. Events taken here are delivered.
 
     Nothing may be awaited between this and the writing of the reply: a cancelled reply must not take events with it.
     """
     if not session.questions.is_any_open and not session.activity.has_news:
         return result
-    questions = session.questions.open()
-    blocks: list[JsonObject] = []
-    news = session.activity.take()
-    if news.events or news.dropped:
-        told: JsonObject = {"events_since_last_response": [event_view(event) for event in news.events]}
-        if news.dropped:
-            told["events_dropped"] = news.dropped
-        blocks.append(_text(encode_text(told)))
-    if questions:
-        blocks.append(_text(encode_text({"pending_client_action": pending_client(questions)})))
+    notices = take_notices(session, _told_by(outcome))
+    if not notices.structured:
+        return result
     content = result.get("content")
-    return {**result, "content": [*(content if isinstance(content, list) else []), *blocks]}
+    blocks = [text_block(encode_text(notice)) for notice in notices.blocks]
+    carrying = {**result, "content": [*(content if isinstance(content, list) else []), *blocks]}
+    if session.structured_notices:
+        _add_to_structured(carrying, notices.structured, is_backends=isinstance(outcome, BackendResult))
+    return carrying
 
 
-def _text(text: str) -> JsonObject:
-    return {"type": "text", "text": text}
+def _told_by(outcome: Outcome | EmceepeeError) -> Told:
+    match outcome:
+        case BackendResult(told=told) | OwnResult(told=told):
+            return told
+        case EmceepeeError(details={"taskId": str(task_id)}):
+            return Told(ended_task=task_id)
+        case _:
+            return NOTHING_TOLD
+
+
+def _add_to_structured(result: JsonObject, notices: JsonObject, *, is_backends: bool) -> None:
+    """For clients that show a model nothing else where there is structured content."""
+    structured = result.get("structuredContent")
+    if not isinstance(structured, dict) or (is_backends and OWN_KEY in structured):
+        return
+    result["structuredContent"] = structured | ({OWN_KEY: notices} if is_backends else notices)

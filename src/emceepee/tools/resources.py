@@ -10,6 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
+from emceepee.tools.content import result_of
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
@@ -61,7 +62,7 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
             on_progress=on_progress,
             on_call=caller.on_call,
         )
-    return promoted(result, session) if isinstance(result, Task) else result
+    return promoted(result, session) if isinstance(result, Task) else result_of("resources/read", result)
 
 
 class OneResource(Params):

@@ -8,7 +8,8 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.content import result_of
+from emceepee.tools.declaration import Caller, Outcome, Params, Told, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 
@@ -62,7 +63,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     with heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
-        return BackendResult(task.result) if task.method == "tools/call" else task.result
+        return result_of(task.method, task.result, Told(ended_task=task.task_id))
     if task.error is not None:
         raise EmceepeeError(
             f"Task {task.task_id} failed: {task.error['message']}",

@@ -569,7 +569,7 @@ async def test_a_server_whose_list_is_being_read_does_not_rest() -> None:
         asked = await backend.next_asked("tools/list")
         await scene.clock.advance(40)
         asked.reply(tools=[])
-        assert (await listing)["structuredContent"] == {"tools": []}
+        assert (await listing)["structuredContent"]["tools"] == []
 
 
 async def test_a_call_that_comes_while_the_server_is_being_stopped_starts_it_again() -> None:

@@ -10,6 +10,7 @@ from emceepee.sessions.activity import Activity
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock, settle
+from support.taking import take
 
 NEWS = ResourceUpdated(uri="emceepee://events")
 
@@ -40,7 +41,7 @@ async def test_news_deliver_no_event() -> None:
     EventsFeed(activity).subscribe(lambda _: None)
     activity.emit(EventType.NOTIFICATION, "one")
     await settle()
-    assert len(activity.take().events) == 1
+    assert len(take(activity).events) == 1
 
 
 async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:

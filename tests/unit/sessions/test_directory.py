@@ -12,6 +12,7 @@ from emceepee.state.connection import ConnectionStatus
 from emceepee.tools.declaration import Caller
 from support.fake_clock import settle
 from support.installation import Installation, an_installation
+from support.taking import take
 
 HALF_AN_HOUR, A_DAY = 1800, 86_400
 
@@ -68,7 +69,7 @@ async def test_timers_fire_in_a_sleeping_session() -> None:
         await place.clock.advance(HALF_AN_HOUR + 61)
         assert not session.is_awake
         await place.clock.advance(HALF_AN_HOUR)
-        events = [event.type for event in session.activity.take().events]
+        events = [event.type for event in take(session.activity).events]
         assert "timer_expired" in [str(event) for event in events]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
+from support.taking import take
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEEP = timedelta(minutes=30)
@@ -32,63 +33,63 @@ def ids(delivery: Delivery) -> list[str]:
 
 def test_what_was_appended_is_taken_once_in_order() -> None:
     box = a_box(3)
-    news = [box.has_news, ids(box.take()), box.has_news, ids(box.take())]
+    news = [box.has_news, ids(take(box)), box.has_news, ids(take(box))]
     assert news == [True, ["e0", "e1", "e2"], False, []]
     assert (len(box), box.last_id) == (3, "e2")
 
 
 def test_an_empty_box_has_no_news_and_no_last_event() -> None:
-    assert (a_box().has_news, a_box().last_id, a_box().take()) == (False, None, Delivery([]))
+    assert (a_box().has_news, a_box().last_id, take(a_box())) == (False, None, Delivery([]))
 
 
 def test_what_came_after_a_known_event_can_be_had_again() -> None:
     box = a_box(4)
-    box.take()
-    assert ids(box.take_after("e1")) == ["e2", "e3"]
-    assert ids(box.take_after("e1")) == ["e2", "e3"]
-    assert box.take_after("e3") == Delivery([])
+    take(box)
+    assert ids(take(box, after="e1")) == ["e2", "e3"]
+    assert ids(take(box, after="e1")) == ["e2", "e3"]
+    assert take(box, after="e3") == Delivery([])
 
 
 def test_an_unknown_event_gets_everything_kept_and_says_that_the_place_is_lost() -> None:
     box = a_box(2)
-    box.take()
-    assert box.take_after("gone") == Delivery([an_event(0), an_event(1)], cursor_lost=True)
+    take(box)
+    assert take(box, after="gone") == Delivery([an_event(0), an_event(1)], cursor_lost=True)
 
 
 def test_the_oldest_tenth_goes_when_the_box_is_full_and_the_unseen_are_counted_once() -> None:
     box = a_box(MOST)
     assert box.append(an_event(MOST)) == MOST // 10
-    delivery = box.take()
+    delivery = take(box)
     assert (ids(delivery)[0], len(delivery.events), delivery.dropped) == ("e2", MOST - 1, 2)
-    assert box.take() == Delivery([])
+    assert take(box) == Delivery([])
 
 
 def test_an_eviction_of_seen_events_is_nobodys_loss() -> None:
     box = a_box(MOST)
-    box.take()
+    take(box)
     box.append(an_event(MOST))
-    assert box.take() == Delivery([an_event(MOST)])
+    assert take(box) == Delivery([an_event(MOST)])
 
 
 def test_a_loss_is_news_even_if_nothing_else_is() -> None:
     box = a_box(1, most=5)
     box.evict()
-    news = [box.has_news, box.take(), box.has_news]
+    news = [box.has_news, take(box), box.has_news]
     assert news == [True, Delivery([], dropped=1), False]
 
 
 def test_a_tiny_box_still_lets_one_go() -> None:
-    assert ids(a_box(4, most=3).take()) == ["e1", "e2", "e3"]
+    assert ids(take(a_box(4, most=3))) == ["e1", "e2", "e3"]
 
 
 def test_delivered_events_go_after_the_retention_and_undelivered_ones_stay() -> None:
     box = a_box(2)
-    box.take()
+    take(box)
     box.append(an_event(2))
     assert box.expire(NOW + KEEP - timedelta(microseconds=1)) == 0
     assert box.expire(NOW + KEEP) == 2
     assert box.expire(NOW + KEEP * 100) == 0
-    assert box.take() == Delivery([an_event(2)])
+    assert take(box) == Delivery([an_event(2)])
 
 
 def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
@@ -98,7 +99,7 @@ def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
         box.append(an_event(number))
         warned.append(box.crowded)
     assert warned == [False] * 7 + [True, False, False]
-    box.take()
+    take(box)
     box.expire(NOW + KEEP)
     assert not box.crowded
     for number in range(8):
@@ -114,7 +115,7 @@ def test_the_fullest_box_gives_way_when_all_together_hold_too_much() -> None:
     assert budget.enforce() == 0
     large.append(an_event(17))
     assert budget.enforce() == 2
-    assert (len(small), len(large), large.take().dropped) == (8, 16, 2)
+    assert (len(small), len(large), take(large).dropped) == (8, 16, 2)
 
 
 def test_a_box_that_left_no_longer_counts() -> None:
@@ -134,7 +135,7 @@ def test_the_shared_room_is_never_exceeded_and_enforcing_always_ends(most: int) 
         budget.join(box)
     evicted = budget.enforce()
     assert sum(map(len, boxes)) <= most
-    assert evicted == 28 - sum(map(len, boxes)) == sum(box.take().dropped for box in boxes)
+    assert evicted == 28 - sum(map(len, boxes)) == sum(take(box).dropped for box in boxes)
 
 
 @dataclass
@@ -163,13 +164,14 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         gone, self.kept = self.kept[:count], self.kept[count:]
         self.owed_drops += sum(not item.is_delivered for item in gone)
 
-    def delivered(self, delivery: Delivery, expected: list[Kept]) -> None:
+    def delivered(self, delivery: Delivery, expected: list[Kept], *, until: int | None = None) -> None:
+        """`until` is where in the model the delivery ends: all that stands before it counts as seen."""
         assert delivery.events == [item.event for item in expected]
         assert delivery.dropped == self.owed_drops
         self.told_drops += delivery.dropped
         self.owed_drops = 0
         self.taken += [item.event.event_id for item in expected if not item.is_delivered]
-        for item in self.kept:
+        for item in self.kept[:until]:
             if not item.is_delivered and item not in expected:
                 self.passed_over.add(item.event.event_id)  # the caller says it has seen them
             item.is_delivered = True
@@ -190,19 +192,33 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
 
     @rule()
     def take(self) -> None:
-        self.delivered(self.box.take(), [item for item in self.kept if not item.is_delivered])
+        self.delivered(take(self.box), [item for item in self.kept if not item.is_delivered])
+
+    @rule(most=st.integers(0, 5))
+    def take_some(self, most: int) -> None:
+        seen = sum(item.is_delivered for item in self.kept)
+        expected = self.kept[seen : seen + most]
+        self.delivered(take(self.box, most=most), expected, until=seen + len(expected))
+
+    @precondition(lambda self: self.kept)
+    @rule(data=st.data(), most=st.integers(0, 5))
+    def take_some_after_a_known_event(self, data: st.DataObject, most: int) -> None:
+        index = data.draw(st.integers(0, len(self.kept) - 1))
+        expected = self.kept[index + 1 :][:most]
+        delivery = take(self.box, after=self.kept[index].event.event_id, most=most)
+        self.delivered(delivery, expected, until=index + 1 + len(expected))
 
     @precondition(lambda self: self.kept)
     @rule(data=st.data())
     def take_after_a_known_event(self, data: st.DataObject) -> None:
         index = data.draw(st.integers(0, len(self.kept) - 1))
-        delivery = self.box.take_after(self.kept[index].event.event_id)
+        delivery = take(self.box, after=self.kept[index].event.event_id)
         assert not delivery.cursor_lost
         self.delivered(delivery, self.kept[index + 1 :])
 
     @rule()
     def take_after_an_unknown_event(self) -> None:
-        delivery = self.box.take_after("never there")
+        delivery = take(self.box, after="never there")
         assert delivery.cursor_lost
         self.delivered(delivery, self.kept)
 
@@ -250,7 +266,7 @@ def test_the_budget_always_knows_how_much_is_kept() -> None:
     for number in range(100):
         boxes[number % 3].append(an_event(number))
         if number % 4 == 0:
-            boxes[number % 2].take()
+            take(boxes[number % 2])
         budget.enforce()
         assert budget.used == sum(map(len, boxes)) <= 30
     budget.leave(boxes[0])
@@ -263,7 +279,7 @@ def test_looking_delivers_nothing_and_goes_on_where_it_was() -> None:
     events, number = box.peek(0)
     assert [event.event_id for event in events] == ["e0", "e1", "e2"]
     assert box.peek(number) == ([], number)
-    assert ids(box.take()) == ["e0", "e1", "e2"]
+    assert ids(take(box)) == ["e0", "e1", "e2"]
     for count in range(3, 3 + MOST):
         box.append(an_event(count))
     assert [event.event_id for event in box.peek(number)[0]][-1] == f"e{2 + MOST}"

@@ -1,0 +1,171 @@
+"""What a reply carries besides its result: what happened since the last one, and what waits on the caller."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from emceepee.codec import encode
+from emceepee.json_types import JsonObject
+from emceepee.sessions.buffers import cut
+from emceepee.sessions.session import Session
+from emceepee.sessions.views import event_view, question_details, question_summary
+from emceepee.state.events import Delivery, Event, EventType
+from emceepee.state.question import Question, QuestionKind
+from emceepee.tools.declaration import NOTHING_TOLD, Told
+
+MOST_QUESTIONS = 5  # of each kind; the rest is a count and the tool that lists them
+DETAILS_BYTES = 4096  # for the forms and messages of all questions in a reply together
+SMALL_VALUE_BYTES = 200  # a value of an event that stays whole when its neighbors are cut
+BEFORE_ALL = "0"  # no event has this id, so asking for what came after it returns everything kept
+_QUESTION_EVENTS = (EventType.ELICITATION_REQUEST, EventType.SAMPLING_REQUEST)
+_TASK_ENDS = (EventType.TASK_COMPLETED, EventType.TASK_FAILED, EventType.TASK_CANCELLED, EventType.TASK_EXPIRED)
+_LISTERS = {QuestionKind.ELICITATION: "get_elicitations", QuestionKind.SAMPLING: "get_sampling_requests"}
+_PENDING_KEYS = {QuestionKind.ELICITATION: "elicitations", QuestionKind.SAMPLING: "sampling_requests"}
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Events as a reply tells them: `count` of those found stand in it, delivered or merged or told already."""
+
+    entries: list[JsonObject]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """What a reply tells besides its result: an object per block, and all in one for programs."""
+
+    blocks: list[JsonObject]
+    structured: JsonObject
+
+
+def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
+    """Events that are told here are delivered by it. `told` is what the result tells by itself.
+
+    The blocks are read by models and leave out what the result's own words say; a program finds every event.
+    """
+    found, limits = session.activity.undelivered(), session.limits
+    digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, told=told)
+    session.activity.deliver(found, digest.count)
+    blocks: list[JsonObject] = []
+    structured: JsonObject = {}
+    if digest.entries or found.dropped:
+        rest = leftovers(found, digest)
+        structured |= {"events_since_last_response": digest.entries} | rest
+        in_words = [entry for entry in digest.entries if not _is_said_in_words(entry, told)]
+        if in_words or rest:
+            blocks.append({"events_since_last_response": in_words} | rest)
+    if session.questions.is_any_open:
+        new = new_questions(found, digest)
+        pending = pending_client(session.questions.open(), detailed=new, bare=told.questions)
+        blocks.append({"pending_client_action": pending})
+        structured["pending_client_action"] = pending
+    return Notices(blocks, structured)
+
+
+def digest_events(found: Delivery, *, room: int, event_room: int | None = None, told: Told = NOTHING_TOLD) -> Digest:
+    """As many as fit into `room` bytes, but at least one. Equal notifications are one entry.
+
+    With `event_room` a larger event is cut, and a question is announced by its id alone; without, all is whole.
+    """
+    entries: dict[object, JsonObject] = {}
+    used, count, before = 0, 0, found.before or BEFORE_ALL
+    for event in found.events:
+        if told.ended_task is None or not _tells_end_of(event, told.ended_task):
+            key = _sameness(event)
+            earlier = entries.get(key)
+            entry = _entry(event, before, event_room) if earlier is None else _merged(earlier, event)
+            size = len(encode(entry)) + 1 - (0 if earlier is None else len(encode(earlier)) + 1)
+            if entries and used + size > room:
+                break
+            entries.pop(key, None)  # an entry stands where its last event does
+            entries[key] = entry
+            used += size
+        count, before = count + 1, event.event_id
+    return Digest(list(entries.values()), count)
+
+
+def leftovers(found: Delivery, digest: Digest) -> JsonObject:
+    """How many events wait for the next reply, and how many were lost; each only if there are any."""
+    more = len(found.events) - digest.count
+    return ({"more": more} if more else {}) | ({"events_dropped": found.dropped} if found.dropped else {})
+
+
+def new_questions(found: Delivery, digest: Digest) -> frozenset[str]:
+    """The questions that this reply is the first to announce."""
+    announced = (event for event in found.events[: digest.count] if event.type in _QUESTION_EVENTS)
+    return frozenset(str(event.data.get("requestId")) for event in announced)
+
+
+def pending_client(
+    questions: Iterable[Question], *, detailed: Collection[str] = (), bare: Collection[str] = ()
+) -> JsonObject:
+    """What waits on the caller: a line each, with form or messages where `detailed`, with the id only where `bare`."""
+    by_kind: dict[QuestionKind, list[Question]] = {kind: [] for kind in QuestionKind}
+    for question in questions:
+        by_kind[question.kind].append(question)
+    room = DETAILS_BYTES
+    shown: JsonObject = {}
+    more: JsonObject = {}
+    for kind, of_kind in by_kind.items():
+        entries: list[JsonObject] = []
+        for question in of_kind[:MOST_QUESTIONS]:
+            entry = question_summary(question)
+            if question.request_id in bare:
+                entry.pop("message", None)
+            elif question.request_id in detailed:
+                details = question_details(question)
+                size = len(encode(details))
+                fits = size <= room
+                entry = details | entry if fits else entry | {"whole": f"{_LISTERS[kind]} shows the whole question"}
+                room -= size if fits else 0
+            entries.append(entry)
+        shown[_PENDING_KEYS[kind]] = entries
+        if len(of_kind) > MOST_QUESTIONS:
+            more[_PENDING_KEYS[kind]] = f"{len(of_kind) - MOST_QUESTIONS} more: {_LISTERS[kind]} lists them"
+    return shown | ({"more": more} if more else {})
+
+
+def _sameness(event: Event) -> object:
+    """Equal for notifications that say the same, and for nothing else."""
+    if event.type is not EventType.NOTIFICATION:
+        return event.event_id
+    return event.server, event.data.get("method"), encode(event.data.get("params"))
+
+
+def _merged(entry: JsonObject, event: Event) -> JsonObject:
+    """One entry for what came several times: the id and time are those of the last."""
+    data = entry["data"] | {"timestamp": event.data.get("timestamp")}
+    merged = entry | {"id": event.event_id, "createdAt": event_view(event)["createdAt"], "data": data}
+    return merged | {"firstId": entry.get("firstId", entry["id"]), "count": entry.get("count", 1) + 1}
+
+
+def _entry(event: Event, before: str, room: int | None) -> JsonObject:
+    view = event_view(event)
+    if room is None:
+        return view
+    if event.type in _QUESTION_EVENTS:
+        view["data"] = {key: value for key, value in event.data.items() if key != "params"}
+    size = len(encode(view))
+    if size <= room:
+        return view
+    return view | {
+        "data": _cut_values(event.data, room),
+        "cut": f"{size} bytes in all; await_activity with last_event_id={before} returns it whole",
+    }
+
+
+def _cut_values(data: JsonObject, room: int) -> JsonObject:
+    """Small values stay, large ones share what is left."""
+    large = [key for key, value in data.items() if len(encode(value)) > SMALL_VALUE_BYTES]
+    share = room // (2 * len(large)) if large else 0  # half of it: quotation marks are escaped in what is cut
+    return {key: cut(value, share) if key in large else value for key, value in data.items()}
+
+
+def _is_said_in_words(entry: JsonObject, told: Told) -> bool:
+    if entry["type"] == EventType.TASK_CREATED:
+        return bool(entry["data"].get("taskId") == told.created_task)
+    return entry["type"] in _QUESTION_EVENTS and entry["data"].get("requestId") in told.questions
+
+
+def _tells_end_of(event: Event, task_id: str) -> bool:
+    return event.type in _TASK_ENDS and event.data.get("taskId") == task_id
