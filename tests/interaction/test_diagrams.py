@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from emceepee.tools.declaration import Caller
 from support.asking import hush
 from support.replies import own_part
 from support.scene import a_scene
@@ -36,6 +37,30 @@ async def test_emceepees_own_resources_can_be_listed() -> None:
             ("emceepee", "emceepee://diagrams"),
             ("emceepee", "emceepee://events"),
         ]
+
+
+async def test_they_stand_behind_those_of_the_servers_when_all_are_listed() -> None:
+    one = ScriptedBackend()
+    one.answers["resources/list"] = lambda _: {"resources": [{"uri": "a:b", "name": "b"}]}
+    async with a_scene(one=one) as scene:
+        listed = (await scene.value("list_resources"))["resources"]
+        assert [entry["uri"] for entry in listed] == ["a:b", "emceepee://diagrams", "emceepee://events"]
+        assert [entry["uri"] for entry in (await scene.value("list_resources", server="one"))["resources"]] == ["a:b"]
+
+
+async def test_they_can_be_subscribed_to_and_only_the_events_ever_change() -> None:
+    followed: list[bool] = []
+    caller = Caller(follow_events=followed.append)
+    async with a_scene() as scene:
+        for uri in ("emceepee://diagrams", "emceepee://events"):
+            subscribed = await scene.call("subscribe_resource", caller=caller, server="emceepee", uri=uri)
+            assert subscribed["structuredContent"] == {"subscribed": uri}
+        left = await scene.call("unsubscribe_resource", caller=caller, server="emceepee", uri="emceepee://events")
+        assert (left["structuredContent"], followed) == ({"unsubscribed": "emceepee://events"}, [True, False])
+        unheard = await scene.value("subscribe_resource", server="emceepee", uri="emceepee://events")
+        assert "subscriptions/listen" in unheard["note"]
+        error = await scene.error("subscribe_resource", server="emceepee", uri="emceepee://nothing")
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
 
 
 async def test_reading_the_events_resource_delivers_no_event() -> None:

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from support.replies import own_part
+
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 MODERN_META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -95,7 +97,8 @@ class EmceepeeProcess:
         """The structured content of a call that must succeed."""
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
-        return dict(result["structuredContent"])
+        structured = dict(result["structuredContent"])
+        return structured if tool == "await_activity" else own_part(structured)
 
     async def error(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The error of a call that must fail."""

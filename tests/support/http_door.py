@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 
 from support.emceepee_process import MODERN_META
+from support.replies import own_part
 from support.waiting import eventually
 
 BOUND = 60.0  # seconds any single answer may take on a busy machine
@@ -168,7 +169,8 @@ class HttpCaller:
         """The structured content of a call that must succeed."""
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
-        return dict(result["structuredContent"])
+        structured = dict(result["structuredContent"])
+        return structured if tool == "await_activity" else own_part(structured)
 
     async def error(self, tool: str, /, **arguments: Any) -> Json:
         """The error of a call that must fail."""

@@ -25,6 +25,11 @@ REOPEN_ATTEMPTS = 5  # to take up one cut stream
 PUSH_PAUSE = 0.1  # before something that broke is opened again: if the backend is gone, this shows it
 LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
 REDIRECTS = 3
+UNAUTHORIZED = 401
+WHERE_A_TOKEN_GOES = (
+    'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
+    "${NAME} takes it from the environment, so that it does not pass through a model"
+)
 
 
 class HttpWire:
@@ -208,10 +213,12 @@ class HttpWire:
         answered = _rpc_error(body)
         if self.session_id and (status == 404 or (status == 400 and _speaks_of_session(answered, body))):
             return session_lost(status)
+        if status == UNAUTHORIZED:
+            return refused(status, str(answered.get("message", "")) if answered else _excerpt(body))
         if answered is not None:
             return RpcError(answered)
         said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else _excerpt(body)
-        return LinkError(Failure.REFUSED, f"HTTP {status} {said}".rstrip(), status=status)
+        return refused(status, said)
 
 
 def broken(url: str, error: HttpFailure) -> LinkError:
@@ -220,6 +227,13 @@ def broken(url: str, error: HttpFailure) -> LinkError:
     host = urlsplit(url).netloc.rpartition("@")[2]
     words = f"{host} cannot be reached: {error}"
     return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
+
+
+def refused(status: int, said: str) -> LinkError:
+    words = f"HTTP {status} {said}".rstrip()
+    if status == UNAUTHORIZED:
+        words = f"it wants a login ({words}). {WHERE_A_TOKEN_GOES}"
+    return LinkError(Failure.REFUSED, words, status=status)
 
 
 def unsendable(error: ValueError) -> LinkError:

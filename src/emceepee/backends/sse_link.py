@@ -8,7 +8,7 @@ from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.event_stream import Cursor, EventParser
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import HttpFailure
-from emceepee.backends.http_wire import COURTESY_SECONDS, broken
+from emceepee.backends.http_wire import COURTESY_SECONDS, broken, refused
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.codec import encode
@@ -39,8 +39,8 @@ class SseLink(DuplexLink):
         try:
             with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
-                    what = f"HTTP {response.status} {response.content_type} is no event stream"
-                    self._end(what, LinkError(Failure.REFUSED, what, status=response.status))
+                    refusal = refused(response.status, f"{response.content_type} is no event stream")
+                    self._end(str(refusal), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
@@ -73,7 +73,7 @@ class SseLink(DuplexLink):
         if response.status >= 300:
             # On this transport a refused message gets no answer on the stream: its caller would wait for ever.
             said = " ".join(body[:200].decode("utf-8", "replace").split())
-            raise LinkError(Failure.REFUSED, f"HTTP {response.status} {said}".rstrip(), status=response.status)
+            raise refused(response.status, said)
 
     def _end(self, reason: str, error: LinkError | None = None) -> None:
         failure = error or LinkError(Failure.CLOSED, reason)

@@ -112,7 +112,13 @@ class Started:
             self.session.calls.keep(self.call)
 
 
-def caller_for(request: Request, line: Line, guest: Guest, started: Started) -> Caller:
+def caller_for(
+    request: Request,
+    line: Line,
+    guest: Guest,
+    started: Started,
+    follow_events: Callable[[bool], None] | None = None,
+) -> Caller:
     """The facts of one request."""
     token = progress_token(request.params)
 
@@ -123,6 +129,7 @@ def caller_for(request: Request, line: Line, guest: Guest, started: Started) -> 
         on_progress=None if token is None else tell,
         say=line.say,
         hang_up=line.hang_up,
+        follow_events=follow_events,
         on_call=started.began,
         is_gone=lambda: line.is_gone,
         office=guest.office,

@@ -27,7 +27,7 @@ from emceepee.server.messages import (
     progress_token,
     result_message,
 )
-from emceepee.server.peers import Peer, error_for, peer_for
+from emceepee.server.peers import HandshakePeer, Peer, error_for, peer_for
 from emceepee.server.sight import watched
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
@@ -117,14 +117,15 @@ class Conversation:
 
     def _caller(self, request: Request) -> Caller:
         token = progress_token(request.params)
+        follow = self._state.follow_events if isinstance(self._peer, HandshakePeer) else None
         if token is None:
-            return Caller()
+            return Caller(follow_events=follow)
 
         def tell(params: JsonObject) -> None:
             told = params | {"progressToken": token}
             self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
-        return Caller(on_progress=tell)
+        return Caller(on_progress=tell, follow_events=follow)
 
     def _hear_notice(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":

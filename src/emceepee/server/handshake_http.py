@@ -50,7 +50,8 @@ class HandshakeCaller:
         self._header: Header = (b"mcp-session-id", key.value.encode())
         self._tasks = TaskOwner("http-caller")
         self._replay = Replay(session.clock, session.limits, self._tasks)
-        self._peer = HandshakePeer(kernel, CallerState(EventsFeed(session.activity), self._replay.push))
+        self._state = CallerState(EventsFeed(session.activity), self._replay.push)
+        self._peer = HandshakePeer(kernel, self._state)
         self._running: dict[RequestId, asyncio.Task[Any]] = {}
 
     @property
@@ -98,7 +99,7 @@ class HandshakeCaller:
             self._running[request.request_id] = task
         try:
             if request.method == "tools/call":
-                caller = caller_for(request, exchange, guest, started)
+                caller = caller_for(request, exchange, guest, started, self._state.follow_events)
                 result = await self._tools.call(request.params, self.session, caller)
             else:
                 with watched(self.session, request.method):
@@ -174,6 +175,7 @@ class HandshakeCaller:
             task.cancel()
 
     async def close(self) -> None:
+        self._state.follow_events(False)
         running = set(self._running.values()) - {asyncio.current_task()}
         self.cancel_requests()
         if running:

@@ -38,6 +38,17 @@ class CallerState:
     send: Callable[[JsonObject], None]
     unsubscribe: Callable[[], None] | None = field(default=None)
 
+    def follow_events(self, wanted: bool) -> None:
+        """Send `resources/updated` whenever something happened, or no longer."""
+        if self.unsubscribe is not None and not wanted:
+            self.unsubscribe()
+            self.unsubscribe = None
+        elif self.unsubscribe is None and wanted and self.feed is not None:
+            self.unsubscribe = self.feed.subscribe(self._tell)
+
+    def _tell(self, event: ServerEvent) -> None:
+        self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}})
+
 
 Context = ServerRequestContext[CallerState, Any]
 
@@ -97,26 +108,17 @@ async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) 
 
 
 async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-    caller = ctx.lifespan_context
     if str(params.uri) != EVENTS_URI:
         raise MCPError(
             INVALID_PARAMS, f"only {EVENTS_URI} can be subscribed to; servers' resources: subscribe_resource"
         )
-
-    def tell(event: ServerEvent) -> None:
-        note = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}}
-        caller.send(note)
-
-    if caller.unsubscribe is None and caller.feed is not None:
-        caller.unsubscribe = caller.feed.subscribe(tell)
+    ctx.lifespan_context.follow_events(True)
     return types.EmptyResult()
 
 
 async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-    caller = ctx.lifespan_context
-    if caller.unsubscribe is not None and str(params.uri) == EVENTS_URI:
-        caller.unsubscribe()
-        caller.unsubscribe = None
+    if str(params.uri) == EVENTS_URI:
+        ctx.lifespan_context.follow_events(False)
     return types.EmptyResult()
 
 

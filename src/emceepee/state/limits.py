@@ -29,6 +29,7 @@ class Limits:
     notifications_per_server: int = _count(100, "notifications kept for get_notifications, a server")
     log_lines_per_server: int = _count(500, "log lines kept for get_logs, a server")
     buffered_item_bytes: int = _count(1 << 20, "the largest notification or log line kept whole; the rest is cut")
+    full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")

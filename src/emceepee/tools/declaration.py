@@ -75,6 +75,7 @@ class Caller:
     on_progress: Callable[[JsonObject], None] | None = None
     say: Callable[[JsonObject], None] | None = None  # any notification that belongs to this request
     hang_up: Callable[[], None] | None = None  # ends the response, not the request: the caller comes back for the rest
+    follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
     on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None

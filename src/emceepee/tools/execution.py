@@ -6,6 +6,7 @@ from pydantic import Field
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
+from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
@@ -52,8 +53,11 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
     listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
-    found = [_shown(entry, params.detail) for entry in listing.entries if name.search(str(entry.get("name")))]
-    return page("tools", Listing(found, listing.errors), params)
+    found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
+    listed = page("tools", Listing(found, listing.errors), params)
+    if "detail" not in params.model_fields_set:
+        return _in_full_if_it_fits(listed, session.limits.full_list_bytes)
+    return listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]}
 
 
 @tool
@@ -109,6 +113,16 @@ def _first_text(result: JsonObject) -> str:
     content = result.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return str(first.get("text", "")) if isinstance(first, dict) else ""
+
+
+def _in_full_if_it_fits(listed: JsonObject, most_bytes: int) -> JsonObject:
+    """Summaries instead of more schemas than a model can read at once; one tool alone is always shown in full."""
+    entries: list[JsonObject] = listed["tools"]
+    size = len(encode(entries))
+    if size <= most_bytes or len(entries) == 1:
+        return listed
+    note = f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'
+    return {"note": note} | listed | {"tools": [_shown(entry, "summary") for entry in entries]}
 
 
 def _shown(entry: JsonObject, detail: str) -> JsonObject:

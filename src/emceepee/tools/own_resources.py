@@ -29,12 +29,16 @@ LISTED: list[JsonObject] = [
 
 def read_own_resource(uri: str) -> JsonObject:
     """Raises: EmceepeeError."""
-    content = _CONTENTS.get(uri)
-    if content is None:
+    check_own_resource(uri)
+    return {"contents": [{"uri": uri, "mimeType": _MIME, "text": encode_text(_CONTENTS[uri]())}]}
+
+
+def check_own_resource(uri: str) -> None:
+    """Raises: EmceepeeError."""
+    if uri not in _CONTENTS:
         raise EmceepeeError(
             f"emceepee has no resource {uri[:100]!r}. It has {', '.join(_CONTENTS)}.", code=ErrorCode.INVALID_ARGUMENTS
         )
-    return {"contents": [{"uri": uri, "mimeType": _MIME, "text": encode_text(content())}]}
 
 
 def _diagrams() -> JsonObject:

@@ -1,5 +1,7 @@
 """Tools for the backends' resources."""
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
@@ -14,7 +16,7 @@ from emceepee.tools.content import result_of
 from emceepee.tools.declaration import Caller, Outcome, Params, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
-from emceepee.tools.own_resources import LISTED, read_own_resource
+from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.promotion import promoted
 
@@ -35,9 +37,10 @@ class ReadResource(Timed):
 @tool
 async def list_resources(params: ListOf, session: Session) -> JsonObject:
     """List the servers' resources."""
+    own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
-        return page("resources", Listing([{"server": RESERVED_NAME, **entry} for entry in LISTED]), params)
-    return await list_kind(Kind.RESOURCES, params, session)
+        return page("resources", Listing(own), params)
+    return await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
 
 
 @tool
@@ -73,25 +76,41 @@ class OneResource(Params):
 
 
 @tool
-async def subscribe_resource(params: OneResource, session: Session) -> JsonObject:
+async def subscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
     """Hear of changes to a resource, as notifications; survives a reconnect."""
+    if params.server == RESERVED_NAME:
+        return {"subscribed": params.uri} | _follow_own(params.uri, caller, wanted=True)
     await (await _subscribable(params.server, session)).subscribe(params.uri)
     return {"subscribed": params.uri}
 
 
 @tool
-async def unsubscribe_resource(params: OneResource, session: Session) -> JsonObject:
+async def unsubscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
     """No longer hear of changes to a resource."""
+    if params.server == RESERVED_NAME:
+        _follow_own(params.uri, caller, wanted=False)
+        return {"unsubscribed": params.uri}
     await session.connection(params.server).unsubscribe(params.uri)
     return {"unsubscribed": params.uri}
 
 
-async def list_kind(kind: Kind, params: ListOf, session: Session) -> JsonObject:
-    """One kind of entry over the servers asked for."""
+async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[JsonObject] = ()) -> JsonObject:
+    """One kind of entry over the servers asked for, then emceepee's own."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
-    return page(
-        kind.key, await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds), params
-    )
+    listing = await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds)
+    return page(kind.key, Listing([*listing.entries, *own], listing.errors), params)
+
+
+def _follow_own(uri: str, caller: Caller, *, wanted: bool) -> JsonObject:
+    """Only the events ever change. Events are told by replies anyway; a subscriber hears at once that there is one."""
+    check_own_resource(uri)
+    if uri != EVENTS_URI:
+        return {}
+    if caller.follow_events is not None:
+        caller.follow_events(wanted)
+        return {}
+    how = "this connection can be told only by subscriptions/listen; await_activity waits for events, too"
+    return {"note": how} if wanted else {}
 
 
 async def _subscribable(server: str, session: Session) -> Connection:

@@ -154,6 +154,17 @@ async def test_the_newest_reader_of_pushes_wins(caller: HttpCaller) -> None:
         assert event.message["method"] == "notifications/resources/updated"
 
 
+async def test_a_caller_that_knows_only_tools_can_subscribe_to_the_events(caller: HttpCaller) -> None:
+    subscription = {"server": "emceepee", "uri": "emceepee://events"}
+    assert await caller.value("subscribe_resource", **subscription) == {"subscribed": "emceepee://events"}
+    async with caller.get() as stream:
+        await caller.value("set_timer", duration_ms=1, message="tea")
+        event = await stream.next()
+        assert event is not None
+        assert event.message is not None
+        assert event.message["params"] == {"uri": "emceepee://events"}
+
+
 async def test_pushes_that_nobody_read_wait_for_the_next_reader(caller: HttpCaller) -> None:
     await caller.request("resources/subscribe", {"uri": "emceepee://events"})
     await caller.value("set_timer", duration_ms=1, message="tea")

@@ -262,6 +262,23 @@ async def test_where_nobody_listens_nothing_ran(dialer: Dialer) -> None:
     assert str(error) == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b"who are you?", "who are you?"), (b'{"error":{"code":1,"message":"no"}}', "no")],
+)
+async def test_a_server_that_wants_a_login_says_where_a_token_goes(
+    dialer: Dialer, server: RawServer, body: bytes, said: str
+) -> None:
+    opening = dialing(dialer, server.url)
+    peer = await server.peer()
+    await peer.request()
+    peer.answer(body, status="401 Unauthorized")
+    error = await failure_of(opening)
+    assert (error.failure, error.status) == (Failure.REFUSED, 401)
+    assert str(error).startswith(f"it wants a login (HTTP 401 {said}). Put a token for it into headers")
+    assert "configuration file" in str(error)
+
+
 @pytest.mark.parametrize("in_chunks", [True, False])
 async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dialer: Dialer, server: RawServer) -> None:
     async with a_link(dialer, server) as (link, peer):

@@ -13,6 +13,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "notifications_per_server": 100,
         "log_lines_per_server": 500,
         "buffered_item_bytes": 1 << 20,
+        "full_list_bytes": 32 << 10,
         "list_pages": 1000,
         "line_bytes": 256 << 20,
         "http_retry_seconds": 1,

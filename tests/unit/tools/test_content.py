@@ -60,6 +60,7 @@ def test_a_prompts_messages_are_blocks_of_whatever_type() -> None:
 
 
 def test_what_does_not_look_as_expected_is_shown_as_it_came() -> None:
+    odd: JsonObject
     for odd in ({"contents": "none"}, {"contents": [1, None, {"blob": 5}]}, {}):
         assert first(resource_content(odd)) == odd
     for odd in ({"messages": {}}, {"messages": ["x", {"content": "y"}, {"content": [3]}]}, {}):

@@ -39,6 +39,24 @@ async def test_tools_are_found_by_unanchored_patterns_on_server_and_tool() -> No
         assert await names(scene, server="nothing") == []
 
 
+async def test_schemas_that_are_too_much_to_read_at_once_become_summaries_unless_they_are_asked_for() -> None:
+    large: list[JsonObject] = [
+        {"name": name, "description": name * 9, "inputSchema": {"x": "y" * 20_000}} for name in ("a", "b")
+    ]
+    async with a_scene(demo=backend_with(*large)) as scene:
+        listed = await scene.value("list_tools")
+        assert [tool["summary"] for tool in listed["tools"]] == ["a" * 9, "b" * 9]
+        assert ('tool="^name$"' in listed["note"], "40" in listed["note"]) == (True, True)
+        whole = [{"server": "demo", **tool} for tool in large]
+        assert await scene.value("list_tools", tool="^a$") == {"tools": whole[:1]}
+        assert await scene.value("list_tools", detail="full") == {"tools": whole}
+        first = await scene.value("list_tools", limit=1)
+        assert first["tools"] == whole[:1]
+        assert (await scene.value("list_tools", limit=1, cursor=first["nextCursor"]))["tools"] == whole[1:]
+    async with a_scene(demo=backend_with({**large[0], "inputSchema": {"x": "y" * 99_000}})) as scene:
+        assert "summary" not in (await scene.value("list_tools"))["tools"][0]
+
+
 async def test_a_summary_is_one_short_line_a_tool() -> None:
     tools: list[JsonObject] = [
         {"name": "a", "description": "Does\n  a   thing.", "inputSchema": {}},
