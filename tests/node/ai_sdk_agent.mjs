@@ -12,11 +12,13 @@ async function doGenerate({ prompt, tools }) {
   const last = prompt.at(-1);
   say(last.role === "tool" ? last.content[0].output : { tools: tools.map((tool) => tool.name) });
   const call = await nextCall();
-  if (!call) return { content: [{ type: "text", text: "Done." }], finishReason: { unified: "stop" }, usage, warnings: [] };
+  if (!call) return answer({ type: "text", text: "Done." }, "stop");
   const { tool, arguments: given } = call;
-  const wish = { type: "tool-call", toolCallId: `${prompt.length}`, toolName: tool, input: JSON.stringify(given) };
-  return { content: [wish], finishReason: { unified: "tool-calls" }, usage, warnings: [] };
+  const input = JSON.stringify(given);
+  return answer({ type: "tool-call", toolCallId: `${prompt.length}`, toolName: tool, input }, "tool-calls");
 }
+
+const answer = (part, unified) => ({ content: [part], finishReason: { unified }, usage, warnings: [] });
 
 const transport = place.url ? { type: "http", url: place.url } : new StdioTransport(place);
 const client = await createMCPClient({ transport });

@@ -1,5 +1,5 @@
-// How a test drives a client program: a tool call per line on standard input, what came of it per line on standard output.
-// The first argument says where emceepee is: {url} or {command, args, env}. The first line out is about the connection.
+// How a test drives a client program: a tool call per line on standard input, on standard output what came of it.
+// The first argument says where emceepee is: {url} or {command, args, env}. The first line out tells of the connection.
 import { createInterface } from "node:readline";
 
 export const place = JSON.parse(process.argv[2]);

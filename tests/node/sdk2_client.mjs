@@ -6,7 +6,8 @@ import { calls, place, say } from "./lines.mjs";
 const mode = process.argv[3];
 const versionNegotiation = { mode: mode === "legacy" || mode === "auto" ? mode : { pin: mode } };
 const client = new Client({ name: "typescript-2", version: "1" }, { versionNegotiation });
-await client.connect(place.url ? new StreamableHTTPClientTransport(new URL(place.url)) : new StdioClientTransport(place));
+const transport = place.url ? new StreamableHTTPClientTransport(new URL(place.url)) : new StdioClientTransport(place);
+await client.connect(transport);
 const { tools } = await client.listTools();
 say({ version: client.getNegotiatedProtocolVersion(), tools: tools.map((tool) => tool.name) });
 for await (const { tool, arguments: given } of calls()) {
