@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from emceepee import config, errors
@@ -44,8 +44,8 @@ RESULTS = {
     "it has. If it cannot be connected, the error says why and nothing of it is left.",
     "remove_server": "`{removed}`, when its process and everything it started are gone.",
     "reconnect_server": "`{server: {…}}`",
-    "list_servers": "`{servers: [{name, url, status, connected, connectedAt?, lastError?, reconnectAttempt?, "
-    "nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
+    "list_servers": "`{servers: [{name, url, status, connected, description?, connectedAt?, lastError?, "
+    "reconnectAttempt?, nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
     "get_server_status": "One server as in `list_servers`, and `serverInfo`, `capabilities`, `instructions?`, "
     "`process?` (`pid`, `exitCode?`), `workingTasks`, `pendingRequests` and `stderrTail`, its last 20 lines.",
     "list_tools": "`{tools: [{server, …as the server sent it}], nextCursor?, errors?: [{server, message}]}`. A server "
@@ -95,32 +95,6 @@ RESULTS = {
     "list_timers": "`{timers: [{timerId, message, durationMs, interval, status, fireCount, createdAt, expiresAt}]}`",
     "get_timer": "One timer as in `list_timers`.",
     "delete_timer": "`{deleted: true, timer: {…}}`",
-}
-
-# What an argument means wherever it stands, with `?` where it is optional; a description in the code comes first.
-ARGUMENTS = {
-    "action": "What the user decided",
-    "arguments": "Its arguments",
-    "clear": "Forget the lines that are returned",
-    "cursor": "The `nextCursor` of the reply before",
-    "duration_ms": "When it fires, from now; at least 1000 with `interval`",
-    "exclude_sources": "Leave these out",
-    "include_inactive": "Also those that have fired or were deleted",
-    "level": "Lowest level",
-    "limit": "At most this many, the newest",
-    "name": "Its name",
-    "reason": "Why: for the event, and for the server if it asked for a completion",
-    "request_id": "The `requestId` of the question",
-    "role": "Who speaks in the completion; as a rule `assistant`",
-    "server": "Server name",
-    "server?": "Server name; all servers if left out",
-    "sources": "Only these",
-    "status": "Only tasks that stand so",
-    "task_id": "The `taskId`",
-    "timeout_ms?": "Longest wait",
-    "timer_id": "The `timerId`",
-    "tool": "Tool name",
-    "uri": "Its address",
 }
 
 # What the `data` of an event holds, by type and key.
@@ -199,14 +173,22 @@ TOP_KEYS = {
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
 }
 SERVER_KEYS = {
+    "name": "Your name for it.",
+    "description": "What it is for, in a few words. Models see it in the instructions and in `list_servers`.",
+    "url": "Address of an HTTP or SSE server.",
+    "command": "Program of a stdio server.",
     "type": "The transport. Without it, `url` tries Streamable HTTP first and the older SSE next.",
     "headers": "HTTP headers for every request to it.",
     "args": "Arguments of the program.",
     "env": "Variables for the program, besides those it [inherits](#what-a-child-process-inherits).",
     "cwd": "Working directory of the program.",
     "restartConfig": "See [below](#restartconfig).",
+    "allowedTools": "Names or globs. Without it, all are allowed.",
     "deniedTools": "Names or globs. Denied beats allowed.",
+    "timeout_ms": "How long a call to it is waited for, if the caller does not say.",
     "mode": "The protocol era: found out, or fixed.",
+    "roots": "Directories or `file://` URIs offered to it.",
+    "sessionHeader": "`false`: it gets no `Emceepee-Session-Id` header.",
 }
 RESTART_KEYS = {
     "enabled": "Whether it is started again at all.",
@@ -258,10 +240,8 @@ def pages() -> dict[Path, str]:
 
 def tools() -> str:
     names = [tool.name for tool in TOOLS]
-    arguments = {name for tool in TOOLS for name in tool.input_schema["properties"]}
     _no_strangers("RESULTS", RESULTS, names)
     _all_described("tool's result", names, RESULTS)
-    _no_strangers("ARGUMENTS", {name.removesuffix("?") for name in ARGUMENTS}, arguments)
     text = f"""
 # Tools
 
@@ -271,6 +251,9 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
   missing.
 - A failure is `isError: true`, a sentence that says what to do next, and
   `structuredContent: {{error: {{code, message, details}}}}` with one of the [error codes](errors.md).
+- An argument is also taken under the name that replies give it (`taskId` for `task_id`). `server` and `name`, `args`
+  and `arguments` stand for each other where a tool has only one of them, and an object may be given as a string that
+  holds it as JSON. If both names are given and differ, the call is refused.
 - Regular expressions are unanchored and in the [RE2 syntax](../decisions/0005-safe-regexes.md).
 - Times are ISO-8601 in UTC with milliseconds.
 
@@ -302,12 +285,29 @@ very calls to make. Then comes `{{proxy_task: {{task_id, status, created_at, ser
 {{server, tasks, elicitations_for_server, sampling_requests_for_server}}}}`; in `structuredContent` the questions stand
 there whole, and `next` names the calls. The call goes on; `get_task_result` returns its result. See
 [tasks](../explanation/tasks.md).
-"""
+
+## What clients are told
+
+Each tool has a title and *annotations*, by which clients decide what to ask their user about. The table shows them as
+they are sent: whether it only reads or may destroy, and of the protocol's other defaults (not idempotent, in an open
+world) what differs. `openWorldHint: false` means that no server is asked or told.
+
+Some clients show a model only a few tools at first, and let it search for the others. For them, `_meta` says which to
+load always (`anthropic/alwaysLoad`), and by which words the others are found (`anthropic/searchHint`). `list_tools`
+also says that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
+
+{_table(["tool", "title", "annotations", "loaded"], [_told(tool) for tool in TOOLS])}"""
     for module in _families():
         own = [tool for tool in TOOLS if vars(module).get(tool.name) is tool]
         title = module.__name__.rpartition(".")[2].replace("_", " ").capitalize()
         text += f"\n## {title}\n\n{_first_line(module)}\n" + "".join(_tool(tool) for tool in own)
     return text
+
+
+def _told(tool: Tool) -> list[str]:
+    hints = [f"`{name}: {json.dumps(value)}`" for name, value in tool.effect.annotations().items()]
+    loaded = "always" if tool.load.always else f"by “{tool.load.search}”"
+    return [f"[`{tool.name}`](#{tool.name})", tool.title, ", ".join(hints), loaded]
 
 
 def _families() -> list[ModuleType]:
@@ -331,7 +331,7 @@ def _tool(tool: Tool) -> str:
     if issubclass(tool.params, ServerEntry):
         text += "\nArguments: the keys of [a server](settings.md#a-server).\n"
     elif tool.input_schema["properties"]:
-        text += "\n" + _schema_table("argument", tool.input_schema, ARGUMENTS)
+        text += "\n" + _schema_table("argument", compact_schema(tool.params, keeps_bounds=True))
     return text + f"\nReturns: {RESULTS[tool.name]}\n"
 
 
@@ -406,7 +406,7 @@ def _is_machine(diagram: Mapping[str, Any]) -> bool:
 def settings() -> str:
     _no_strangers("TOP_KEYS", TOP_KEYS, config._TOP_KEYS)
     _all_described("key of the configuration file", config._TOP_KEYS, TOP_KEYS)
-    server, restart = compact_schema(ServerEntry), compact_schema(RestartConfig)
+    server, restart = compact_schema(ServerEntry, keeps_bounds=True), compact_schema(RestartConfig, keeps_bounds=True)
     for schema, words, what in ((server, SERVER_KEYS, "ServerEntry"), (restart, RESTART_KEYS, "RestartConfig")):
         described = [name for name, item in schema["properties"].items() if "description" in item]
         _no_strangers(what, words, schema["properties"])
@@ -550,12 +550,13 @@ def _no_strangers(what: str, described: Iterable[str], names: Iterable[str]) -> 
         raise Undocumented(f"{what} in docs/generate.py speaks of what is gone: {strangers}")
 
 
-def _schema_table(first: str, schema: dict[str, Any], words: Mapping[str, str]) -> str:
+def _schema_table(first: str, schema: dict[str, Any], words: Mapping[str, str] = MappingProxyType({})) -> str:
+    """`words` come before those of the schema, which are short because models pay for them."""
     required = schema.get("required", [])
     rows = []
-    for name, item in sorted(schema["properties"].items(), key=lambda entry: entry[0] not in required):
+    for name, item in schema["properties"].items():
         default = "required" if name in required else _default(item)
-        meaning = item.get("description") or words.get(name if name in required else f"{name}?") or words.get(name)
+        meaning = words.get(name) or item.get("description")
         if not meaning:
             raise Undocumented(f"no words for this {first}: {name}; docs/generate.py or the code must say what it is")
         rows.append([f"`{name}`", _kind(item), default, meaning])

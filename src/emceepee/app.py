@@ -75,7 +75,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
         session.transport = "stdio"
         async with console_beside(session, config, parts, invite) as open_console:
             await serve_stdio(
-                build_kernel(),
+                build_kernel(servers=config.servers, takes_handles=False),
                 session,
                 stdin=stdin,
                 stdout=stdout,
@@ -179,7 +179,7 @@ def http_parts(
     )
     gate = Gate(rules, oauth, logins)
     return HttpParts(
-        kernel=build_kernel(),
+        kernel=build_kernel(servers=config.servers),
         directory=directory,
         gate=gate,
         policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),

@@ -16,16 +16,15 @@ from emceepee.guard.visitor import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import FORMATS, LEVELS
+from emceepee.validation import problems
 
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "notices", "logLevel", "logFormat")
-NOTICES = (
-    "all",
-    "blocks",
-)  # where replies say what is new: in content blocks and structured content, or only in blocks
+NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
+_PRIVATE = frozenset(name for name, field in ServerEntry.model_fields.items() if not field.repr)
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
@@ -186,9 +185,9 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
     try:
         return ServerEntry.model_validate(entry).spec()
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        where = ".".join([key, *(str(part) for part in problem["loc"])])
-        raise ConfigError(f"{source}: {where}: {problem['msg'].removeprefix('Value error, ')}") from None
+        path, words = problems(error, ServerEntry, private=_PRIVATE)[0]
+        where = ".".join([key, *(str(part) for part in path)])
+        raise ConfigError(f"{source}: {where}: {words}") from None
 
 
 def _limits(given: Any, source: str) -> Limits:

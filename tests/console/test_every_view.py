@@ -16,6 +16,7 @@ from support.chromium import Watch
 from support.console import DESKTOP, PHONE, VIEWS, Console, open_page, open_tool, row, show
 from support.console_scene import a_scene, scene_servers
 from support.http_door import HttpCaller
+from support.replies import backend_part
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -141,7 +142,7 @@ async def test_a_question_is_answered_without_a_mouse(page: Page, console: Conso
     await page.keyboard.press("Space")
     await tab_to(page, "BUTTON", "Accept")
     await page.keyboard.press("Enter")
-    answer = (await calling)["structuredContent"]
+    answer = backend_part(await calling)["structuredContent"]
     assert answer == {"booked": True, "restaurant": "Keys", "guests": 5, "time": "21:00", "window": True}
     await caller.end()
 

@@ -96,10 +96,9 @@ def test_every_diagram_is_drawn() -> None:
     ("table", "page", "known"),
     [
         ("RESULTS", "tools", "await_activity"),
-        ("ARGUMENTS", "tools", "task_id"),
         ("EVENT_DATA", "events", "task_created"),
         ("TOP_KEYS", "settings", "roots"),
-        ("SERVER_KEYS", "settings", "env"),
+        ("RESTART_KEYS", "settings", "enabled"),
     ],
 )
 def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emceepee.json_types import JsonObject
+from emceepee.server.callers import Started
 from emceepee.sessions.calls import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.declaration import Caller
@@ -143,15 +144,6 @@ async def test_resources_and_prompts_become_tasks_too(
         asked.reply(**answer)
         assert await scene.value("get_task_result", task_id=name) == answer
         assert sent(scene, method) == 1
-
-
-async def test_a_servers_own_default_patience_is_used_when_the_caller_names_none() -> None:
-    async with a_scene(one=ScriptedBackend()) as scene:
-        call, _ = await a_call(scene)
-        await scene.clock.advance(119.9)
-        assert not call.done()
-        await scene.clock.advance(0.1)
-        assert task_id(await call)
 
 
 # While it works.
@@ -292,7 +284,7 @@ async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_
 async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
-        wait = scene.start("get_task_result", task_id=name)
+        wait = scene.start("get_task_result", task_id=name, timeout_ms=601_000)
         await hush(scene)
         await scene.clock.advance(599.9)
         assert not wait.done()
@@ -476,7 +468,7 @@ async def test_the_hundred_and_first_call_at_work_is_refused_before_it_is_sent()
 
 # Everything at once.
 
-HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "ask"]
+HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "client_timeout", "ask"]
 TERMINAL = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 
 
@@ -486,7 +478,11 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         backend, session = scene.backends["one"], scene.session
         await hush(scene)
-        call, asked = await a_call(scene, timeout_ms=0 if starts_as_task else 1000)
+        started = Started()
+        call, asked = await a_call(
+            scene, timeout_ms=0 if starts_as_task else 1000, caller=Caller(on_call=started.began)
+        )
+        started.task = call
         told: list[JsonObject] = []
         if starts_as_task:
             scene.clock.jump(0)
@@ -511,7 +507,9 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "disconnect":
                     backend.link.break_off("lost")
                 case "cancel_request":
-                    call.cancel()
+                    started.cancel()
+                case "client_timeout":
+                    started.abandon()
                 case "ask":
                     session.calls.question_asked("one", cast(Call, asked.origin))
 

@@ -219,18 +219,6 @@ async def test_the_2026_version_is_discovered_and_served_without_a_handshake(cal
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-async def test_looking_around_starts_no_configured_backend(version: str, tmp_path: Path) -> None:
-    """Clients start a server twice to probe it, or only to list its tools: that must have no side effects."""
-    marker = tmp_path / "started"
-    async with emceepee(env=configured({"lazy": stdio_server(f"marker={marker}")})) as caller:
-        await caller.initialize(version)
-        for method in ("ping", "tools/list", "server/discover"):
-            await caller.request(method, {})
-        assert await caller.end() == 0
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 async def test_the_first_tool_call_starts_the_configured_backends(version: str, tmp_path: Path) -> None:
     marker = tmp_path / "started"
     async with emceepee(env=configured({"lazy": stdio_server(f"marker={marker}")})) as caller:

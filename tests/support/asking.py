@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from typing import Any, cast
+from typing import Any
 
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
-from support.replies import NOTICE_KEYS
+from support.replies import NOTICE_KEYS, told_events
 from support.scene import BOUND, Scene
 from support.scripted_backend import Asked, ScriptedBackend
 
@@ -86,13 +86,7 @@ def notices(result: JsonObject) -> JsonObject:
     return news
 
 
-def events_in(result: JsonObject) -> list[JsonObject]:
-    """The events that a reply tells: all in its structured content, in its blocks without what its own words say."""
-    structured = result.get("structuredContent")
-    told = structured.get("emceepee", structured) if isinstance(structured, dict) else {}
-    if not isinstance(told, dict) or "events_since_last_response" not in told:
-        told = notices(result)
-    return cast(list[JsonObject], told.get("events_since_last_response", []))
+events_in = told_events
 
 
 async def events(scene: Scene) -> list[JsonObject]:

@@ -70,6 +70,7 @@ class Fixtures(Tools):
         fixtures = [
             Tool(
                 name=name,
+                title=name,
                 description="For the conformance suite.",
                 params=NoParams,
                 input_schema=schema,

@@ -29,6 +29,7 @@ class EmceepeeProcess:
         self._waiting: dict[Any, asyncio.Future[Any]] = {}
         self._unclaimed: asyncio.Queue[Any] = asyncio.Queue()
         self.stdout_garbage: list[bytes] = []
+        self.last_line = b""  # the newest, as it came
         self._reader = asyncio.create_task(self._read())
         self.meta: dict[str, Any] | None = None
         self.hello: dict[str, Any] = {}  # the answer to `initialize` or `server/discover`
@@ -36,6 +37,7 @@ class EmceepeeProcess:
     async def _read(self) -> None:
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
+            self.last_line = line
             try:
                 message = json.loads(line)
             except ValueError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.emceepee_process import EmceepeeProcess, emceepee
+from support.replies import told_events
 
 HOSTILE = Path(__file__).parent / "backends" / "hostile.py"
 # Short enough for a test, with the same proportions as the defaults.
@@ -46,9 +47,7 @@ class Recorder:
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         result = await self.process.call(tool, **arguments)
-        for block in result["content"][1:]:
-            if block.get("type") == "text" and block["text"].startswith('{"events_since_last_response"'):
-                self._keep(json.loads(block["text"])["events_since_last_response"])
+        self._keep(told_events(result))
         if tool == "await_activity":
             self._keep(event for group in result["structuredContent"]["events"] for event in group["events"])
         return result

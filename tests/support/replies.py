@@ -28,6 +28,16 @@ def text_of(result: dict[str, Any]) -> str:
     return str(result["content"][0]["text"])
 
 
+def told_events(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events that a reply tells: all in its structured content, in its blocks without what its own words say."""
+    structured = result.get("structuredContent")
+    told = structured.get("emceepee", structured) if isinstance(structured, dict) else {}
+    if isinstance(told, dict) and "events_since_last_response" in told:
+        return list(told["events_since_last_response"])
+    blocks = [json.loads(block["text"]) for block in result["content"][1:] if _is_own(block)]
+    return [event for block in blocks for event in block.get("events_since_last_response", [])]
+
+
 def _is_own(block: dict[str, Any]) -> bool:
     try:
         said = json.loads(block.get("text", ""))

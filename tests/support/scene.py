@@ -77,9 +77,13 @@ def scripted_spec(name: str, *, is_process: bool = False) -> BackendSpec:
 
 @asynccontextmanager
 async def a_scene(
-    *, limits: Limits | None = None, specs: list[BackendSpec] | None = None, **backends: ScriptedBackend
+    *,
+    limits: Limits | None = None,
+    specs: list[BackendSpec] | None = None,
+    is_awake: bool = True,
+    **backends: ScriptedBackend,
 ) -> AsyncIterator[Scene]:
-    """A session whose backends are scripted. Every named backend is configured and connected."""
+    """A session whose backends are scripted. Every named backend is configured, and if it is awake, connected."""
     clock = FakeClock()
     if specs is None:
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
@@ -98,7 +102,8 @@ async def a_scene(
     )
     session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
-    session.wake()
+    if is_awake:
+        session.wake()
     await settle()
     try:
         yield Scene(session, clock, backends)

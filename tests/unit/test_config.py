@@ -150,7 +150,7 @@ def test_a_missing_variable_is_told_with_file_key_and_name() -> None:
         ({"logLevel": "loud"}, "file.json: logLevel: expected one of debug, info, warn, error, found 'loud'"),
         ({"logFormat": []}, "file.json: logFormat: expected one of text, json, found []"),
         ({"limits": []}, "file.json: limits: expected an object, found a list"),
-        ({"servers": [HTTP]}, "file.json: servers[0].name: Field required"),
+        ({"servers": [HTTP]}, "file.json: servers[0].name: is missing"),
     ],
 )
 def test_an_error_names_the_file_the_key_and_what_was_expected(document: Any, message: str) -> None:
@@ -159,15 +159,17 @@ def test_an_error_names_the_file_the_key_and_what_was_expected(document: Any, me
 
 def test_an_error_inside_an_entry_names_the_field() -> None:
     message = refused({"mcpServers": {"a": {**HTTP, "headers": {"X": 1}}}})
-    assert message == "file.json: mcpServers.a.headers.X: Input should be a valid string"
+    assert message == "file.json: mcpServers.a.headers.X: expected a string, found a number"
     message = refused({"mcpServers": {"a": {"command": "x", "restartConfig": {"maxAttempts": -1}}}})
     assert message.startswith("file.json: mcpServers.a.restartConfig.maxAttempts: ")
 
 
-@pytest.mark.parametrize("kind", ["pigeon", ["http"], {"a": 1}, 7])
-def test_a_transport_that_does_not_exist_is_an_error_that_names_its_key(kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "shown"), [("pigeon", '"pigeon"'), (["http"], "a list"), ({"a": 1}, "an object"), (7, "7")]
+)
+def test_a_transport_that_does_not_exist_is_an_error_that_names_its_key(kind: Any, shown: str) -> None:
     message = refused({"mcpServers": {"a": {**HTTP, "type": kind}}})
-    assert message == "file.json: mcpServers.a.type: Input should be 'http', 'sse' or 'stdio'"
+    assert message == f"file.json: mcpServers.a.type: expected one of http, sse, stdio, found {shown}"
 
 
 def test_an_entry_without_a_target_says_what_to_give() -> None:

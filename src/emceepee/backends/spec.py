@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
@@ -12,6 +12,7 @@ from emceepee.state.tool_filter import ToolFilter
 from emceepee.telemetry.redaction import public_url
 
 RESERVED_NAME = "emceepee"
+DESCRIPTION_CHARS = 500  # the rest is cut: lists written for other programs may say much
 
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 HttpKind: TypeAlias = Literal["any", "http", "sse"]
@@ -76,6 +77,7 @@ class BackendSpec:
     timeout: float | None = None
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
+    description: str | None = field(default=None, compare=False)  # other words do not make it another server
 
 
 class RestartConfig(BaseModel):
@@ -114,27 +116,45 @@ def root_uri(root: str) -> str:
     return root if root.startswith("file://") else Path(root).expanduser().resolve().as_uri()
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+def one_line(text: str, most: int) -> str:
+    """The text on one line, without control characters, and cut with a mark if it is longer than `most`."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _without_control_characters(name: str) -> str:
+    if any(letter < " " or letter == "\x7f" for letter in name):
+        raise ValueError("must not have control characters")
+    return name
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_without_control_characters)]
+
+
+_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # spelled out, it would cost 200 bytes
 
 
 class ServerEntry(BaseModel):
     """A server as add_server and the configuration file write it."""
 
     name: Name = Field(description="Your name for it")
-    url: str | None = Field(None, description="Address of an HTTP or SSE server")
-    command: str | None = Field(None, description="Program of a stdio server")
-    type: Literal["http", "sse", "stdio"] | None = None
-    headers: dict[str, str] | None = Field(None, repr=False)
-    args: list[str] | None = Field(None, repr=False)
-    env: dict[str, str] | None = Field(None, repr=False)
-    cwd: str | None = None
-    restartConfig: RestartConfig | None = None  # noqa: N815  # wire name
+    description: str | None = Field(None, description="What it is for")
+    url: str | None = Field(None, description="HTTP or SSE address")
+    command: str | None = Field(None, description="Program to run")
+    type: Literal["http", "sse", "stdio"] | None = Field(None, description="Default: found out")
+    headers: dict[str, str] | None = Field(None, repr=False, description="HTTP headers")
+    args: list[str] | None = Field(None, repr=False, description="Program arguments")
+    env: dict[str, str] | None = Field(None, repr=False, description="Environment variables")
+    cwd: str | None = Field(None, description="Program directory")
+    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(  # noqa: N815  # wire name
+        None, description=f"Program restarts: {', '.join(RestartConfig.model_fields)}"
+    )
     allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
-    deniedTools: list[str] | None = None  # noqa: N815  # wire name
+    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")  # noqa: N815  # wire name
     timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
-    mode: Mode = "auto"
-    roots: list[str] | None = Field(None, description="Directories or file:// URIs offered to it")
-    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id header")  # noqa: N815  # wire name
+    mode: Mode = Field("auto", description="Protocol era")
+    roots: list[str] | None = Field(None, description="Directories offered to it")
+    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name
 
     @model_validator(mode="after")
     def _one_target(self) -> "ServerEntry":
@@ -160,6 +180,7 @@ class ServerEntry(BaseModel):
             timeout=None if self.timeout_ms is None else self.timeout_ms / 1000,
             mode=self.mode,
             roots=tuple(root_uri(root) for root in self.roots or ()),
+            description=one_line(self.description or "", DESCRIPTION_CHARS) or None,
         )
 
     @classmethod
@@ -167,6 +188,7 @@ class ServerEntry(BaseModel):
         """The entry that `spec()` turns into this."""
         common: JsonObject = {
             "name": spec.name,
+            "description": spec.description,
             "allowedTools": list(spec.tools.allowed) or None,
             "deniedTools": list(spec.tools.denied) or None,
             "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),

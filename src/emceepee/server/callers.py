@@ -1,14 +1,15 @@
 """What every transport tells the tools about who calls."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
-from emceepee.server.messages import Request, progress_token
+from emceepee.server.messages import Notice, Request, RequestId, cancelled_id, is_client_timeout, progress_token
 from emceepee.sessions.calls import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
@@ -91,8 +92,9 @@ class Line(Protocol):
 
 @dataclass(slots=True)
 class Started:
-    """Which call to a backend a request began, if it began one."""
+    """A request that is being served, and the call to a backend that it began, if it began one."""
 
+    task: "asyncio.Task[Any] | None" = field(default=None)  # what serves it
     session: Session | None = field(default=None)
     call: Call | None = field(default=None)
 
@@ -110,6 +112,31 @@ class Started:
         """Its answer reached nobody: keep it as a finished task."""
         if self.session is not None and self.call is not None:
             self.session.calls.keep(self.call)
+
+    def cancel(self) -> None:
+        """End the request, and its call with it."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def abandon(self) -> None:
+        """End the request, which nobody waits for any more, but not its call."""
+        if self.task is not None and not self.task.done():
+            self.promote()
+            self.keep()  # the outcome may have come a moment ago
+            self.task.cancel()
+
+
+def cancel_request(notice: Notice, running: Mapping[RequestId, Started]) -> None:
+    """Do what a `notifications/cancelled` asks for, if its request is still being served."""
+    key = cancelled_id(notice)
+    started = None if key is None else running.get(key)
+    if started is None:
+        return
+    if is_client_timeout(notice):
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(started.abandon)
+    else:
+        started.cancel()
 
 
 def caller_for(

@@ -9,7 +9,7 @@ from mcp.server.lowlevel import Server
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.callers import client_label
+from emceepee.server.callers import Started, cancel_request, client_label
 from emceepee.server.dispatch import call_tool
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import CallerState
@@ -21,7 +21,6 @@ from emceepee.server.messages import (
     Notice,
     Request,
     RequestId,
-    cancelled_id,
     classify,
     error_message,
     progress_token,
@@ -33,6 +32,7 @@ from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
 CLOSING_SECONDS = 5.0
+PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
 Send = Callable[[JsonObject | list[JsonObject]], None]
 
 
@@ -44,7 +44,7 @@ class Conversation:
         self._state = CallerState(EventsFeed(session.activity), send)
         self._peer: Peer | None = None
         self._tasks = TaskOwner("requests")
-        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+        self._running: dict[RequestId, Started] = {}
 
     async def hear(self, line: bytes | None) -> None:
         """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
@@ -61,7 +61,7 @@ class Conversation:
             return
         match classify(value):
             case Request(method="initialize") as request:
-                if (reply := await self._reply(request)) is not None:
+                if (reply := await self._reply(request, Started())) is not None:
                     self._send(reply)
             case Request() as request:
                 self._start(request)
@@ -74,29 +74,32 @@ class Conversation:
 
     async def finish(self, *, within: float) -> None:
         """Let what is running come to its end, but not for longer than `within` seconds."""
-        if self._running:
-            await asyncio.wait(list(self._running.values()), timeout=within)
+        if running := [started.task for started in self._running.values() if started.task is not None]:
+            await asyncio.wait(running, timeout=within)
 
     async def close(self) -> None:
         await self._tasks.close(within=CLOSING_SECONDS)
 
     def _start(self, request: Request) -> None:
+        started = Started()
+
         async def serve() -> None:
-            if (reply := await self._reply(request)) is not None:
+            if (reply := await self._reply(request, started)) is not None:
                 self._send(reply)
 
-        self._track(request.request_id, self._tasks.spawn(serve(), name=request.method))
+        self._track(request.request_id, started, self._tasks.spawn(serve(), name=request.method))
 
-    def _track(self, request_id: RequestId, task: "asyncio.Task[Any]") -> None:
-        self._running[request_id] = task
+    def _track(self, request_id: RequestId, started: Started, task: "asyncio.Task[Any]") -> None:
+        started.task = task
+        self._running[request_id] = started
 
-        def forget(done: "asyncio.Task[Any]") -> None:
-            if self._running.get(request_id) is done:  # a careless caller may have used the id twice
+        def forget(_: "asyncio.Task[Any]") -> None:
+            if self._running.get(request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request_id]
 
         task.add_done_callback(forget)
 
-    async def _reply(self, request: Request) -> JsonObject | None:
+    async def _reply(self, request: Request, started: Started) -> JsonObject | None:
         """The response; None if the caller cancelled the request, for then it expects none."""
         peer = self._peer
         if peer is None:
@@ -105,9 +108,11 @@ class Conversation:
             self._session.label = client_label(request.params)
         if (refusal := peer.refusal(request)) is not None:
             return refusal
+        if request.method not in PROBES:
+            self._session.wake()
         try:
             if request.method == "tools/call":
-                result = peer.finished(await call_tool(request.params, self._session, self._caller(request)))
+                result = peer.finished(await call_tool(request.params, self._session, self._caller(request, started)))
             else:
                 with watched(self._session, request.method):
                     result = await peer.serve(request, self._send)
@@ -115,24 +120,24 @@ class Conversation:
             return error_for(request, error)
         return result_message(request.request_id, result)
 
-    def _caller(self, request: Request) -> Caller:
+    def _caller(self, request: Request, started: Started) -> Caller:
         token = progress_token(request.params)
         follow = self._state.follow_events if isinstance(self._peer, HandshakePeer) else None
         if token is None:
-            return Caller(follow_events=follow)
+            return Caller(on_call=started.began, follow_events=follow)
 
         def tell(params: JsonObject) -> None:
             told = params | {"progressToken": token}
             self._send({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
-        return Caller(on_progress=tell, follow_events=follow)
+        return Caller(on_progress=tell, on_call=started.began, follow_events=follow)
 
     def _hear_notice(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
-            key = cancelled_id(notice)
-            if key is not None and (task := self._running.get(key)) is not None:
-                task.cancel()
+            cancel_request(notice, self._running)
         elif self._peer is not None:
+            if notice.method == "notifications/initialized":
+                self._session.wake()
             self._tasks.spawn(self._peer.hear(notice), name=notice.method)
 
     # Batches: the 2025-03-26 version has them, no other does.
@@ -149,8 +154,9 @@ class Conversation:
         for value in values:
             match classify(value):
                 case Request() as request:
-                    task = self._tasks.spawn(self._reply(request), name=request.method)
-                    self._track(request.request_id, task)
+                    started = Started()
+                    task = self._tasks.spawn(self._reply(request, started), name=request.method)
+                    self._track(request.request_id, started, task)
                     serving.append(task)
                 case Notice() as notice:
                     self._hear_notice(notice)

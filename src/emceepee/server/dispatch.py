@@ -52,6 +52,7 @@ class Tools:
             if session is None or not tool.needs_session or caller.is_gone():
                 return result
             return with_notices(result, session, error)
+        arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
             return (await self._done(tool, arguments, session, caller))[0]
         session.wake()

@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emceepee.clock import Clock
+from emceepee.clock import Clock, Handle
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.message_log import PUSH
 from emceepee.server.replay import Replay
-from emceepee.web.asgi import Header, Receive, Send, is_gone_already, respond_json
+from emceepee.web.asgi import Header, Receive, Send, is_gone_already, respond_json, until_gone
 from emceepee.web.streams import Writing, queued_frames
 
 STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
+WATCH_AFTER = 0.5  # seconds until a caller is watched whose stream cannot be resumed; a quicker answer costs no watcher
+RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
 NOTICEABLE = 0.1  # seconds; nobody hangs up on a quicker answer, so it is not looked for
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
@@ -58,11 +60,15 @@ class Exchange(_Response):
         header: Header,
         primes: bool,
         taste: Taste,
+        on_abandoned: Callable[[], object] | None = None,
     ) -> None:
+        """`on_abandoned` is called when the stream was cut and nobody came back for it."""
         super().__init__(send, receive, clock)
         self._replay, self._header, self._primes, self._taste = replay, header, primes, taste
         self._stream = PUSH  # until there is one of our own
         self._hung_up = False
+        self._on_abandoned = on_abandoned
+        self._return: Handle | None = None  # until when the caller may come back
         self._patience = clock.call_later(STREAM_AFTER, self._open) if taste.streams else None
 
     @property
@@ -91,6 +97,9 @@ class Exchange(_Response):
                 return False
             await respond_json(self._send, 200, message, *((self._header,) if names_session else ()))
             return True
+        self._replay.on_loss.pop(self._stream, None)
+        if self._return is not None:
+            self._return.cancel()
         self._replay.log.append(self._stream, encode(message), is_final=True)
         reader = self._replay.reader(self._stream)  # ours, or that of a caller who came back
         was_written = await self._writing.finished() and not self._hung_up
@@ -114,9 +123,19 @@ class Exchange(_Response):
         after = log.last_number
         self._stream = f"request {after + 1}"
         log.append(self._stream, b"")  # for an older caller it is not written, but marks the stream as going on
+        self._replay.on_loss[self._stream] = self._await_return
         self._writing = self._replay.open(
             self._stream, after if self._primes else after + 1, self._send, self._receive, self._header
         )
+
+    def _await_return(self) -> None:
+        if self._return is not None:
+            self._return.cancel()
+        self._return = self._clock.call_later(RETURN_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        if self._on_abandoned is not None and self.is_gone:
+            self._on_abandoned()
 
 
 class ModernExchange(_Response):
@@ -128,7 +147,8 @@ class ModernExchange(_Response):
         super().__init__(send, receive, clock)
         self._tasks, self._on_gone = tasks, on_gone
         self._said: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
-        self._patience = clock.call_later(STREAM_AFTER, self._open)
+        self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
+        self._patience = clock.call_later(WATCH_AFTER, self._watch)
 
     @property
     def is_gone(self) -> bool:
@@ -144,7 +164,7 @@ class ModernExchange(_Response):
 
     async def answer(self, message: JsonObject, status: int = 200) -> bool:
         """Finish; False if nobody got it."""
-        self._patience.cancel()
+        self._stop_waiting()
         if self._writing is None or self._said is None:
             if self.is_gone:
                 return False
@@ -155,7 +175,22 @@ class ModernExchange(_Response):
         return await self._writing.finished()
 
     def _open(self) -> None:
-        if self._said is None:
+        if self._said is None and not self._was_gone:
+            self._stop_waiting()
             self._said = asyncio.Queue()
             frames = queued_frames(self._said, self._clock)
             self._writing = Writing(self._send, self._receive, frames, tasks=self._tasks, on_gone=self._on_gone)
+
+    def _watch(self) -> None:
+        self._patience = self._clock.call_later(STREAM_AFTER - WATCH_AFTER, self._open)
+        self._watcher = self._tasks.spawn(self._notice_hang_up(), name="watch")
+
+    async def _notice_hang_up(self) -> None:
+        await until_gone(self._receive)
+        self._was_gone = True
+        self._on_gone()
+
+    def _stop_waiting(self) -> None:
+        self._patience.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()

@@ -1,6 +1,7 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -8,7 +9,7 @@ from mcp.server.lowlevel import Server
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.callers import Guest, Started, caller_for
+from emceepee.server.callers import Guest, Started, caller_for, cancel_request
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.exchange import PRIMED_SINCE, Exchange, Taste
@@ -22,7 +23,6 @@ from emceepee.server.messages import (
     Notice,
     Request,
     RequestId,
-    cancelled_id,
     classify,
     error_message,
     result_message,
@@ -52,7 +52,7 @@ class HandshakeCaller:
         self._replay = Replay(session.clock, session.limits, self._tasks)
         self._state = CallerState(EventsFeed(session.activity), self._replay.push)
         self._peer = HandshakePeer(kernel, self._state)
-        self._running: dict[RequestId, asyncio.Task[Any]] = {}
+        self._running: dict[RequestId, Started] = {}
 
     @property
     def is_open(self) -> bool:
@@ -68,7 +68,8 @@ class HandshakeCaller:
             return
         match classify(value):
             case Request() as request:
-                exchange, started = self._exchange(send, receive, taste), Started()
+                started = Started()
+                exchange = self._exchange(send, receive, taste, on_abandoned=started.promote)
                 reply = await self._reply(request, exchange, guest, started)
                 if not await exchange.answer(reply, names_session=self._peer.is_open):
                     started.keep()
@@ -80,7 +81,9 @@ class HandshakeCaller:
             case Invalid(reply):
                 await respond_json(send, 400, reply, self._header)
 
-    def _exchange(self, send: Send, receive: Receive, taste: Taste) -> Exchange:
+    def _exchange(
+        self, send: Send, receive: Receive, taste: Taste, *, on_abandoned: Callable[[], object] | None = None
+    ) -> Exchange:
         return Exchange(
             self._replay,
             send,
@@ -89,14 +92,14 @@ class HandshakeCaller:
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
             taste=taste,
+            on_abandoned=on_abandoned,
         )
 
     async def _reply(self, request: Request, exchange: Exchange, guest: Guest, started: Started) -> JsonObject:
         if (refusal := self._peer.refusal(request)) is not None:
             return refusal
-        task = asyncio.current_task()
-        if task is not None:
-            self._running[request.request_id] = task
+        task = started.task = asyncio.current_task()
+        self._running[request.request_id] = started
         try:
             if request.method == "tools/call":
                 caller = caller_for(request, exchange, guest, started, self._state.follow_events)
@@ -112,14 +115,12 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
-            if self._running.get(request.request_id) is task:  # a careless caller may have used the id twice
+            if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
-            key = cancelled_id(notice)
-            if key is not None and (task := self._running.get(key)) is not None:
-                task.cancel()
+            cancel_request(notice, self._running)
         else:
             await self._peer.hear(notice)
 
@@ -171,12 +172,13 @@ class HandshakeCaller:
         self._replay.let_go(PUSH)
 
     def cancel_requests(self) -> None:
-        for task in list(self._running.values()):
-            task.cancel()
+        for started in list(self._running.values()):
+            started.cancel()
 
     async def close(self) -> None:
         self._state.follow_events(False)
-        running = set(self._running.values()) - {asyncio.current_task()}
+        tasks = {started.task for started in self._running.values()} - {asyncio.current_task()}
+        running = [task for task in tasks if task is not None]
         self.cancel_requests()
         if running:
             await asyncio.wait(running, timeout=LAST_WORDS_SECONDS)

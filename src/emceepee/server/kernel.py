@@ -12,22 +12,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
+from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
+from emceepee.server.instructions import instructions
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
-
-INSTRUCTIONS = (
-    "emceepee is a proxy for MCP servers. list_servers shows what is connected, add_server connects more; "
-    "list_tools and execute_tool use their tools, list_resources and read_resource their resources, list_prompts and "
-    "get_prompt their prompts. A slow call becomes a task: await_activity waits for whatever happens next. When a "
-    "reply carries pending_client_action, a server waits for an answer: ask the user and call "
-    "respond_to_elicitation, or respond_to_sampling."
-)
 
 
 @dataclass(slots=True)
@@ -51,13 +45,23 @@ class CallerState:
 
 
 Context = ServerRequestContext[CallerState, Any]
+# Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
+_SESSION: JsonObject = {"description": "Handle", "type": "string"}
+_SESSION_AGAIN: JsonObject = {"type": "string"}
 
 
-def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
-    """One for the whole process; it keeps nothing of any caller."""
+def build_kernel(
+    tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
+) -> Server[CallerState]:
+    """One for the whole process; it keeps nothing of any caller.
+
+    `servers` are those that the instructions name. `takes_handles`: whether callers of 2026-07-28 can name a session in
+    each call; false where the connection itself is the session.
+    """
     tools = list(tools)
     listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
-    listed_modern = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
+    with_session = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
+    listed_modern = with_session if takes_handles else listed
     resources = types.ListResourcesResult.model_validate({"resources": LISTED})
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -75,7 +79,7 @@ def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
         "emceepee",
         version=__version__,
         title="emceepee",
-        instructions=INSTRUCTIONS,
+        instructions=instructions(servers),
         on_list_tools=list_tools,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
@@ -89,15 +93,23 @@ def build_kernel(tools: Iterable[Tool] = TOOLS) -> Server[CallerState]:
 
 
 def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
-    return types.Tool(name=tool.name, description=tool.description, input_schema=schema)
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=schema,
+        annotations=types.ToolAnnotations.model_validate(tool.effect.annotations()),
+        _meta=tool.load.meta() or None,
+    )
 
 
 def _schema_with_session(tool: Tool) -> JsonObject:
-    """For callers of 2026-07-28: their protocol has no session, so they name one."""
+    """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
     properties = tool.input_schema.get("properties", {})
     if SESSION_ARGUMENT in properties or not tool.needs_session:
         return tool.input_schema
-    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: {"type": "string"}}}
+    session = _SESSION if tool.load.always else _SESSION_AGAIN
+    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: session}}
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:

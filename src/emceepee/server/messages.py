@@ -13,6 +13,7 @@ INTERNAL_ERROR = -32603
 REQUEST_CANCELLED = -32800
 
 RequestId = int | str
+_TIMEOUT_WORDS = ("-32001", "timed out", "timeout", "deadline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,12 @@ def cancelled_id(notice: Notice) -> RequestId | None:
     """The request that a `notifications/cancelled` means."""
     key = (notice.params or {}).get("requestId")
     return key if isinstance(key, int | str) and not isinstance(key, bool) else None
+
+
+def is_client_timeout(notice: Notice) -> bool:
+    """Whether a `notifications/cancelled` says that nobody wanted the work to end: the client only stopped waiting."""
+    reason = (notice.params or {}).get("reason")
+    return isinstance(reason, str) and any(word in reason.lower() for word in _TIMEOUT_WORDS)
 
 
 def progress_token(params: JsonObject | None) -> RequestId | None:

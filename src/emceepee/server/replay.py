@@ -1,6 +1,7 @@
 """The streams of one caller of the handshake era: what was said on each, and who reads it now."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 from emceepee.clock import Clock, milliseconds
 from emceepee.codec import encode
@@ -22,6 +23,7 @@ class Replay:
         self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits)
         self._tasks = tasks
         self._readers: dict[str, Writing] = {}
+        self.on_loss: dict[str, Callable[[], None]] = {}  # who is told that the reader of a stream has hung up
         self._pushed = 0  # the number of the last push that a reader got
 
     def is_read(self, stream: str) -> bool:
@@ -42,8 +44,10 @@ class Replay:
         """Write a stream from behind `after` on; whoever read it until now is let go."""
         self.let_go(stream)
         entries = self._noted(after) if stream == PUSH else self.log.follow(stream, after)
-        self._readers[stream] = Writing(send, receive, kept_frames(entries), tasks=self._tasks, headers=(header,))
-        return self._readers[stream]
+        frames, on_gone = kept_frames(entries), partial(self._lost, stream)
+        writing = Writing(send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone)
+        self._readers[stream] = writing
+        return writing
 
     async def read(self, found: Kept | None, send: Send, receive: Receive, header: Header) -> None:
         """Replay and follow the stream of `found` behind it; without, what belongs to no request."""
@@ -62,6 +66,10 @@ class Replay:
     def let_go(self, stream: str) -> None:
         if (reader := self._readers.get(stream)) is not None:
             reader.stop()
+
+    def _lost(self, stream: str) -> None:
+        if (tell := self.on_loss.get(stream)) is not None:
+            tell()
 
     async def _noted(self, after: int) -> AsyncIterator[Kept | None]:
         async for entry in self.log.follow(PUSH, after):

@@ -26,8 +26,9 @@ def begin(session: Session, tool: Tool, arguments: JsonObject) -> Span:
         shown = arguments.get(inner) if inner else {}
         given = shown if isinstance(shown, dict) else {}
         return session.journal.begin(kind, str(arguments.get(about, "")), server, given)
-    if tool.private:
-        arguments = {key: MASK if key in tool.private else value for key, value in arguments.items()}
+    if tool.private:  # a misspelt name may hold what should be private, too
+        public = tool.aliases.own - tool.private
+        arguments = {key: value if key in public else MASK for key, value in arguments.items()}
     known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
     return session.journal.begin(SpanKind.OWN_TOOL, tool.name, known, arguments)
 

@@ -288,7 +288,9 @@ class CallDesk:
         """The answer found nobody to read it: it is kept as a finished task."""
         if call.is_task or call.outcome is None or self.identify(call) in self._tasks:
             return
-        self._settle_task(self._new_task(call), call.outcome)
+        task = self._new_task(call)
+        self._calls_of_tasks[task.task_id] = call
+        self._settle_task(task, call.outcome)
 
     def promote(self, call: Call, *, why: str = "tool_execution_promoted") -> None:
         """The one who waits gets a task instead; the call itself goes on."""

@@ -313,7 +313,7 @@ class Session:
             on_progress=on_progress,
             span=spans.current(),
         )
-        patience = self._patience(connection, timeout)
+        patience = self._patience(connection, timeout, is_quiet=on_progress is None)
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
@@ -339,13 +339,17 @@ class Session:
         connection = self._connections.get(server)
         return [{"uri": uri} for uri in self._dialer.roots_of(connection.spec)] if connection else []
 
-    def _patience(self, connection: Connection, timeout: float | None) -> float:
+    def _patience(self, connection: Connection, timeout: float | None, *, is_quiet: bool) -> float:
+        """`is_quiet`: the caller hears nothing while it waits, so its client may give up after a minute."""
         if timeout is not None:
             if timeout > self.limits.longest_call_seconds:
                 most = round(self.limits.longest_call_seconds * 1000)
                 raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
             return timeout
-        return connection.spec.timeout if connection.spec.timeout is not None else self.limits.call_seconds
+        if connection.spec.timeout is not None:
+            return connection.spec.timeout
+        usual = self.limits.call_seconds
+        return min(usual, self.limits.quiet_call_seconds) if is_quiet else usual
 
     def _ttl(self, seconds: float | None) -> timedelta:
         if seconds is None:

@@ -82,6 +82,7 @@ def server_summary(connection: Connection) -> JsonObject:
     state, facts, tools = connection.state, connection.facts, connection.known_tools()
     failures = connection.health.failures if connection.is_connected else 0
     optional = {
+        "description": connection.spec.description,
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
         "lastError": state.reason or (connection.health.last_error if failures else None),
         "reconnectAttempt": state.attempt or None,

@@ -15,7 +15,7 @@ class CallStage(StrEnum):
     FAILED = "returned_error"
     """The error went back directly."""
     CANCELLED = "cancelled"
-    """The caller cancelled its request."""
+    """The caller cancelled its request, and not only because it took long."""
     PROMOTED = "promoted_to_task"
     """It goes on as a task."""
 
@@ -29,7 +29,7 @@ CALL: Machine[CallStage] = Machine(
         Move(_S.IN_FLIGHT, _S.RETURNED, "The result comes in time"),
         Move(_S.IN_FLIGHT, _S.FAILED, "An error comes in time"),
         Move(_S.IN_FLIGHT, _S.CANCELLED, "The caller cancels the request"),
-        Move(_S.IN_FLIGHT, _S.PROMOTED, "timeout_ms passes, or the server asks something"),
+        Move(_S.IN_FLIGHT, _S.PROMOTED, "timeout_ms passes, the server asks something, or the client stops waiting"),
     ],
     ends="The caller is done with it",
 )

@@ -10,8 +10,9 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_summary
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Caller, Params, tool_made_of_news
+from emceepee.tools.declaration import Caller, Params, tool
 from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.hints import CORE, READS_RECORDS
 from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
 
 NO_EVENTS = Delivery([])
@@ -20,13 +21,15 @@ NO_EVENTS = Delivery([])
 class AwaitActivity(Params):
     """How long to wait."""
 
-    timeout_ms: int = Field(30_000, ge=100, le=900_000)
-    last_event_id: str | None = Field(None, description="Ask again for what came after this event")
+    timeout_ms: int = Field(30_000, ge=100, le=900_000, description="Longest wait")
+    last_event_id: str | None = Field(None, description="Repeat what came after this lastEventId")
 
 
-@tool_made_of_news
+@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_news=False)
 async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
-    """Wait until something happens (a task ends, a server asks or notifies, a timer fires) and return it."""
+    """Wait until something happens (a task ends, a server asks, notifies or is lost, a timer fires) and return it, with
+    what waits on you.
+    """
     activity = session.activity
     if caller.is_gone():
         return _report([{"type": "timeout"}], NO_EVENTS, session)

@@ -2,17 +2,20 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, get_type_hints
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emceepee.backends.spec import BackendSpec
-from emceepee.errors import InvalidArguments, near_names
+from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
+from emceepee.tools.aliases import Aliases
+from emceepee.tools.hints import Effect, Load
 from emceepee.tools.schema import compact_schema
+from emceepee.validation import Path, problems
 
 
 class Params(BaseModel):
@@ -23,6 +26,10 @@ class Params(BaseModel):
 
 class NoParams(Params):
     """For tools that take nothing."""
+
+
+ServerName = Annotated[str, Field(description="Server name")]
+AnyServer = Annotated[str | None, Field(description="Default: all")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,7 @@ class Caller:
 
 
 Outcome = JsonObject | BackendResult | OwnResult
+Written = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
 Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
 
 
@@ -91,67 +99,75 @@ class Tool:
     """One tool of the catalogue."""
 
     name: str
+    title: str
     description: str
     params: type[BaseModel]
     input_schema: JsonObject
     verb: Verb
+    effect: Effect = Effect()
+    load: Load = Load()
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
+    aliases: Aliases = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
 
     def check(self, arguments: JsonObject) -> BaseModel:
-        """Raises: InvalidArguments, naming each field that does not fit."""
+        """Arguments under their own names. Raises: InvalidArguments, naming each that does not fit."""
         try:
             return self.params.model_validate(arguments)
         except ValidationError as error:
             raise self._refusal(error) from None
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
-        problems = [_problem(item, list(self.params.model_fields)) for item in error.errors(include_url=False)]
-        words = "; ".join(f"{problem['argument']}: {problem['problem']}" for problem in problems)
-        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": problems})
+        found = [
+            {"argument": ".".join(map(str, path)) or "arguments", "problem": self._both_given(path) or words}
+            for path, words in problems(error, self.params, private=self.private)
+        ]
+        words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": found})
+
+    def _both_given(self, path: Path) -> str | None:
+        """Of a name that was not taken for the argument it stands for: because that one is given too."""
+        meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
+        return meant and f"stands for {meant}, which is given too and differs; give one of them"
 
 
-def tool(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool. The function takes its Params, the Session and, if it wants to, the Caller."""
-    hints = get_type_hints(verb)
-    parameters = list(inspect.signature(verb).parameters)
-    params = hints[parameters[0]]
-    return Tool(
-        name=verb.__name__,
-        description=" ".join(inspect.cleandoc(verb.__doc__ or "").split()),
-        params=params,
-        input_schema=compact_schema(params),
-        private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
-        verb=verb if len(parameters) == 3 else _without_caller(verb),
-    )
+def tool(
+    *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_news: bool = True
+) -> Callable[[Written], Tool]:
+    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the Caller.
+
+    `carries_news` is false for a tool whose own result is the news, and of no meaning without a session.
+    """
+
+    def declare(written: Written) -> Tool:
+        hints = get_type_hints(written)
+        parameters = list(inspect.signature(written).parameters)
+        params = hints[parameters[0]]
+        return Tool(
+            name=written.__name__,
+            title=title,
+            description=" ".join(inspect.cleandoc(written.__doc__ or "").split()),
+            params=params,
+            input_schema=compact_schema(params),
+            verb=_verb(written, [hints[name] for name in parameters[1:]]),
+            effect=effect,
+            load=load,
+            needs_session=needs_session,
+            private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
+            carries_news=carries_news and needs_session,
+        )
+
+    return declare
 
 
-def tool_made_of_news(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool whose own result is the news, so that its reply gets no notices."""
-    return replace(tool(verb), carries_news=False)
-
-
-def tool_without_session(verb: Callable[..., Awaitable[Outcome]]) -> Tool:
-    """Declare a tool that works without a session: the function takes its Params and the Caller."""
-
-    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
-        return verb(params, caller)
-
-    return replace(tool(verb), verb=call, needs_session=False, carries_news=False)
-
-
-def _without_caller(verb: Callable[..., Awaitable[Outcome]]) -> Verb:
-    def call(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
-        return verb(params, session)
-
-    return call
-
-
-def _problem(item: Any, known: list[str]) -> JsonObject:
-    argument = ".".join(str(part) for part in item["loc"]) or "arguments"
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        near = near_names(argument, known)
-        message = "no such argument" + (f"; did you mean {' or '.join(near)}?" if near else f"; there are {known}")
-    return {"argument": argument, "problem": message}
+def _verb(written: Written, wants: list[type]) -> Verb:
+    """The function with the same parameters as every other."""
+    if wants == [Session, Caller]:
+        return written
+    if wants == [Session]:
+        return lambda params, session, caller: written(params, session)
+    return lambda params, session, caller: written(params, caller)

@@ -12,8 +12,9 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, tool
+from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
@@ -24,32 +25,32 @@ _SUMMARY_LENGTH = 120
 class ListTools(Paged):
     """Which tools, and how much of each."""
 
-    server: str = Field(".*", description="Regex on server names")
-    tool: str = Field(".*", description="Regex on tool names")
-    detail: Literal["names", "summary", "full"] = Field("full", description="full includes the input schemas")
+    server: str = Field(".*", description="Regex")
+    tool: str = Field(".*", description="Regex")
+    detail: Literal["names", "summary", "full"] = Field("full", description="full has the schemas")
 
 
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Wait before it becomes a task; default 120000")
+    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task; default 50000")
 
 
 class ExecuteTool(Timed):
     """A call."""
 
-    server: str
-    tool: str
-    args: dict[str, Any] | None = Field(None, description="The tool's arguments")
-    task_ttl_ms: int | None = Field(None, ge=1, description="How long the task may work; default 600000")
-    on_question: Literal["promote", "wait"] = Field(
-        "promote", description="wait: don't become a task when the server asks something"
-    )
+    server: ServerName
+    tool: str = Field(description="Tool name")
+    args: dict[str, Any] | None = Field(None, description="By the tool's inputSchema")
+    task_ttl_ms: int | None = Field(None, ge=1, description="Longest life of the task; default 600000")
+    on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 
-@tool
+@tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
 async def list_tools(params: ListTools, session: Session) -> JsonObject:
-    """List the servers' tools. detail=names or summary first saves context; then ask for one tool in full."""
+    """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
+    Regexes are unanchored.
+    """
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
     listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
@@ -60,9 +61,11 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
     return listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]}
 
 
-@tool
+@tool(title="Call a server's tool", effect=Effect(), load=CORE)
 async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
-    """Call a tool of a server. Returns its own result; a call that is slow or asks something becomes a task."""
+    """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
+    (promotion): the reply names its task_id, get_task_result waits for the result.
+    """
     connection = session.connection(params.server)
     if not connection.spec.tools.permits(params.tool):
         raise NotAllowed(

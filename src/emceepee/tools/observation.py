@@ -10,41 +10,45 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLevel, LogLine, LogSource, Notification, read_logs
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import Params, tool
+from emceepee.tools.declaration import AnyServer, Params, tool
+from emceepee.tools.hints import SETS, Effect, found_by
+
+# To take is to clear what is returned, which is not reading; but each line was kept only to be taken once.
+TAKES = Effect(destructive=False, open_world=False)
 
 
 class FromServer(Params):
     """One server, or all."""
 
-    server: str | None = None
+    server: AnyServer = None
 
 
 class GetLogs(FromServer):
     """Which lines."""
 
     level: LogLevel | None = Field(None, description="Lowest level")
-    sources: list[LogSource] | None = None
-    exclude_sources: list[LogSource] | None = None
-    limit: int = Field(100, ge=1)
-    clear: bool = True
+    sources: list[LogSource] | None = Field(None, description="Only these")
+    exclude_sources: list[LogSource] | None = Field(None, description="Not these")
+    limit: int = Field(100, ge=1, description="Newest lines")
+    clear: bool = Field(True, description="false: look only")
 
 
 class SetLogLevel(FromServer):
     """A level."""
 
-    level: LogLevel
+    level: LogLevel = Field(description="Lowest")
 
 
-@tool
+@tool(title="Take notifications", effect=TAKES, load=found_by("MCP server notifications"))
 async def get_notifications(params: FromServer, session: Session) -> JsonObject:
     """Take the notifications that servers sent; each is returned once."""
     taken = [item for buffers in session.buffers_of(params.server) for item in buffers.notifications.take_all()]
     return {"notifications": [_notification(item) for item in sorted(taken, key=lambda item: item.at)]}
 
 
-@tool
+@tool(title="Take log lines", effect=TAKES, load=found_by("MCP server logs stderr debug"))
 async def get_logs(params: GetLogs, session: Session) -> JsonObject:
-    """Take the servers' log lines: protocol messages, stderr, and noise on stdout."""
+    """Take servers' log lines: log messages, stderr, noise on stdout. Lines returned are cleared."""
 
     def wanted(line: LogLine) -> bool:
         return (
@@ -57,9 +61,9 @@ async def get_logs(params: GetLogs, session: Session) -> JsonObject:
     return {"logs": [_log_line(line) for line in lines], "dropped": dropped}
 
 
-@tool
+@tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"))
 async def set_log_level(params: SetLogLevel, session: Session) -> JsonObject:
-    """Set the lowest level of log messages that one server, or every one that can, sends."""
+    """Set the lowest level of log messages that servers send."""
     if params.server is not None:
         await session.connection(params.server).set_log_level(params.level)
         return {"servers": [params.server]}

@@ -14,8 +14,8 @@ from emceepee.tools.declaration import Params
 class Paged(Params):
     """For tools whose lists can be long."""
 
-    limit: int | None = Field(None, ge=1, description="Entries a page")
-    cursor: str | None = None
+    limit: int | None = Field(None, ge=1, description="Per page")
+    cursor: str | None = Field(None, description="nextCursor")
 
 
 def page(key: str, listing: Listing, params: Paged) -> JsonObject:

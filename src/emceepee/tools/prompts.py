@@ -8,9 +8,10 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import Caller, Outcome, Params, tool
+from emceepee.tools.declaration import Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import READS, found_by
 from emceepee.tools.promotion import promoted
 from emceepee.tools.resources import ListOf, list_kind
 
@@ -18,30 +19,30 @@ from emceepee.tools.resources import ListOf, list_kind
 class GetPrompt(Timed):
     """One prompt, filled in."""
 
-    server: str
-    name: str
-    arguments: dict[str, str] | None = None
+    server: ServerName
+    name: str = Field(description="Prompt name")
+    arguments: dict[str, str] | None = Field(None, description="Its arguments, as strings")
 
 
 class Complete(Params):
     """An argument to be completed."""
 
-    server: str
-    ref: str = Field(description="Prompt name or resource template URI")
+    server: ServerName
+    ref: str = Field(description="Prompt name or template URI")
     argument: str = Field(description="Argument name")
-    value: str = Field(description="What is typed so far")
-    context: dict[str, str] | None = Field(None, description="Arguments already known")
+    value: str = Field(description="Typed so far")
+    context: dict[str, str] | None = Field(None, description="Known arguments")
 
 
-@tool
+@tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"))
 async def list_prompts(params: ListOf, session: Session) -> JsonObject:
-    """List the servers' prompts."""
+    """List servers' prompts and their arguments."""
     return await list_kind(Kind.PROMPTS, params, session)
 
 
-@tool
+@tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
 async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Outcome:
-    """Get a prompt with its arguments filled in."""
+    """Get a prompt's messages, its arguments filled in."""
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
@@ -59,7 +60,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
     return promoted(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
 
 
-@tool
+@tool(title="Complete an argument", effect=READS, load=found_by("autocomplete MCP prompt argument"))
 async def complete(params: Complete, session: Session) -> JsonObject:
     """Suggest values for an argument of a prompt or resource template."""
     connection = session.connection(params.server)

@@ -1,8 +1,8 @@
 """Tools to see and answer what servers ask: elicitations (of the user) and sampling requests (of the model)."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from emceepee.codec import encode_text
 from emceepee.errors import InvalidArguments
@@ -12,6 +12,7 @@ from emceepee.sessions.views import question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import OwnResult, Params, Told, tool
+from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.observation import FromServer
 
 _BLOCK_KEYS = {
@@ -23,40 +24,54 @@ _BLOCK_KEYS = {
 }
 
 
+_TEXT_OR_BLOCKS: JsonObject = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object", "additionalProperties": True}}]
+}
+RequestId = Annotated[str, Field(description="Its requestId")]
+
+
 class RespondToSampling(Params):
     """A completion."""
 
-    request_id: str
-    role: Literal["user", "assistant"]
-    content: str | dict[str, Any] | list[dict[str, Any]] = Field(description="Text, or content blocks")
-    model: str = Field(description="The model that wrote it")
+    request_id: RequestId
+    role: Literal["user", "assistant"] = Field(description="As a rule assistant")
+    content: Annotated[str | dict[str, Any] | list[dict[str, Any]], WithJsonSchema(_TEXT_OR_BLOCKS)] = Field(
+        description="Text, or content blocks"
+    )
+    model: str = Field(description="Model that wrote it")
     stop_reason: str | None = Field(None, description="endTurn, maxTokens, stopSequence, toolUse")
 
 
 class RespondToElicitation(Params):
     """An answer to a question."""
 
-    request_id: str
-    action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] | None = Field(None, description="With accept: the form's fields", repr=False)
+    request_id: str = Field(description="requestId in pending_client_action")
+    action: Literal["accept", "decline", "cancel"] = Field(description="cancel: the user decided nothing")
+    content: dict[str, Any] | None = Field(
+        None, description="With accept: the form's values; none for a url", repr=False
+    )
 
 
 class CancelRequest(Params):
     """A request that will get no answer."""
 
-    request_id: str
-    reason: str | None = None
+    request_id: RequestId
+    reason: str | None = Field(None, description="Why")
 
 
-@tool
+@tool(title="List sampling requests", effect=READS_RECORDS, load=found_by("pending sampling completion requests"))
 async def get_sampling_requests(params: FromServer, session: Session) -> OwnResult:
-    """List the servers' requests for a completion by the model."""
+    """List servers' requests for a completion by you: messages, systemPrompt, maxTokens."""
     return _listed(QuestionKind.SAMPLING, params.server, session)
 
 
-@tool
+@tool(
+    title="Answer a sampling request",
+    effect=Effect(destructive=False),
+    load=found_by("answer sampling completion request"),
+)
 async def respond_to_sampling(params: RespondToSampling, session: Session) -> JsonObject:
-    """Answer a sampling request."""
+    """Answer a sampling request with a completion."""
     answer: JsonObject = {"role": params.role, "content": _content(params.content), "model": params.model}
     if params.stop_reason is not None:
         answer["stopReason"] = params.stop_reason
@@ -64,27 +79,27 @@ async def respond_to_sampling(params: RespondToSampling, session: Session) -> Js
     return {"responded": params.request_id}
 
 
-@tool
+@tool(title="Refuse a sampling request", effect=Effect(), load=found_by("refuse sampling completion request"))
 async def cancel_sampling_request(params: CancelRequest, session: Session) -> JsonObject:
     """Refuse a sampling request."""
     session.questions.cancel(params.request_id, QuestionKind.SAMPLING, params.reason)
     return {"cancelled": params.request_id}
 
 
-@tool
+@tool(title="List servers' questions", effect=READS_RECORDS, load=found_by("pending questions forms elicitation"))
 async def get_elicitations(params: FromServer, session: Session) -> OwnResult:
-    """List the questions servers ask the user, with their forms or links."""
+    """List what servers ask the user: requestId, message, and a form (requestedSchema) or url."""
     return _listed(QuestionKind.ELICITATION, params.server, session)
 
 
-@tool
+@tool(title="Answer a server's question", effect=Effect(), load=CORE)
 async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> JsonObject:
-    """Answer a server's question with what the user decided."""
+    """Answer a server's question with what the user decided; its task goes on. get_elicitations has the form."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)
     return {"responded": params.request_id, "action": params.action}
 
 
-@tool
+@tool(title="Dismiss a server's question", effect=Effect(), load=found_by("dismiss question elicitation"))
 async def cancel_elicitation_request(params: CancelRequest, session: Session) -> JsonObject:
     """Dismiss a server's question."""
     session.questions.cancel(params.request_id, QuestionKind.ELICITATION, params.reason)

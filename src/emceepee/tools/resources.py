@@ -13,9 +13,10 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import Caller, Outcome, Params, tool
+from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.promotion import promoted
@@ -24,34 +25,34 @@ from emceepee.tools.promotion import promoted
 class ListOf(Paged):
     """Entries of one server, or of all."""
 
-    server: str | None = None
+    server: AnyServer = None
 
 
 class ReadResource(Timed):
     """One resource."""
 
-    server: str
-    uri: str = Field(min_length=1)
+    server: str = Field(description="Server name; emceepee for its own")
+    uri: str = Field(min_length=1, description="From list_resources or a template")
 
 
-@tool
+@tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
 async def list_resources(params: ListOf, session: Session) -> JsonObject:
-    """List the servers' resources."""
+    """List servers' resources, for read_resource."""
     own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
         return page("resources", Listing(own), params)
     return await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
 
 
-@tool
+@tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
 async def list_resource_templates(params: ListOf, session: Session) -> JsonObject:
-    """List the servers' resource templates."""
+    """List servers' resource templates: URIs to fill in for read_resource."""
     return await list_kind(Kind.TEMPLATES, params, session)
 
 
-@tool
+@tool(title="Read a resource", effect=READS, load=CORE)
 async def read_resource(params: ReadResource, session: Session, caller: Caller) -> Outcome:
-    """Read a resource, text and binary. emceepee's own (emceepee://diagrams) with server="emceepee"."""
+    """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
     with kept_awake(caller, session.clock) as on_progress:
@@ -71,20 +72,20 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
 class OneResource(Params):
     """A resource to follow."""
 
-    server: str
-    uri: str = Field(min_length=1)
+    server: ServerName
+    uri: str = Field(min_length=1, description="The resource")
 
 
-@tool
+@tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
 async def subscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
-    """Hear of changes to a resource, as notifications; survives a reconnect."""
+    """Hear of changes to a resource: each is an event (await_activity)."""
     if params.server == RESERVED_NAME:
         return {"subscribed": params.uri} | _follow_own(params.uri, caller, wanted=True)
     await (await _subscribable(params.server, session)).subscribe(params.uri)
     return {"subscribed": params.uri}
 
 
-@tool
+@tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"))
 async def unsubscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
     """No longer hear of changes to a resource."""
     if params.server == RESERVED_NAME:

@@ -1,14 +1,13 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
-from pydantic import Field
-
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import ServerEntry
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
-from emceepee.tools.declaration import Caller, NoParams, Params, tool
+from emceepee.tools.declaration import Caller, NoParams, Params, ServerName, tool
+from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 
 STDERR_LINES_SHOWN = 20
 
@@ -20,18 +19,20 @@ class AddServer(Params, ServerEntry):
 class ByName(Params):
     """One server."""
 
-    name: str
+    name: ServerName
 
 
 class OneServer(Params):
     """One server, where the argument is called as in the calls to it."""
 
-    server: str = Field(description="Server name")
+    server: ServerName
 
 
-@tool
+@tool(title="Add a server", effect=SETS, load=CORE)
 async def add_server(params: AddServer, session: Session, caller: Caller) -> JsonObject:
-    """Connect an MCP server and keep it. Give url (HTTP, SSE) or command with args and env (stdio)."""
+    """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
+    the model: better in the configuration file.
+    """
     spec = params.spec()
     if caller.may_add is not None:
         await caller.may_add(spec)
@@ -44,30 +45,32 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Jso
     return {"server": view | {"tools": tools}, "tools": tools}
 
 
-@tool
+@tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
 async def remove_server(params: ByName, session: Session) -> JsonObject:
-    """Disconnect a server and forget it; its process ends."""
+    """Disconnect a server, end its process and forget it."""
     await session.remove_server(params.name)
     return {"removed": params.name}
 
 
-@tool
+@tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
 async def reconnect_server(params: ByName, session: Session) -> JsonObject:
-    """Connect a server anew, whatever state it is in."""
+    """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
     await connection.reconnect()
     return {"server": server_view(connection)}
 
 
-@tool
+@tool(title="List servers", effect=READS_RECORDS, load=CORE)
 async def list_servers(params: NoParams, session: Session) -> JsonObject:
-    """List all servers with their state."""
+    """List all servers: name, status, purpose, last error, number of tools."""
     return {"servers": [server_summary(connection) for connection in session.connections]}
 
 
-@tool
+@tool(
+    title="Show a server's status", effect=READS_RECORDS, load=found_by("MCP server details capabilities stderr error")
+)
 async def get_server_status(params: OneServer, session: Session) -> JsonObject:
-    """One server in full: capabilities, instructions, process, tasks, questions, last stderr lines."""
+    """One server in full: capabilities, its instructions, process, tasks, questions, stderr."""
     connection = session.connection(params.server)
     waiting = session.questions.open(server=params.server)
     stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]

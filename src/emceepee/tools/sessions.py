@@ -4,7 +4,8 @@ from pydantic import Field
 
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import Caller, Office, Params, tool_without_session
+from emceepee.tools.declaration import Caller, Office, Params, tool
+from emceepee.tools.hints import Effect, found_by
 
 
 class OpenSession(Params):
@@ -19,18 +20,25 @@ class CloseSession(Params):
     session: str = Field(description="Handle from open_session")
 
 
-@tool_without_session
+@tool(
+    title="Open a session",
+    effect=Effect(destructive=False, open_world=False),
+    load=found_by("separate emceepee session handle"),
+    needs_session=False,
+)
 async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
-    """Open a session; pass its handle as `session` in every other call. It keeps servers, tasks and events."""
+    """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
+    in other calls. Else you have one already.
+    """
     office = _office(caller)
     handle = await office.open()
     opened: JsonObject = {"session": handle, "expiresAfterIdleMs": office.idle_ms}
     return opened if params.label is None else opened | {"label": params.label}
 
 
-@tool_without_session
+@tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
 async def close_session(params: CloseSession, caller: Caller) -> JsonObject:
-    """End a session and everything it started."""
+    """End a session of open_session and everything it started."""
     await _office(caller).close(params.session)
     return {"closed": params.session}
 

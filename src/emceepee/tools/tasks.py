@@ -9,32 +9,35 @@ from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import Caller, Outcome, Params, Told, tool
+from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
+from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 
 
 class ListTasks(Params):
     """Which tasks."""
 
-    server: str | None = None
-    status: TaskStatus | None = None
-    include_completed: bool = Field(False, description="Also those no longer working")
+    server: AnyServer = None
+    status: TaskStatus | None = Field(None, description="Only these")
+    include_completed: bool = Field(False, description="Also ended ones")
 
 
 class OneTask(Params):
     """A task."""
 
-    task_id: str
+    task_id: str = Field(description="From a promotion or list_tasks")
 
 
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=1_800_000, description="Longest wait; default: the task's time left")
+    timeout_ms: int | None = Field(
+        None, ge=0, le=1_800_000, description="Longest wait; default 50000, with a progress token the task's time left"
+    )
 
 
-@tool
+@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
 async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
     """List the calls that became tasks."""
 
@@ -45,9 +48,9 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
     return {"tasks": [task_view(task) for task in session.calls.tasks() if wanted(task)]}
 
 
-@tool
+@tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
 async def get_task(params: OneTask, session: Session) -> JsonObject:
-    """One task, and the questions its server asks."""
+    """One task: status, progress, and what its server asks."""
     task = session.calls.task(params.task_id)
     questions = session.questions.open(QuestionKind.ELICITATION, task.server)
     return {
@@ -56,10 +59,14 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
     }
 
 
-@tool
+@tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
 async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
-    """Wait for a task's result and return it; it can be read again for five minutes."""
+    """Wait for a task's result and return it; readable for five minutes. After timeout_ms an error: the task goes on,
+    call again.
+    """
     timeout = seconds(params.timeout_ms)
+    if timeout is None and caller.on_progress is None:
+        timeout = session.limits.quiet_call_seconds
     with heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
@@ -78,7 +85,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     )
 
 
-@tool
+@tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
 async def cancel_task(params: OneTask, session: Session) -> JsonObject:
     """Cancel a working task; its server is told."""
     before = session.calls.task(params.task_id)

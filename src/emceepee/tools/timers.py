@@ -9,6 +9,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import timer_view
 from emceepee.tools.declaration import Params, tool
+from emceepee.tools.hints import READS_RECORDS, Effect, found_by
 
 SHORTEST_INTERVAL_MS = 1000
 
@@ -16,7 +17,7 @@ SHORTEST_INTERVAL_MS = 1000
 class SetTimer(Params):
     """A timer."""
 
-    duration_ms: int = Field(ge=1, le=86_400_000)
+    duration_ms: int = Field(ge=1, le=86_400_000, description="An interval: at least 1000")
     message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
     interval: bool = Field(False, description="Fire again and again")
 
@@ -24,18 +25,22 @@ class SetTimer(Params):
 class ListTimers(Params):
     """Which timers."""
 
-    include_inactive: bool = False
+    include_inactive: bool = Field(False, description="Also ended ones")
 
 
 class OneTimer(Params):
     """A timer."""
 
-    timer_id: str
+    timer_id: str = Field(description="Its timerId")
 
 
-@tool
+@tool(
+    title="Set a timer",
+    effect=Effect(destructive=False, open_world=False),
+    load=found_by("reminder delay alarm wake up"),
+)
 async def set_timer(params: SetTimer, session: Session) -> JsonObject:
-    """Start a timer; when it fires, its message arrives as an event."""
+    """Start a timer: its message arrives as an event (await_activity)."""
     if params.interval and params.duration_ms < SHORTEST_INTERVAL_MS:
         raise InvalidArguments(f"duration_ms: an interval must be at least {SHORTEST_INTERVAL_MS}.")
     most = round(session.limits.longest_timer_seconds * 1000)
@@ -46,19 +51,19 @@ async def set_timer(params: SetTimer, session: Session) -> JsonObject:
     return {key: view[key] for key in ("timerId", "message", "durationMs", "interval", "createdAt", "expiresAt")}
 
 
-@tool
+@tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"))
 async def list_timers(params: ListTimers, session: Session) -> JsonObject:
     """List the timers."""
     return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
 
 
-@tool
+@tool(title="Show a timer", effect=READS_RECORDS, load=found_by("reminder timer status"))
 async def get_timer(params: OneTimer, session: Session) -> JsonObject:
     """One timer."""
     return timer_view(session.timers.get(params.timer_id))
 
 
-@tool
+@tool(title="Delete a timer", effect=Effect(open_world=False), load=found_by("stop cancel reminder timer"))
 async def delete_timer(params: OneTimer, session: Session) -> JsonObject:
-    """Delete a timer."""
+    """Stop a timer and delete it."""
     return {"deleted": True, "timer": timer_view(session.timers.delete(params.timer_id))}

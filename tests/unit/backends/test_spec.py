@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, ServerEntry, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, ServerEntry, StdioTarget, one_line
 from emceepee.state.tool_filter import ToolFilter
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -41,13 +41,16 @@ SPECS = st.builds(
     tools=st.builds(ToolFilter, st.lists(TEXT, max_size=3).map(tuple), st.lists(TEXT, max_size=3).map(tuple)),
     timeout=st.none() | st.integers(min_value=0, max_value=900_000).map(lambda ms: ms / 1000),
     mode=st.sampled_from(["auto", "legacy", "2026-07-28"]),
+    description=st.none() | NAMES,
 )
 
 
 @given(SPECS)
 def test_an_entry_written_from_a_specification_gives_it_back(spec: BackendSpec) -> None:
     written = ServerEntry.of(spec).model_dump(exclude_none=True, mode="json")
-    assert ServerEntry.model_validate(written).spec() == spec
+    read = ServerEntry.model_validate(written).spec()
+    assert read == spec
+    assert read.description == (None if spec.description is None else one_line(spec.description, 500) or None)
 
 
 @pytest.mark.parametrize("milliseconds", [1, 1001, 2003, 64_001, 900_000])

@@ -1,80 +1,14 @@
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
-from emceepee.server.conversation import Conversation
-from emceepee.server.kernel import build_kernel
 from support.fake_clock import settle
 from support.replies import backend_part
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
-
-ENVELOPE: JsonObject = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-
-
-class Talk:
-    """One conversation: say something, then look at what was heard."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene, self.backend = scene, scene.backends["demo"]
-        self.heard: list[Any] = []
-        self._arrived = asyncio.Event()
-        self.conversation = Conversation(build_kernel(), scene.session, self._send)
-
-    def _send(self, message: JsonObject | list[JsonObject]) -> None:
-        self.heard.append(message)
-        self._arrived.set()
-
-    async def say(self, message: Any) -> None:
-        line = message if isinstance(message, bytes | None) else encode(message)
-        async with asyncio.timeout(5):
-            await self.conversation.hear(line)
-
-    async def ask(self, method: str, key: Any = 1, **params: Any) -> None:
-        message = {"jsonrpc": "2.0", "id": key, "method": method}
-        await self.say(message | {"params": params} if params else message)
-
-    async def call(self, tool: str, key: Any = 1, /, **arguments: Any) -> None:
-        await self.ask("tools/call", key, name=tool, arguments=arguments)
-
-    async def tell(self, method: str, **params: Any) -> None:
-        await self.say({"jsonrpc": "2.0", "method": method, "params": params})
-
-    async def open(self, version: str = "2025-11-25") -> None:
-        await self.ask(
-            "initialize", "hello", protocolVersion=version, capabilities={}, clientInfo={"name": "t", "version": "1"}
-        )
-        await self.tell("notifications/initialized")
-        assert [message["id"] for message in self.heard] == ["hello"]
-        self.heard.clear()
-
-    async def next(self) -> Any:
-        """The next thing heard."""
-        async with asyncio.timeout(5):
-            while not self.heard:
-                self._arrived.clear()
-                await self._arrived.wait()
-        return self.heard.pop(0)
-
-
-@asynccontextmanager
-async def a_talk() -> AsyncIterator[Talk]:
-    async with a_scene(demo=ScriptedBackend()) as scene:
-        talk = Talk(scene)
-        try:
-            yield talk
-        finally:
-            async with asyncio.timeout(5):
-                await talk.conversation.close()
+from support.talk import ENVELOPE, Talk, a_talk
 
 
 @pytest.fixture
@@ -352,3 +286,42 @@ async def test_at_the_end_nobody_waits_for_what_never_ends(talk: Talk) -> None:
         await talk.conversation.close()
     assert talk.heard == []
     assert talk.backend.cancelled == [asked]
+
+
+# When servers are connected.
+
+HELLO = a_request(
+    "hello",
+    "initialize",
+    protocolVersion="2025-11-25",
+    capabilities={},
+    clientInfo={"name": "t", "version": "1"},
+)
+DISCOVER = a_request("hello", "server/discover", _meta=ENVELOPE)
+INITIALIZED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.mark.parametrize(
+    ("said", "connects"),
+    [
+        ([DISCOVER], False),
+        ([DISCOVER, DISCOVER], False),
+        ([HELLO], False),
+        ([INITIALIZED], False),
+        ([a_request(1, "tools/call", name="list_servers")], False),  # refused: there was no handshake
+        ([HELLO, INITIALIZED], True),
+        ([HELLO, a_request(1, "tools/list")], True),
+        ([HELLO, a_request(1, "tools/call", name="list_servers", arguments={})], True),
+        ([a_request(1, "tools/list", _meta=ENVELOPE)], True),
+        ([DISCOVER, a_request(1, "tools/list", _meta=ENVELOPE)], True),
+        ([HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}, [a_request(1)]], True),
+    ],
+)
+async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who_is_there(
+    said: list[Any], connects: bool
+) -> None:
+    async with a_talk(is_awake=False) as talk:
+        for message in said:
+            await talk.say(message)
+            await settle()
+        assert len(talk.backend.links) == connects

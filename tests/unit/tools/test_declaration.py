@@ -18,11 +18,11 @@ def problems(tool: str, /, **arguments: object) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("tool", "arguments", "stranger", "meant"),
     [
-        ("execute_tool", {"server": "a", "tool": "b", "arguments": {}}, "arguments", "args"),
+        ("execute_tool", {"server": "a", "tool": "b", "arg": {}}, "arg", "args"),
         ("execute_tool", {"server": "a", "tool": "b", "timeout": 5}, "timeout", "timeout_ms"),
         ("list_tools", {"servers": "x"}, "servers", "server"),
         ("add_server", {"name": "a", "command": "x", "allowed_tools": []}, "allowed_tools", "allowedTools"),
-        ("get_prompt", {"server": "a", "name": "b", "args": {}}, "args", "arguments"),
+        ("get_prompt", {"server": "a", "name": "b", "argument": {}}, "argument", "arguments"),
         ("get_server_status", {"server": "a", "Server": "b"}, "Server", "server"),
     ],
 )
@@ -35,7 +35,7 @@ def test_an_unknown_argument_is_refused_with_the_one_that_was_meant(
 
 
 def test_an_unknown_argument_like_no_other_is_refused_with_those_there_are() -> None:
-    assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are ['name']"}
+    assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are name"}
 
 
 def test_every_problem_is_named_at_once() -> None:

@@ -74,6 +74,28 @@ async def test_the_same_configuration_twice_is_one_server_and_another_one_is_ref
         assert "remove_server" in error["message"]
 
 
+async def test_what_a_server_is_for_is_shown_wherever_it_is_shown() -> None:
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        added = await scene.value("add_server", **DEMO, description="to try\nthings")
+        [line] = await status(scene)
+        full = await scene.value("get_server_status", server="demo")
+        assert [shown["description"] for shown in (added["server"], line, full)] == ["to try things"] * 3
+
+
+async def test_a_server_without_a_description_shows_none() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        assert "description" not in (await status(scene))[0]
+
+
+async def test_other_words_for_the_same_server_are_no_other_configuration() -> None:
+    """The words that it was added with stay."""
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        await scene.value("add_server", **DEMO, description="first")
+        again = await scene.value("add_server", **DEMO, description="second")
+        assert again["server"]["description"] == "first"
+        assert len(scene.backends["demo"].links) == 1
+
+
 async def test_a_removed_server_is_gone() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         assert await scene.value("remove_server", name="demo") == {"removed": "demo"}

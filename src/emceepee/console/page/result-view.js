@@ -12,7 +12,7 @@ export function resultView(result, label = "Result") {
   const blocks = list(result?.content).filter((block) => !isOwnBlock(block));
   if (blocks.length === 0) return h("div", { class: "result" }, jsonBlock(result, label));
   const parts = blocks.map((block) => blockView(block, label));
-  const structured = result.structuredContent;
+  const structured = withoutNotices(result.structuredContent);
   if (structured !== undefined && !blocks.some((block) => saysTheSame(block, structured))) {
     parts.push(h("h4", null, "Structured content"), jsonBlock(structured, `${label}: structured content`));
   }
@@ -24,6 +24,14 @@ export function resultView(result, label = "Result") {
 function isOwnBlock(block) {
   if (block?.type !== "text" || typeof block.text !== "string") return false;
   return OWN_BLOCKS.some((key) => block.text.startsWith(`{"${key}":`));
+}
+
+/** Structured content as the server sent it: notices stand under one key of emceepee's, which then holds nothing else. */
+function withoutNotices(structured) {
+  const own = structured?.emceepee;
+  if (!own || !OWN_BLOCKS.some((key) => key in Object(own))) return structured;
+  const { emceepee: _, ...rest } = structured;
+  return rest;
 }
 
 function blockView(block, label) {

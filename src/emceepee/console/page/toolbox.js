@@ -28,7 +28,7 @@ export class Toolbox {
     const errors = [];
     let cursor;
     for (let page = 0; page < MOST_PAGES; page += 1) {
-      const given = { server: `^${escaped(server)}$`, ...(cursor ? { cursor } : {}) };
+      const given = { server: `^${escaped(server)}$`, detail: "full", ...(cursor ? { cursor } : {}) };
       const result = await this.client.request("tools/call", { name: "list_tools", arguments: given });
       const answer = result.structuredContent ?? {};
       if (result.isError) throw new Error(answer.error?.message ?? "The tools could not be listed.");

@@ -1,0 +1,124 @@
+"""What tools say of their effect is true: read-only ones leave a session as it was, idempotent ones can be repeated."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.sessions.views import question_view, task_view, timer_view
+from emceepee.tools.catalogue import TOOLS
+from support.asking import a_task, elicit, sample
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import Answer, ScriptedBackend
+
+ANSWERS: dict[str, JsonObject] = {
+    "resources/read": {"contents": [{"uri": "a:b", "text": "text"}]},
+    "prompts/get": {"messages": []},
+    "completion/complete": {"completion": {"values": ["x"]}},
+    "resources/subscribe": {},
+    "resources/unsubscribe": {},
+}
+ARGUMENTS: dict[str, JsonObject] = {
+    "get_server_status": {"server": "one"},
+    "read_resource": {"server": "one", "uri": "a:b"},
+    "get_prompt": {"server": "one", "name": "p"},
+    "complete": {"server": "one", "ref": "p", "argument": "a", "value": ""},
+}
+
+
+def always(answer: JsonObject) -> Answer:
+    return lambda _: answer
+
+
+class Busy:
+    """A session in which there is something of everything."""
+
+    def __init__(self, scene: Scene, finished: str, timer: str) -> None:
+        self.scene, self._finished, self._timer = scene, finished, timer
+
+    def arguments(self, tool: str) -> JsonObject:
+        by_id = {"task_id": self._finished, "timer_id": self._timer}
+        [model] = [known.params for known in TOOLS if known.name == tool]
+        return ARGUMENTS.get(tool, {}) | {key: value for key, value in by_id.items() if key in model.model_fields}
+
+    def state(self) -> dict[str, Any]:
+        session = self.scene.session
+        return {
+            "servers": [
+                (link.spec, str(link.state.status), link.subscriptions, link.log_level) for link in session.connections
+            ],
+            "tasks": [task_view(task) for task in session.calls.tasks()],
+            "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
+            "questions": [question_view(question) for question in session.questions.open()],
+            "notifications": list(session.buffers("one").notifications),
+            "logs": list(session.buffers("one").logs),
+        }
+
+
+@asynccontextmanager
+async def a_busy_session() -> AsyncIterator[Busy]:
+    backend = ScriptedBackend()
+    backend.answers |= {method: always(answer) for method, answer in ANSWERS.items()}
+    async with a_scene(one=backend) as scene:
+        finished, asked = await a_task(scene)
+        asked.reply(content=[])
+        await a_task(scene)
+        timer = await scene.value("set_timer", duration_ms=60_000, message="later")
+        elicit(backend)
+        sample(backend)
+        await scene.value("subscribe_resource", server="one", uri="a:b")
+        await scene.value("set_log_level", server="one", level="debug")
+        backend.link.listener.notified("notifications/tools/list_changed", {}, None)
+        scene.session.buffers("one").logged({"level": "info", "data": "hello"}, scene.clock.now())
+        await settle()
+        yield Busy(scene, finished, timer["timerId"])
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.effect.read_only])
+async def test_a_read_only_tool_changes_nothing_of_the_session(tool: str) -> None:
+    async with a_busy_session() as busy:
+        before = busy.state()
+        assert all(before.values())
+        result = await busy.scene.call(tool, **busy.arguments(tool))
+        assert not result.get("isError"), result
+        await settle()
+        assert busy.state() == before
+
+
+@pytest.mark.parametrize(("tool", "kept"), [("get_notifications", "notifications"), ("get_logs", "logs")])
+async def test_a_tool_that_takes_clears_what_it_returns_and_nothing_else(tool: str, kept: str) -> None:
+    """So it is not called read-only, though its name sounds like it."""
+    async with a_busy_session() as busy:
+        before = busy.state()
+        assert len((await busy.scene.value(tool))[kept]) == 1
+        assert busy.state() == before | {kept: []}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("add_server", {"name": "two", "url": "http://two.test/mcp"}),
+        ("subscribe_resource", {"server": "one", "uri": "c:d"}),
+        ("unsubscribe_resource", {"server": "one", "uri": "a:b"}),
+        ("set_log_level", {"server": "one", "level": "error"}),
+    ],
+)
+async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: str, arguments: JsonObject) -> None:
+    assert [known.effect.idempotent for known in TOOLS if known.name == tool] == [True]
+    two = ScriptedBackend()
+    async with a_busy_session() as busy:
+        busy.scene.session._dialer.backends["two"] = two  # type: ignore[attr-defined]  # the scene's dialer is scripted
+        before = busy.state()
+        await busy.scene.value(tool, **arguments)
+        once = busy.state()
+        assert once != before
+        await busy.scene.value(tool, **arguments)
+        assert busy.state() == once
+
+
+def test_every_idempotent_tool_is_tried_above() -> None:
+    named = {"add_server", "subscribe_resource", "unsubscribe_resource", "set_log_level"}
+    assert {tool.name for tool in TOOLS if tool.effect.idempotent} == named

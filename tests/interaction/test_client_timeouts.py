@@ -1,0 +1,233 @@
+"""A client that stops waiting cancels its request. The call goes on as a task, and the next reply says so."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from support.asgi_line import AsgiCaller, an_asgi_caller
+from support.asking import events_in
+from support.fake_clock import settle
+from support.talk import Talk, a_talk
+
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+TIMEOUT = "McpError: MCP error -32001: Request timed out"
+SLOW: JsonObject = {"server": "demo", "tool": "slow", "timeout_ms": 10_000}
+
+
+@pytest.fixture(params=["2025-11-25", "2026-07-28"])
+async def talk(request: pytest.FixtureRequest) -> AsyncIterator[Talk]:
+    async with a_talk() as made:
+        await made.open(request.param)
+        await result_of(made, "list_timers")  # takes what happened so far
+        yield made
+
+
+async def result_of(talk: Talk, tool: str, /, **arguments: Any) -> JsonObject:
+    """What the next reply says, which must be that of this call."""
+    await talk.call(tool, "look", **arguments)
+    answer = await talk.next()
+    assert answer["id"] == "look"
+    return dict(answer["result"])
+
+
+def task_events(result: JsonObject) -> list[tuple[str, str]]:
+    return [(event["type"], event["data"]["taskId"]) for event in events_in(result)]
+
+
+async def tasks_of(talk: Talk) -> list[JsonObject]:
+    return list((await result_of(talk, "list_tasks", include_completed=True))["structuredContent"]["tasks"])
+
+
+# On standard input and output.
+
+
+async def test_a_call_whose_client_timed_out_is_a_task_of_which_the_next_replies_tell(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    asked = await talk.backend.next_asked()
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await settle()
+    assert (talk.heard, talk.backend.cancelled) == ([], [])
+    listed = await result_of(talk, "list_tasks")
+    (task,) = listed["structuredContent"]["tasks"]
+    assert (task["status"], task["toolName"]) == ("working", "slow")
+    assert task_events(listed) == [("task_created", task["taskId"])]
+    asked.reply(**DONE)
+    await settle()
+    assert task_events(await result_of(talk, "list_timers")) == [("task_completed", task["taskId"])]
+    result = await result_of(talk, "get_task_result", task_id=task["taskId"])
+    assert result["content"] == DONE["content"]
+    assert [method for method, _ in talk.backend.seen].count("tools/call") == 1
+
+
+@pytest.mark.parametrize("reason", ["user said no", "", None, 5])
+async def test_for_any_other_reason_the_call_ends_with_its_request(talk: Talk, reason: Any) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    asked = await talk.backend.next_asked()
+    await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+    await settle()
+    assert (talk.heard, talk.backend.cancelled) == ([], [asked])
+    assert await tasks_of(talk) == []
+
+
+async def test_a_request_that_timed_out_takes_no_event_with_it(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    await talk.backend.next_asked()
+    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await settle()
+    kinds = [event["type"] for event in events_in(await result_of(talk, "list_timers"))]
+    assert kinds == ["notification", "task_created"]
+
+
+async def test_a_wait_for_a_task_that_timed_out_leaves_the_task_alone(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, server="demo", tool="slow", timeout_ms=0)
+    asked = await talk.backend.next_asked()
+    await talk.scene.clock.advance(0)
+    task_id = (await talk.next())["result"]["structuredContent"]["proxy_task"]["task_id"]
+    await talk.call("get_task_result", 2, task_id=task_id)
+    await settle()
+    await talk.tell("notifications/cancelled", requestId=2, reason=TIMEOUT)
+    asked.reply(**DONE)
+    await settle()
+    assert talk.heard == []
+    assert (await result_of(talk, "get_task_result", task_id=task_id))["content"][0] == DONE["content"][0]
+
+
+@pytest.mark.parametrize("reason", [TIMEOUT, "enough"])
+async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_takes_nothing(
+    talk: Talk, reason: str
+) -> None:
+    await talk.call("await_activity", 1)
+    await settle()
+    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+    await settle()
+    assert talk.heard == []
+    activity = (await result_of(talk, "await_activity"))["structuredContent"]
+    assert [event["type"] for group in activity["events"] for event in group["events"]] == ["notification"]
+
+
+# At the same moment.
+
+
+@pytest.mark.parametrize("turns", range(12))
+@pytest.mark.parametrize("ending", ["completes", "fails", "is promoted", "is no tool"])
+async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_and_loses_nothing(
+    talk: Talk, ending: str, turns: int
+) -> None:
+    """The answer went out, or a task has it."""
+    tool = "nobody" if ending == "is no tool" else "slow"
+    await talk.call("execute_tool", 1, **(SLOW | {"tool": tool}))
+    asked = await talk.backend.next_asked()
+    if ending == "completes":
+        asked.reply(**DONE)
+    elif ending == "is promoted":
+        talk.scene.clock.jump(10)
+    else:
+        asked.refuse(-32602, "no")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await settle()
+    answers = [message["id"] for message in talk.heard]
+    talk.heard.clear()
+    tasks = await tasks_of(talk)
+    if ending == "is promoted":
+        assert [task["status"] for task in tasks] == ["working"]
+    else:
+        assert len(tasks) + len(answers) == 1
+        assert {task["status"] for task in tasks} <= {"completed" if ending == "completes" else "failed"}
+    assert talk.backend.cancelled == []
+
+
+async def test_a_call_that_is_read_together_with_its_timeout_is_made(talk: Talk) -> None:
+    """As from a client that wrote both before emceepee had started."""
+    await talk.call("execute_tool", 1, **SLOW)
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    assert [task["status"] for task in await tasks_of(talk)] == ["working"]
+    (await talk.backend.next_asked()).reply(**DONE)
+    await settle()
+    assert [task["status"] for task in await tasks_of(talk)] == ["completed"]
+
+
+async def test_a_wait_that_is_read_together_with_its_timeout_ends(talk: Talk) -> None:
+    await talk.call("await_activity", 1)
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await settle()
+    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    await settle()
+    assert talk.heard == []
+
+
+async def test_a_timeout_after_the_answer_changes_nothing(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    (await talk.backend.next_asked()).reply(**DONE)
+    assert (await talk.next())["id"] == 1
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    assert await tasks_of(talk) == []
+
+
+async def test_a_request_that_timed_out_twice_is_one_task(talk: Talk) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    await talk.backend.next_asked()
+    for reason in (TIMEOUT, TIMEOUT, "user said no"):
+        await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+    await settle()
+    assert [task["status"] for task in await tasks_of(talk)] == ["working"]
+    assert talk.backend.cancelled == []
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_in_the_waterfall_a_call_that_ended_about_when_its_client_timed_out_is_done(
+    talk: Talk, turns: int
+) -> None:
+    await talk.call("execute_tool", 1, **SLOW)
+    asked = await talk.backend.next_asked()
+    (span,) = [span for span in talk.scene.session.journal.since(0) if span.name == "slow"]
+    asked.reply(**DONE)
+    await settle(turns)
+    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await settle()
+    assert str(span.status) == "success"
+
+
+# Over HTTP.
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[AsgiCaller]:
+    async with an_asgi_caller() as made:
+        yield made
+
+
+@pytest.mark.parametrize("seconds", [0.2, 5])
+async def test_over_http_the_cancelled_request_ends_in_order_and_its_call_goes_on(
+    caller: AsgiCaller, seconds: float
+) -> None:
+    """As plain JSON, and as a stream."""
+    line = caller.start("execute_tool", server="one", tool="slow", key=7)
+    asked = await caller.backend.next_asked()
+    await caller.clock.advance(seconds)
+    await caller.tell("notifications/cancelled", requestId=7, reason=TIMEOUT)
+    answer = (await line.served()).message
+    assert answer == {"jsonrpc": "2.0", "id": 7, "error": {"code": -32800, "message": "Request cancelled"}}
+    listed = await caller.call("list_tasks")
+    (task,) = listed["structuredContent"]["tasks"]
+    assert task_events(listed) == [("task_created", task["taskId"])]
+    asked.reply(**DONE)
+    result = await caller.call("get_task_result", task_id=task["taskId"])
+    assert result["content"][0] == DONE["content"][0]
+    assert caller.backend.cancelled == []
+
+
+async def test_over_http_any_other_reason_cancels_the_call(caller: AsgiCaller) -> None:
+    line = caller.start("execute_tool", server="one", tool="slow", key=7)
+    asked = await caller.backend.next_asked()
+    await caller.tell("notifications/cancelled", requestId=7, reason="user said no")
+    assert (await line.served()).message["error"]["code"] == -32800
+    await settle()
+    assert caller.backend.cancelled == [asked]
+    assert (await caller.call("list_tasks", include_completed=True))["structuredContent"]["tasks"] == []

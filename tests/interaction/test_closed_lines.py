@@ -1,0 +1,197 @@
+"""A caller's line is closed in the middle of a call. The call goes on as a task, and the next reply says so."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.server.exchange import RETURN_SECONDS
+from support.asgi_line import AsgiCaller, AsgiLine, an_asgi_caller
+from support.asking import events_in
+from support.fake_clock import settle
+from support.scripted_backend import Asked
+
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+
+
+@pytest.fixture
+async def modern() -> AsyncIterator[AsgiCaller]:
+    async with an_asgi_caller(is_modern=True) as made:
+        yield made
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[AsgiCaller]:
+    async with an_asgi_caller() as made:
+        yield made
+
+
+async def a_call(caller: AsgiCaller, seconds: float) -> tuple[AsgiLine, Asked]:
+    """A call that has been waited for that long."""
+    line = caller.start("execute_tool", server="one", tool="slow")
+    asked = await caller.backend.next_asked()
+    await caller.clock.advance(seconds)
+    return line, asked
+
+
+def tasks(caller: AsgiCaller) -> list[str]:
+    """How the tasks stand."""
+    return [str(task.status) for task in caller.session.calls.tasks()]
+
+
+async def told(caller: AsgiCaller) -> list[str]:
+    """The types of events in the next reply."""
+    return [str(event["type"]) for event in events_in(await caller.call("list_timers"))]
+
+
+async def result_of_the_task(caller: AsgiCaller) -> JsonObject:
+    (task,) = caller.session.calls.tasks()
+    return await caller.call("get_task_result", task_id=task.task_id)
+
+
+# 2026-07-28.
+
+
+@pytest.mark.parametrize("seconds", [0.5, 0.9, 1.0, 20])
+async def test_in_2026_a_closed_line_makes_a_task_at_once(modern: AsgiCaller, seconds: float) -> None:
+    """Also before the answer has become a stream."""
+    line, asked = await a_call(modern, seconds)
+    line.hang_up()
+    await settle()
+    assert tasks(modern) == ["working"]
+    await line.served()
+    assert await told(modern) == ["task_created"]
+    asked.reply(**DONE)
+    assert (await result_of_the_task(modern))["content"][0] == DONE["content"][0]
+    assert modern.backend.cancelled == []
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3])
+async def test_in_2026_a_line_that_was_closed_very_early_is_noticed_after_half_a_second(
+    modern: AsgiCaller, seconds: float
+) -> None:
+    line, _ = await a_call(modern, seconds)
+    line.hang_up()
+    await settle()
+    assert tasks(modern) == []
+    await modern.clock.advance(0.5 - seconds)
+    assert tasks(modern) == ["working"]
+    await line.served()
+    assert await told(modern) == ["task_created"]
+
+
+async def test_in_2026_a_quick_answer_has_no_watcher_and_a_slower_one_leaves_none(modern: AsgiCaller) -> None:
+    for seconds in (0.4, 0.7, 3):
+        line, asked = await a_call(modern, seconds)
+        assert line.reads == (seconds >= 0.5)
+        asked.reply(**DONE)
+        assert (await line.served()).message["result"]["content"] == DONE["content"]
+        await settle()
+        assert line.reads == 0
+        line.hang_up()
+        await settle()
+    assert tasks(modern) == []
+
+
+@pytest.mark.parametrize("turns", range(10))
+@pytest.mark.parametrize("seconds", [0.7, 3])
+async def test_in_2026_a_line_closed_at_about_the_moment_of_the_result_loses_nothing(
+    modern: AsgiCaller, seconds: float, turns: int
+) -> None:
+    line, asked = await a_call(modern, seconds)
+    asked.reply(**DONE)
+    await settle(turns)
+    was_written, was_whole = b'"done"' in line.answered.body, line.answered.is_whole
+    line.hang_up()
+    await settle()
+    kept = tasks(modern)
+    assert kept in ([], ["completed"])
+    assert bool(kept) or was_written
+    assert not (kept and was_whole)
+    assert await told(modern) == (["task_created", "task_completed"] if kept else [])
+
+
+# The handshake era.
+
+
+async def test_a_cut_stream_to_which_nobody_comes_back_makes_a_task(caller: AsgiCaller) -> None:
+    line, asked = await a_call(caller, 2)
+    line.hang_up()
+    await caller.clock.advance(RETURN_SECONDS - 0.1)
+    assert tasks(caller) == []
+    await caller.clock.advance(0.1)
+    assert tasks(caller) == ["working"]
+    await line.served()
+    assert await told(caller) == ["task_created"]
+    asked.reply(**DONE)
+    assert (await result_of_the_task(caller))["content"][0] == DONE["content"][0]
+    assert caller.backend.cancelled == []
+
+
+async def test_who_comes_back_late_finds_the_task_named_on_the_stream_and_no_event_with_it(caller: AsgiCaller) -> None:
+    line, _ = await a_call(caller, 2)
+    line.hang_up()
+    await caller.clock.advance(60)
+    late = await caller.come_back(line.events[-1].event_id).served()
+    (task,) = caller.session.calls.tasks()
+    result = late.message["result"]
+    assert result["structuredContent"]["proxy_task"]["task_id"] == task.task_id
+    assert events_in(result) == []
+    assert await told(caller) == ["task_created"]
+
+
+async def test_a_line_that_was_closed_before_there_was_a_stream_makes_a_task_too(caller: AsgiCaller) -> None:
+    line, _ = await a_call(caller, 0.2)
+    line.hang_up()
+    await caller.clock.advance(1 + RETURN_SECONDS)
+    assert tasks(caller) == ["working"]
+    assert await told(caller) == ["task_created"]
+
+
+async def test_a_stream_to_which_its_caller_came_back_is_no_task(caller: AsgiCaller) -> None:
+    line, asked = await a_call(caller, 2)
+    line.hang_up()
+    await caller.clock.advance(RETURN_SECONDS - 1)
+    back = caller.come_back(line.events[-1].event_id)
+    await caller.clock.advance(30)
+    assert tasks(caller) == []
+    asked.reply(**DONE)
+    assert (await back.served()).message["result"]["content"][0] == DONE["content"][0]
+    await caller.clock.advance(60)
+    assert (tasks(caller), await told(caller)) == ([], [])
+
+
+async def test_a_stream_that_is_cut_again_can_be_come_back_to_for_as_long_again(caller: AsgiCaller) -> None:
+    line, _ = await a_call(caller, 2)
+    line.hang_up()
+    await caller.clock.advance(RETURN_SECONDS - 1)
+    back = caller.come_back(line.events[-1].event_id)
+    await settle()
+    back.hang_up()
+    await caller.clock.advance(RETURN_SECONDS - 0.1)
+    assert tasks(caller) == []
+    await caller.clock.advance(0.1)
+    assert tasks(caller) == ["working"]
+
+
+async def test_an_answer_that_comes_before_the_caller_could_come_back_waits_on_the_stream(caller: AsgiCaller) -> None:
+    line, asked = await a_call(caller, 2)
+    line.hang_up()
+    await caller.clock.advance(1)
+    asked.reply(**DONE)
+    await line.served()
+    assert tasks(caller) == ["completed"]
+    await caller.clock.advance(RETURN_SECONDS)
+    back = await caller.come_back(line.events[-1].event_id).served()
+    assert back.message["result"]["content"] == DONE["content"]
+    assert await told(caller) == ["task_created", "task_completed"]
+
+
+async def test_a_closed_session_has_nothing_to_come_back_to(caller: AsgiCaller) -> None:
+    line, asked = await a_call(caller, 2)
+    line.hang_up()
+    await settle()
+    await caller.place.directory.close_all()
+    await line.served()
+    await caller.clock.advance(60)
+    assert caller.backend.cancelled == [asked]

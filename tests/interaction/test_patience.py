@@ -1,0 +1,90 @@
+"""How long a tool waits for its caller, and what happens when the caller does not wait that long."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
+from emceepee.tools.declaration import Caller
+from support.asking import a_task, task_id
+from support.scene import Scene, a_scene, scripted_spec
+from support.scripted_backend import ScriptedBackend
+
+HEARS_OF_PROGRESS = Caller(on_progress=lambda params: None)
+CALLS: list[tuple[str, JsonObject]] = [
+    ("execute_tool", {"tool": "slow"}),
+    ("read_resource", {"uri": "file:///a"}),
+    ("get_prompt", {"name": "p"}),
+]
+
+
+async def waited(scene: Scene, tool: str, caller: Caller, seconds: float, /, **arguments: Any) -> JsonObject:
+    """The reply, which comes after that long, and not before."""
+    call = scene.start(tool, caller=caller, **arguments)
+    await scene.clock.advance(seconds - 0.1)
+    assert not call.done()
+    await scene.clock.advance(0.2)
+    assert call.done()
+    return call.result()
+
+
+@pytest.mark.parametrize(("caller", "seconds"), [(Caller(), 50), (HEARS_OF_PROGRESS, 120)])
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+async def test_a_call_waits_less_for_a_caller_that_hears_nothing_meanwhile(
+    tool: str, arguments: JsonObject, caller: Caller, seconds: float
+) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        assert task_id(await waited(scene, tool, caller, seconds, server="one", **arguments))
+
+
+@pytest.mark.parametrize("caller", [Caller(), HEARS_OF_PROGRESS])
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+async def test_a_patience_that_was_given_counts_with_and_without_progress(
+    tool: str, arguments: JsonObject, caller: Caller
+) -> None:
+    specs = [replace(scripted_spec("one"), timeout=300.0)]
+    async with a_scene(specs=specs, one=ScriptedBackend()) as scene:
+        assert task_id(await waited(scene, tool, caller, 300, server="one", **arguments))
+        assert task_id(await waited(scene, tool, caller, 200, server="one", timeout_ms=200_000, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("limits", "quiet", "hearing"),
+    [
+        (Limits(quiet_call_seconds=20), 20, 120),
+        (Limits(call_seconds=7), 7, 7),
+        (Limits(call_seconds=7, quiet_call_seconds=9), 7, 7),
+    ],
+)
+async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
+    limits: Limits, quiet: float, hearing: float
+) -> None:
+    async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
+        for caller, seconds in ((Caller(), quiet), (HEARS_OF_PROGRESS, hearing)):
+            assert task_id(await waited(scene, "execute_tool", caller, seconds, server="one", tool="slow"))
+
+
+async def test_a_quiet_caller_of_get_task_result_is_told_in_time_that_the_task_goes_on() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        name, asked = await a_task(scene)
+        error = (await waited(scene, "get_task_result", Caller(), 50, task_id=name))["structuredContent"]["error"]
+        assert (error["code"], error["details"]) == ("TOOL_ERR_TIMEOUT", {"taskId": name})
+        assert "get_task_result" in error["message"]
+        asked.reply(content=[])
+        assert not (await scene.call("get_task_result", task_id=name)).get("isError")
+
+
+async def test_a_caller_of_get_task_result_that_hears_of_progress_waits_as_long_as_the_task_may_work() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        name, _ = await a_task(scene)
+        reply = await waited(scene, "get_task_result", HEARS_OF_PROGRESS, 600, task_id=name)
+        assert reply["structuredContent"]["error"]["details"] == {"taskId": name, "status": "expired"}
+
+
+async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        name, _ = await a_task(scene)
+        reply = await waited(scene, "get_task_result", Caller(), 90, task_id=name, timeout_ms=90_000)
+        assert reply["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"

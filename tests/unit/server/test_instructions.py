@@ -1,0 +1,78 @@
+import pytest
+
+from emceepee.backends.spec import BackendSpec, ServerEntry, StdioTarget
+from emceepee.server.instructions import HOW_TO, instructions
+from emceepee.tools.catalogue import CATALOGUE
+
+TWO_KILOBYTES = 2048  # where some clients cut
+
+
+def server(name: str, description: str | None = None) -> BackendSpec:
+    return BackendSpec(name=name, target=StdioTarget(command="x"), description=description)
+
+
+def listed(*servers: BackendSpec) -> list[str]:
+    """The lines that name servers."""
+    head, *lines = instructions(servers).removeprefix(HOW_TO).lstrip("\n").split("\n")
+    assert head == "Configured servers:"
+    return lines
+
+
+def test_the_first_sentence_says_what_emceepee_is_for() -> None:
+    assert instructions([]).startswith(
+        "emceepee lets you use other MCP servers: their tools, resources and prompts. list_tools "
+    )
+
+
+def test_only_tools_that_there_are_are_named() -> None:
+    named = {word.strip(".,:;()") for word in HOW_TO.split() if "_" in word} - {
+        "pending_client_action",
+        "events_since_last_response",
+    }
+    assert named
+    assert named <= set(CATALOGUE)
+
+
+def test_without_servers_it_is_said_that_there_are_none() -> None:
+    assert instructions([]) == f"{HOW_TO}\nNo server is configured yet."
+
+
+def test_each_server_has_a_line_with_its_purpose() -> None:
+    lines = listed(server("notes", "what we decided"), server("files"))
+    assert lines == ["- notes: what we decided", "- files"]
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\r\n\tb", "a\x00\x1bb", "a\u2028b", "a\u202eb", "  a   b "])
+def test_a_purpose_stays_on_its_line(text: str) -> None:
+    assert listed(server("notes", text)) == ["- notes: a b"]
+
+
+def test_a_name_stays_on_its_line() -> None:
+    assert listed(server("no\u2028tes")) == ["- no tes"]
+
+
+def test_a_long_purpose_is_cut_with_a_mark() -> None:
+    [line] = listed(server("notes", "x" * 500))
+    assert line == f"- notes: {'x' * 99}…"
+
+
+def test_many_servers_end_with_how_many_more_there_are() -> None:
+    *lines, last = listed(*(server(f"server-{number:03}", "y" * 80) for number in range(50)))
+    assert len(lines) == 10
+    assert last == "and 40 more: list_servers"
+    assert sum(len(line) + 1 for line in lines) <= 1000
+
+
+def test_the_whole_is_shorter_than_where_clients_cut() -> None:
+    many = [server("n" * 100, "é" * 200) for _ in range(50)]
+    assert len(instructions(many).encode()) <= TWO_KILOBYTES + 1000  # every letter of the list counted twice
+    assert len(instructions(many)) <= TWO_KILOBYTES
+
+
+def test_what_a_configuration_says_is_folded_and_cut_where_it_comes_in() -> None:
+    entry = ServerEntry.model_validate({"name": "a", "command": "x", "description": "one\ntwo " + "z" * 600})
+    kept = entry.spec().description
+    assert kept is not None
+    assert kept.startswith("one two zzz")
+    assert len(kept) == 500
+    assert ServerEntry.model_validate({"name": "a", "command": "x", "description": " \n "}).spec().description is None
