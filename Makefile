@@ -28,11 +28,11 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Clients that cannot live in the same environment as the SDK that emceepee uses. Most of their code is never imported.
+# Clients that cannot live in the same environment as the SDK that emceepee uses.
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
-	.tools/$*/bin/pip install --quiet --disable-pip-version-check --no-compile -r $<
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 # What the benchmark compares with, and what it counts tokens with.
