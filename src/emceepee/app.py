@@ -184,7 +184,7 @@ def http_parts(
         gate=gate,
         policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
         oauth=oauth,
-        shared_default=http.shared_default,
+        requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
         neighbor=ConsoleDoor(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
         if logins

@@ -43,7 +43,7 @@ class HttpConfig:
     allow_origins: tuple[str, ...] = ()
     allow_commands: bool = False
     allow_urls: tuple[str, ...] = ()
-    shared_default: bool = False
+    require_session: bool = False
     insecure: bool = False
     oauth_issuer: str | None = None
     oauth_resource: str | None = None

@@ -146,7 +146,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-commands", action="store_true", help="let remote callers add stdio servers")
     parser.add_argument("--allow-url", action="append", default=[], metavar="GLOB", help="only these can be added")
     parser.add_argument(
-        "--shared-default", action="store_true", help="one session for 2026-07-28 callers that name none"
+        "--require-session", action="store_true", help="refuse calls of 2026-07-28 callers that name no session"
     )
     parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
@@ -178,7 +178,7 @@ def _http_config(options: argparse.Namespace) -> HttpConfig:
         allow_origins=tuple(options.allow_origin),
         allow_commands=options.allow_commands,
         allow_urls=tuple(options.allow_url),
-        shared_default=options.shared_default,
+        require_session=options.require_session,
         insecure=options.insecure,
         oauth_issuer=options.oauth_issuer,
         oauth_resource=options.oauth_resource,

@@ -20,21 +20,25 @@ LONGEST_LABEL = 100
 MayAdd = Callable[[ServerEntry], Awaitable[BackendSpec]]
 
 
-def client_label(params: object) -> str | None:
-    """What a caller calls itself, name and version, from the params of `initialize` or of any 2026-07-28 request."""
+def client_info(params: object) -> JsonObject:
+    """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
     if not isinstance(params, dict):
-        return None
+        return {}
     meta = params.get("_meta")
     info = params.get("clientInfo") or (meta.get(CLIENT_INFO) if isinstance(meta, dict) else None)
-    if not isinstance(info, dict):
-        return None
+    return info if isinstance(info, dict) else {}
+
+
+def client_label(params: object) -> str | None:
+    """What a caller calls itself, name and version."""
+    info = client_info(params)
     said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
     printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())
     return printable.strip() or None
 
 
 class Office:
-    """Explicit sessions of one principal: opened, found by their handle, closed."""
+    """Sessions of one principal that a call names: opened, found by their handle, closed by handle or name."""
 
     def __init__(self, directory: SessionDirectory, principal: str, params: object = None) -> None:
         self._directory, self._principal, self._params = directory, principal, params
@@ -45,20 +49,19 @@ class Office:
         session.label = client_label(self._params)
         return key.value
 
-    async def close(self, handle: str) -> None:
+    async def close(self, session: str) -> None:
         """Raises: EmceepeeError."""
-        if not await self._directory.close(self._key(handle)):
-            raise _ended(handle)
+        for kind in (KeyKind.HANDLE, KeyKind.NAME):
+            if await self._directory.close(SessionKey(self._principal, kind, session)):
+                return
+        raise _ended(session)
 
     def find(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._directory.find(self._key(handle))
+        session = self._directory.find(SessionKey(self._principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _ended(handle)
         return session
-
-    def _key(self, handle: str) -> SessionKey:
-        return SessionKey(self._principal, KeyKind.HANDLE, handle)
 
 
 def _ended(handle: object) -> EmceepeeError:

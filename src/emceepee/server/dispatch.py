@@ -84,6 +84,11 @@ class Tools:
             failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
         return error_reply(failure), failure
 
+    def needs_session(self, name: object) -> bool:
+        """Whether there is a tool of that name, and it is one that works in a session."""
+        tool = self._by_name.get(name) if isinstance(name, str) else None
+        return tool is not None and tool.needs_session
+
     def mirroring_schema(self, name: object) -> JsonObject | None:
         """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""
         return self._mirroring.get(name) if isinstance(name, str) else None

@@ -1,12 +1,11 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.callers import Guest, Started, caller_for, cancel_request
@@ -31,7 +30,7 @@ from emceepee.server.peers import HandshakePeer, error_for
 from emceepee.server.refusal import refuse
 from emceepee.server.replay import Replay
 from emceepee.server.sight import watched
-from emceepee.sessions.directory import SessionKey
+from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import Header, Receive, Send, respond, respond_json
 
@@ -43,26 +42,49 @@ class HandshakeCaller:
     """Everything that one Mcp-Session-Id stands for on the wire."""
 
     def __init__(
-        self, kernel: Server[CallerState], tools: Tools, key: SessionKey, session: Session, visitor: Visitor
+        self, kernel: Server[CallerState], tools: Tools, connection_id: str, key: SessionKey, session: Session
     ) -> None:
-        self.key, self.session, self.visitor = key, session, visitor
+        self.connection_id, self.key, self.session = connection_id, key, session
         self._tools = tools
-        self._header: Header = (b"mcp-session-id", key.value.encode())
+        self._header: Header = (b"mcp-session-id", connection_id.encode())
         self._tasks = TaskOwner("http-caller")
         self._replay = Replay(session.clock, session.limits, self._tasks)
         self._state = CallerState(EventsFeed(session.activity), self._replay.push)
         self._peer = HandshakePeer(kernel, self._state)
         self._running: dict[RequestId, Started] = {}
+        self._posts = self._gets = 0  # being served just now
+        self._ends_after_posts = False
+        self.used_at = session.clock.monotonic()
 
     @property
     def is_open(self) -> bool:
         return self._peer.is_open
+
+    @property
+    def owns_session(self) -> bool:
+        """Whether no other connection can be in its session."""
+        return self.key.kind is KeyKind.ID
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request runs or a stream is read."""
+        return self._posts > 0 or self._gets > 0
 
     # POST.
 
     async def post(self, value: Any, send: Send, receive: Receive, *, guest: Guest, taste: Taste) -> None:
         """Serve one decoded body."""
         self.session.touch()
+        self._posts += 1
+        try:
+            await self._post(value, send, receive, guest, taste)
+        finally:
+            self._posts -= 1
+            self.used_at = self.session.clock.monotonic()
+            if self._ends_after_posts and not self._posts:
+                await self._tasks.close(within=CLOSING_SECONDS)
+
+    async def _post(self, value: Any, send: Send, receive: Receive, guest: Guest, taste: Taste) -> None:
         if isinstance(value, list):
             await self._batch(value, send, receive, guest)
             return
@@ -115,6 +137,7 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
+            started.task = None  # from here on the answer is written, and cannot be cancelled
             if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
 
@@ -158,10 +181,13 @@ class HandshakeCaller:
             words = "Unknown Last-Event-ID: it is no longer kept. Open a fresh stream without it."
             await refuse(send, 400, INVALID_REQUEST, words, self._header)
             return
+        self._gets += 1
         self.session.open_streams += 1
         try:
             await self._replay.read(found, send, receive, self._header)
         finally:
+            self._gets -= 1
+            self.used_at = self.session.clock.monotonic()
             self.session.open_streams -= 1
             self.session.touch()
 
@@ -175,11 +201,26 @@ class HandshakeCaller:
         for started in list(self._running.values()):
             started.cancel()
 
-    async def close(self) -> None:
+    async def close(self, asking: "asyncio.Task[Any] | None" = None) -> None:
+        """The session ends: its requests end, then its streams. One that is served by `asking` is answered first."""
+        running = {started.task: started for started in self._running.values()}
+        is_asking = running.pop(asking, None) is not None
+        for started in running.values():
+            started.cancel()
+        await self._end(running, after_posts=is_asking)
+
+    async def leave(self) -> None:
+        """Only the connection ends: calls that it waits for go on, as tasks of the session."""
+        running = {started.task: started for started in self._running.values()}
+        for started in running.values():
+            if not started.promote():
+                started.cancel()
+        await self._end(running)
+
+    async def _end(self, running: Iterable["asyncio.Task[Any] | None"], *, after_posts: bool = False) -> None:
         self._state.follow_events(False)
-        tasks = {started.task for started in self._running.values()} - {asyncio.current_task()}
-        running = [task for task in tasks if task is not None]
-        self.cancel_requests()
-        if running:
-            await asyncio.wait(running, timeout=LAST_WORDS_SECONDS)
-        await self._tasks.close(within=CLOSING_SECONDS)
+        if tasks := [task for task in running if task is not None]:
+            await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
+        self._ends_after_posts = after_posts
+        if not after_posts:
+            await self._tasks.close(within=CLOSING_SECONDS)

@@ -58,6 +58,9 @@ class Limits:
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
     sessions_per_principal: int = _count(2000, "sessions of one principal")
     sessions_in_all: int = _count(10_000, "sessions in all")
+    connections_per_session: int = _count(
+        100, "handshake connections per named session; beyond it the one idle longest is forgotten"
+    )
     session_idle_seconds: float = _limit(1800, "after which an unused session sleeps: its servers are disconnected")
     session_kept_seconds: float = _limit(86_400, "after which an unused session is forgotten")
     replay_messages: int = _count(1000, "messages kept a session for a caller that comes back for them")

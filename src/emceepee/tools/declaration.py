@@ -62,12 +62,12 @@ class OwnResult:
 
 
 class Office(Protocol):
-    """Where a caller's explicit sessions are opened, found and closed."""
+    """Where sessions that a caller names are opened, found and closed."""
 
     idle_ms: int  # how long an unused one is kept
 
     async def open(self) -> str: ...
-    async def close(self, handle: str) -> None: ...
+    async def close(self, session: str) -> None: ...
     def find(self, handle: str) -> Session: ...
 
 

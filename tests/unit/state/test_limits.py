@@ -46,6 +46,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "question_bytes_per_session": 32 << 20,
         "sessions_per_principal": 2000,
         "sessions_in_all": 10_000,
+        "connections_per_session": 100,
         "session_idle_seconds": 30 * 60,
         "session_kept_seconds": 24 * 3600,
         "replay_messages": 1000,
