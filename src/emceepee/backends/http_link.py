@@ -30,7 +30,7 @@ from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode
+from emceepee.codec import Unreadable, decode, encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -214,6 +214,8 @@ class HttpLink:
             body = await self._wire.body(response)
             try:
                 return decode(body)
+            except Unreadable as error:
+                raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"

@@ -7,13 +7,14 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from emceepee.backends.duplex import unreadable
 from emceepee.backends.event_stream import Cursor, EventParser
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, NotConnected
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode
+from emceepee.codec import Unreadable, decode, encode
 from emceepee.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -258,6 +259,8 @@ async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_
 def _decoded(data: bytes) -> Any:
     try:
         return decode(data)
+    except Unreadable as error:
+        return unreadable(data, error)
     except ValueError:
         logger.debug("an event that is not JSON was passed over")
         return None
