@@ -40,7 +40,11 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     keep_freed_memory()
-    logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+    try:
+        logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+    except OSError as error:
+        sys.stderr.write(f"emceepee: the log file {config.log_file} cannot be used: {error.strerror}\n")
+        return USAGE_ERROR
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
@@ -81,8 +85,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _announce(address: str) -> None:
-    sys.stderr.write(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)\n")
-    sys.stderr.flush()
+    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)")
 
 
 def _inviting(config: Config) -> Callable[[str], None]:
@@ -90,8 +93,7 @@ def _inviting(config: Config) -> Callable[[str], None]:
     hint = "" if config.http.sole_principal is not None else " (log in with a token)"
 
     def invite(link: str) -> None:
-        sys.stderr.write(f"emceepee console at {link}{hint}\n")
-        sys.stderr.flush()
+        logs.tell_operator(f"emceepee console at {link}{hint}")
         if config.log_file is not None:
             log.info("console_open", link=Invitation(link))
 

@@ -2,16 +2,18 @@
 
 import json
 import logging
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.redaction import public_url, redacted
 
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("text", "json")
+STANDARD_ERROR = 2
 _PYTHON_LEVEL = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 _LEVEL_NAME = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
 
@@ -43,9 +45,12 @@ class EventLog:
 
 
 def configure(*, level: str = "info", style: str = "text", file: Path | None = None) -> None:
-    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on."""
-    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(JsonLines() if style == "json" else ReadableLines())
+    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    handler = QueuedLines(JsonLines() if style == "json" else ReadableLines(), file)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -54,6 +59,56 @@ def configure(*, level: str = "info", style: str = "text", file: Path | None = N
     root.setLevel(logging.WARNING)
     logging.getLogger("emceepee").setLevel(_PYTHON_LEVEL[level])
     logging.captureWarnings(capture=True)
+
+
+def tell_operator(words: str) -> None:
+    """One line for whoever started emceepee, on standard error, also if the log goes to a file. Never waits."""
+    _standard_error().put(words)
+
+
+@cache
+def _standard_error() -> LogWriter:
+    return LogWriter(STANDARD_ERROR, dropped_line="{} lines were dropped here".format)
+
+
+class QueuedLines(logging.Handler):
+    """Hands each line to a writer. `flush`, which Python calls at exit, waits a moment for it."""
+
+    def __init__(self, formatter: logging.Formatter, file: Path | None) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._file = file
+        if file is None:
+            self._writer = _standard_error()
+            self._writer.dropped_line = self._dropped_line
+        else:
+            self._writer = LogWriter(open_log_file(file), dropped_line=self._dropped_line, on_failure=self._failed)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # a defect of whoever logged: said in a line, as Python's own traceback is not
+            line = f"a log line of {record.name} could not be written: {error!r}"
+        self._writer.put(line)
+
+    def flush(self) -> None:
+        self._writer.flush()
+        if self._file is not None:
+            _standard_error().flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._writer.close()
+        super().close()
+
+    def _failed(self, error: OSError) -> None:
+        words = "cannot be written"
+        tell_operator(f"emceepee: the log file {self._file} {words}: {error.strerror}; lines are dropped until it can")
+
+    def _dropped_line(self, count: int) -> str:
+        record = logging.LogRecord("emceepee.logs", logging.WARNING, "", 0, "log_lines_dropped", (), None)
+        record.fields = {"count": count}
+        return self.format(record)
 
 
 class JsonLines(logging.Formatter):
