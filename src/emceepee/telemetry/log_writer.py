@@ -1,5 +1,6 @@
 """Writes log lines in a thread of its own: a reader that is slow, or a disk that is full, delays nobody else."""
 
+import errno
 import os
 import select
 import stat
@@ -127,7 +128,12 @@ class LogWriter:
 def open_log_file(path: Path) -> int:
     """For its owner alone, and never through a link that someone else may have put there. Raises: OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags | os.O_NONBLOCK, PRIVATE)  # a named pipe without a reader would be waited for
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, PRIVATE)  # a named pipe without a reader would be waited for
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link") from None
+        raise
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
         os.fchmod(descriptor, PRIVATE)
