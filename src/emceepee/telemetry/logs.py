@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
+from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
 
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("text", "json")
 STANDARD_ERROR = 2
+TEXT_LENGTH = 4096  # characters of one message or field; the rest is cut
 _PYTHON_LEVEL = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 _LEVEL_NAME = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
 
@@ -117,7 +119,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
             "level": _level(record),
-            "event": public_url(record.getMessage()),
+            "event": _message(record),
             "timestamp": _timestamp(record),
             "logger": record.name,
         }
@@ -133,8 +135,11 @@ class ReadableLines(logging.Formatter):
         data = _data(record, self)
         error = data.pop("traceback", None)
         fields = "".join(f" {key}={_readable(value)}" for key, value in data.items())
-        line = f"{_timestamp(record)[11:23]} {_level(record):5} {public_url(record.getMessage())}{fields}"
-        return line if error is None else f"{line}\n{error}"
+        line = f"{_timestamp(record)[11:23]} {_level(record):5} {_escaped(_message(record))}{fields}"
+        if error is None:
+            return line
+        # Indented: what others said may be in it, and cannot pass for a line of the log.
+        return "\n".join([line, *(f"  {_escaped(part)}" for part in error.split("\n"))])
 
 
 def _level(record: logging.LogRecord) -> str:
@@ -145,11 +150,36 @@ def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _message(record: logging.LogRecord) -> str:
+    return public_url(_cut(record.getMessage()))
+
+
 def _data(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, Any]:
-    data = {key: redacted(value, name=key) for key, value in getattr(record, "fields", {}).items()}
+    """Cut before it is looked through for secrets: both are work that a server may choose the amount of."""
+    fields: Mapping[str, Any] = getattr(record, "fields", {})
+    data = {key: redacted(kept(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
     if record.exc_info and record.exc_info[0] is not None:
-        data["traceback"] = public_url(formatter.formatException(record.exc_info))
+        data["traceback"] = public_url(_cut(formatter.formatException(record.exc_info)))
     return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
+
+
+def _cut(text: str) -> str:
+    """Without its middle if it is long: a traceback ends with what went wrong."""
+    half = TEXT_LENGTH // 2
+    return text if len(text) <= TEXT_LENGTH else f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
+
+
+def _escaped(text: str) -> str:
+    """A terminal obeys nothing in it, and it stays one line."""
+    return text if text.isprintable() else json.dumps(text)[1:-1]
 
 
 def _readable(value: Any) -> str:

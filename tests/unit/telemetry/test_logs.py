@@ -85,6 +85,35 @@ def test_a_readable_line_cannot_be_broken_or_colored_by_what_a_server_said(file:
     assert line.endswith(f"line={json.dumps(nasty)}")
 
 
+@pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\u2028", "\x9b31m", "\u202eback"])
+def test_a_message_cannot_break_or_color_the_log_either(file: Path, nasty: str) -> None:
+    """Libraries put what others said into whole messages, and into the errors that they raise."""
+    configure(style="text", file=file)
+    logging.getLogger("somelibrary").warning("said: %s", nasty)
+    try:
+        raise ValueError(nasty)
+    except ValueError:
+        logging.getLogger("somelibrary").exception("failed")
+    first, second, *traceback = lines(file)
+    assert first.endswith(f"warn  said: {json.dumps(nasty)[1:-1]}")
+    assert second.endswith("error failed")
+    assert all(line.isprintable() and line.startswith("  ") for line in traceback)
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_long_texts_are_cut(file: Path, style: str) -> None:
+    configure(style=style, file=file)
+    EventLog("x").info("said", line="a" * 100_000, nested={"list": ["b" * 100_000]}, rest=["c"] * 100_000)
+    logging.getLogger("somelibrary").warning("d" * 100_000)
+    try:
+        raise ValueError("e" * 100_000 + "the end")
+    except ValueError:
+        logging.getLogger("somelibrary").exception("failed")
+    text = written(file).decode()
+    assert len(text) < 40_000
+    assert "the end" in text
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_lets_through_what_is_at_least_as_severe(file: Path, level: str) -> None:
     configure(level=level, style="json", file=file)
