@@ -85,6 +85,14 @@ class Duplex:
                     waiting.answer.set_exception(LinkError(error.failure, str(error)))
                     waiting.answer.exception()  # whoever could not even send does not look
 
+    def lost(self, key: int | str | None, error: LinkError) -> None:
+        """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
+        numbers = list(self._waiting) if key is None else [_number(key)]
+        for number in numbers:
+            waiting = self._waiting.get(number)
+            if waiting is not None and not waiting.answer.done():
+                waiting.answer.set_exception(LinkError(error.failure, str(error)))
+
     def _answered(self, message: JsonObject) -> None:
         waiting = self._waiting.get(_number(message["id"]))
         if waiting is None or waiting.answer.done():
