@@ -118,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     _common(parser)
     parser.add_argument(
         "--console",
-        type=_console_port,
+        type=_port_number,
         metavar="PORT",
         help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
     )
@@ -146,7 +146,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _serve_options(parser: argparse.ArgumentParser) -> None:
     _common(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
-    parser.add_argument("--port", type=int, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
     parser.add_argument(
         "--token",
         action="append",
@@ -218,7 +218,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _console_port(text: str) -> int:
+def _port_number(text: str) -> int:
     try:
         return _port(text)
     except ConfigError:

@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass, field
 
+SHORTEST, LONGEST = 0.001, 366 * 86_400.0  # seconds: a year can be waited for and added to any date, a century cannot
+MOST, MOST_BYTES = 10**9, 1 << 40
+LEAST_BYTES = 1 << 10  # of a line or a body: a handshake must fit in
+# Here nothing is a sensible wish: no wait, nothing kept, never.
+_MAY_BE_ZERO = frozenset(
+    {
+        *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
+        *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
+        *("notifications_per_server", "log_lines_per_server", "requests_per_session"),
+    }
+)
+
 
 def _limit(default: float, meaning: str) -> float:
     return field(default=float(default), metadata={"meaning": meaning})  # a float: fractions are welcome
@@ -62,3 +74,14 @@ class Limits:
     timers_per_session: int = _count(100, "active timers a session")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")
+
+
+def range_of(name: str) -> tuple[float, float]:
+    """The least and the most that the limit can be set to."""
+    if name.endswith("_seconds"):
+        least, most = SHORTEST, LONGEST
+    elif name.endswith("_bytes"):
+        least, most = LEAST_BYTES if name in ("line_bytes", "request_body_bytes") else 1, MOST_BYTES
+    else:
+        least, most = 1, MOST
+    return (0 if name in _MAY_BE_ZERO else least), most

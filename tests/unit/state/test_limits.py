@@ -1,6 +1,6 @@
 from dataclasses import asdict, fields
 
-from emceepee.state.limits import Limits
+from emceepee.state.limits import Limits, range_of
 
 
 def test_the_defaults_are_the_promised_ones() -> None:
@@ -61,3 +61,8 @@ def test_every_limit_says_what_it_means() -> None:
 def test_durations_may_be_fractions_and_counts_are_whole() -> None:
     for item in fields(Limits):
         assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name
+
+
+def test_a_limit_that_says_what_zero_means_may_be_zero() -> None:
+    for item in fields(Limits):
+        assert "0:" not in item.metadata["meaning"] or range_of(item.name)[0] == 0, item.name
