@@ -12,6 +12,7 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, NotConnected
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.session_loss import names_none, names_request, status_says_session_lost
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
@@ -52,8 +53,12 @@ class HttpWire:
         except ValueError as error:
             raise unsendable(error) from error
 
-    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-        """Send one request; the response is a success, its body still to be read. `headers` are its own.
+    async def post(
+        self, body: bytes, headers: Mapping[str, str] | None = None, *, number: int | None = None
+    ) -> Response:
+        """Send one message; the response is a success, its body still to be read. `headers` are its own.
+
+        `number` is its id, if it is a request.
 
         Raises:
             RpcError: the status is an error, and the body holds a JSON-RPC one.
@@ -71,7 +76,7 @@ class HttpWire:
             if response.status not in (307, 308) or not self._moved(response.headers.get("location", "")):
                 break
             response.discard()
-        raise await self._refusal(response)
+        raise await self._refusal(response, number)
 
     async def body(self, response: Response) -> bytes:
         """All of it. Raises: HttpFailure."""
@@ -181,7 +186,7 @@ class HttpWire:
                 continue
             if response.status == 200:
                 return response
-            raise await self._refusal(response)
+            raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
     async def _get(self, cursor: Cursor) -> Response:
@@ -204,20 +209,26 @@ class HttpWire:
             return False
         return True
 
-    async def _refusal(self, response: Response) -> RpcError | LinkError:
+    async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
         status = response.status
         try:
             body = await self.body(response)
         except HttpFailure as error:
             return broken(self.url, error)
-        answered = _rpc_error(body)
-        if self.session_id and (status == 404 or (status == 400 and _speaks_of_session(answered, body))):
+        message = _rpc_error(body)
+        answered: JsonObject | None = message and message["error"]
+        words = str(answered.get("message", "")) if answered else _excerpt(body)
+        is_whole = response.content_type != "text/event-stream"
+        if self.session_id and is_whole and status_says_session_lost(status, words):
             return session_lost(status)
         if status == UNAUTHORIZED:
-            return refused(status, str(answered.get("message", "")) if answered else _excerpt(body))
-        if answered is not None:
-            return RpcError(answered)
-        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else _excerpt(body)
+            return refused(status, words)
+        if message is not None and answered is not None:
+            key = message.get("id")
+            if number is not None and not names_request(key, number) and not names_none(key):
+                return misdirected(key)
+            return RpcError(answered, status=status)
+        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else words
         return refused(status, said)
 
 
@@ -246,6 +257,17 @@ def session_lost(status: int = 200) -> LinkError:
     return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
+def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
+    """Of a request that was under way: whatever the backend says now, it may have run."""
+    is_lost = isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST
+    failure = Failure.SESSION_LOST if is_lost else Failure.UNREACHABLE
+    return LinkError(failure, f"the stream was cut and could not be taken up again: {refusal}")
+
+
+def misdirected(key: object) -> LinkError:
+    return LinkError(Failure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted")
+
+
 async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
     """Do what nobody waits for: bounded, and its failure is nobody's."""
     try:
@@ -264,21 +286,10 @@ def _decoded(data: bytes) -> Any:
 
 
 def _rpc_error(body: bytes) -> JsonObject | None:
+    """The message in an error response, if it is a JSON-RPC error."""
     message = _decoded(body) if body.lstrip().startswith(b"{") else None
     error = message.get("error") if isinstance(message, dict) else None
-    return error if isinstance(error, dict) and "code" in error else None
-
-
-def _speaks_of_session(error: JsonObject | None, body: bytes) -> bool:
-    said = str(error.get("message")) if error else body[:500].decode("utf-8", "replace")
-    return "session" in said.lower()
-
-
-def says_session_lost(error: JsonObject) -> bool:
-    """Some backends say it in a JSON-RPC error, with any status."""
-    words = str(error.get("message")).lower()
-    lost = any(word in words for word in ("not found", "terminated", "expired", "unknown", "no valid", "invalid"))
-    return error.get("code") in (-32600, -32000, -32001) and "session" in words and lost
+    return message if isinstance(error, dict) and "code" in error else None
 
 
 def _excerpt(body: bytes) -> str:
