@@ -5,7 +5,6 @@ is known to belong to a call, and a failed POST is the failure of one call only.
 """
 
 import asyncio
-import itertools
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negoti
 from emceepee.backends.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
+from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -55,7 +55,7 @@ class HttpLink:
         self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
-        self._numbers = itertools.count(1)
+        self._numbers = request_numbers()
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
         self._is_looking = False  # whether the backend is still there

@@ -173,6 +173,20 @@ async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_to
         assert "could not be taken up again: Event store not configured" in str(error)
 
 
+async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: RawServer) -> None:
+    numbers = []
+    for _ in range(3):
+        async with a_link(dialer, server) as (link, peer):
+            call = asking(link)
+            numbers.append(number_of(await peer.request()))
+            peer.answer(a_result(numbers[-1]), JSON)
+            await call
+            await idle_again(dialer)
+            peer.close()
+            await eventually(lambda: not dialer._pool.open)
+    assert len(set(numbers)) == 3
+
+
 # A server that has words of its own for a lost session.
 
 
