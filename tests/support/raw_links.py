@@ -57,10 +57,14 @@ async def idle_again(dialer: Dialer) -> None:
 
 @asynccontextmanager
 async def a_link(
-    dialer: Dialer, server: RawServer, *hello_headers: str, pushes: bool = False
+    dialer: Dialer,
+    server: RawServer,
+    *hello_headers: str,
+    pushes: bool = False,
+    listener: ScriptedListener | None = None,
 ) -> AsyncIterator[tuple[Link, Peer]]:
     """A link of the handshake era, and the connection that it will use next. With `pushes`, one that waits for them."""
-    opening = dialing(dialer, server.url)
+    opening = dialing(dialer, server.url, listener=listener)
     peer = await server.peer()
     request = await peer.request()
     peer.answer(result_for(request, **HELLO), JSON, *hello_headers)

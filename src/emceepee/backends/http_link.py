@@ -264,12 +264,12 @@ class HttpLink:
 
     async def _hear_pushes(self) -> None:
         try:
-            async with aclosing(self._wire.pushed()) as stream:
+            async with aclosing(self._wire.pushed(self._ping)) as stream:
                 async for message in stream:
                     if "method" in message:
                         self._inbound.receive(message, None)
-        except (LinkError, RpcError) as error:
-            self._is_forgotten |= isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
             if not self.closed.done():
                 self.closed.set_result(str(error))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -12,6 +12,7 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, NotConnected
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.pace import ANSWERS, PUSHES, Pace
 from emceepee.backends.session_loss import names_none, names_request, status_says_session_lost
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode
@@ -23,8 +24,7 @@ ACCEPT = {"content-type": "application/json", "accept": "application/json, text/
 COURTESY_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
 GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
-PUSH_PAUSE = 0.1  # before something that broke is opened again: if the backend is gone, this shows it
-LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
+LOOK_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
 REDIRECTS = 3
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
@@ -88,7 +88,7 @@ class HttpWire:
 
     async def look(self) -> None:
         """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
-        await self._clock.sleep(PUSH_PAUSE)
+        await self._clock.sleep(LOOK_PAUSE)
         try:
             await self._http.connect()
         except NotConnected as error:
@@ -122,7 +122,7 @@ class HttpWire:
         Raises:
             LinkError: it cannot, or one event is too large.
         """
-        cursor = Cursor()
+        cursor, pace = Cursor(), None
         while True:
             parser = EventParser(cursor, largest=self._largest)
             try:
@@ -143,48 +143,72 @@ class HttpWire:
                 raise
             if not resumable or cursor.last_id is None:
                 return
-            response = await self._reopened(cursor)
+            pace = pace or Pace(self._clock, ANSWERS)
+            response = await self._reopened(cursor, pace)
 
-    async def pushed(self) -> AsyncGenerator[JsonObject, None]:
+    async def pushed(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
         """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
+
+        `check_session` raises LinkError if the backend no longer knows our session.
 
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
         """
-        cursor, pause, was_open = Cursor(), 0.0, False
+        cursor, pace, was_open = Cursor(), Pace(self._clock, PUSHES), False
         while True:
+            asked = 0.0
             try:
                 with closing(await self._get(cursor)) as response:
-                    # A server that never had the stream may say so with any of these; once it had, they mean a loss.
-                    if response.status in (400, 404) and self.session_id and was_open:
-                        raise await self._refusal(response)
-                    if response.status >= 500 and was_open:
-                        raise HttpFailure(f"HTTP {response.status}")
                     if response.status != 200:
-                        logger.debug("no push stream: HTTP %s", response.status)
-                        return
+                        # A server that never had the stream may say so with any of these; once it had, something broke.
+                        if not was_open or not self._is_trouble(response):
+                            logger.debug("no push stream: HTTP %s", response.status)
+                            return
+                        await self._look_into(response, cursor, check_session)
+                        raise HttpFailure(f"HTTP {response.status}")
                     was_open = True
+                    pace.opened()
                     parser = EventParser(cursor, largest=self._largest)
                     while chunk := await response.readany():
                         for event in parser.feed(chunk):
                             if isinstance(message := _decoded(event.data), dict):
                                 yield message
-                pause = cursor.retry
+                asked = cursor.retry
             except NotConnected as error:
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("push stream broke: %s", error)
-                pause = min(pause * 2 + PUSH_PAUSE if pause else PUSH_PAUSE, LONGEST_PAUSE)
-            await self._clock.sleep(pause)
+            await self._clock.sleep(pace.next_pause(asked))
 
-    async def _reopened(self, cursor: Cursor) -> Response:
+    def _is_trouble(self, response: Response) -> bool:
+        return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
+
+    async def _look_into(
+        self, response: Response, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
+        if response.status >= 500:
+            return
+        refusal = await self._refusal(response)
+        if isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST:
+            raise refusal
+        cursor.last_id = None  # perhaps it is this that the server does not know
+        try:
+            await check_session()
+        except LinkError as error:
+            if error.may_have_run:
+                raise HttpFailure(str(error)) from error
+            raise
+
+    async def _reopened(self, cursor: Cursor, pace: Pace) -> Response:
         for _ in range(REOPEN_ATTEMPTS):
-            await self._clock.sleep(cursor.retry)
+            await self._clock.sleep(pace.next_pause(cursor.retry))
             try:
                 response = await self._get(cursor)
             except HttpFailure:
                 continue
             if response.status == 200:
+                pace.opened()
                 return response
             raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
