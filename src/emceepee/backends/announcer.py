@@ -47,6 +47,10 @@ class Announcer:
         """Returns what the loss invalidated."""
         if process is not None:
             self._tell(EventType.PROCESS_CRASHED, **_end_of(process))
+        return self.cut_off(reason)
+
+    def cut_off(self, reason: str) -> JsonObject:
+        """A loss that is no crash. Returns what it invalidated."""
         self._tell(EventType.SERVER_DISCONNECTED, reason=reason)
         return self._observer.lost(reason)
 
