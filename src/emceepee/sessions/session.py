@@ -165,13 +165,17 @@ class Session:
             InvalidArguments: the name belongs to another configuration.
             ExecutionFailed: it could not be connected; nothing of it is left.
         """
+        while trial := self._registry.trial_of(self.principal, spec):
+            await asyncio.wait({trial.outcome})
+            if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
+                raise EmceepeeError(str(error), code=error.code, details=error.details) from error
         known = self._connections.get(spec.name)
         if known is not None and known.spec == spec:
             if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec.name):
+        with self._registry.reserving(self.principal, spec):
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -186,7 +190,7 @@ class Session:
                 await self._discard(connection)
                 raise
             await self._registry.add(self.principal, spec, by=self)
-        self._connections[spec.name] = connection
+            self._connections[spec.name] = connection
         return connection
 
     async def remove_server(self, name: str) -> None:
