@@ -271,7 +271,7 @@ class Supervisor:
         process = link.process()
         invalidated, self._invalidated = self._invalidated, None
         if invalidated is None:
-            self._announcer.connected(process)
+            self._announcer.connected(process, link.facts.capabilities)
         else:
             self._restarts += process is not None
             tries = max(failed_tries, 1)

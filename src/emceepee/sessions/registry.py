@@ -15,7 +15,7 @@ class Watcher(Protocol):
     """A session that follows the registry."""
 
     def server_added(self, spec: BackendSpec) -> None: ...
-    async def server_removed(self, name: str, *, by_us: bool) -> None: ...
+    async def server_removed(self, name: str) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +96,7 @@ class ServerRegistry:
             if watcher is not by:
                 watcher.server_added(spec)
 
-    async def remove(self, principal: str, name: str, *, by: Watcher) -> None:
+    async def remove(self, principal: str, name: str) -> None:
         """Returns when every session of the principal has let go of it.
 
         Raises:
@@ -110,4 +110,4 @@ class ServerRegistry:
             raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
         self._added.get(principal, {}).pop(name, None)
         watchers = list(self._watchers.get(principal, []))
-        await asyncio.gather(*(watcher.server_removed(name, by_us=watcher is by) for watcher in watchers))
+        await asyncio.gather(*(watcher.server_removed(name) for watcher in watchers))

@@ -196,21 +196,20 @@ class Session:
     async def remove_server(self, name: str) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name, by=self)
+        await self._registry.remove(self.principal, name)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
         self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str, *, by_us: bool) -> None:
+    async def server_removed(self, name: str) -> None:
         """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
             self._let_go(name, f'Server "{name}" was removed.')
             await self._discard(connection)
-            if not by_us:
-                self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
+            self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     def _connection(self, spec: BackendSpec) -> Connection:
         return Connection(

@@ -25,7 +25,7 @@ class Watching:
     def server_added(self, spec: BackendSpec) -> None:
         self.added.append(spec.name)
 
-    async def server_removed(self, name: str, *, by_us: bool) -> None:
+    async def server_removed(self, name: str) -> None:
         await self.may_let_go.wait()
         self.removed.append(name)
 
@@ -58,7 +58,7 @@ async def test_a_session_that_left_hears_nothing_more() -> None:
     registry.leave("ann", gone)
     registry.leave("ann", gone)
     await registry.add("ann", scripted_spec("new"), by=adder)
-    await registry.remove("ann", "new", by=Watching())
+    await registry.remove("ann", "new")
     assert (gone.added, gone.removed) == ([], [])
 
 
@@ -114,7 +114,7 @@ async def test_removing_returns_when_every_session_has_let_go() -> None:
     registry, quick, slow = a_registry("x"), Watching(), Watching(lets_go=False)
     await registry.join("ann", quick)
     await registry.join("ann", slow)
-    removing = asyncio.create_task(registry.remove("ann", "x", by=Watching()))
+    removing = asyncio.create_task(registry.remove("ann", "x"))
     await settle()
     assert quick.removed == ["x"]
     assert not removing.done()
@@ -129,7 +129,7 @@ async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() 
     await registry.join("ann", watcher)
     await registry.add("ann", scripted_spec("mine"), by=watcher)
     for name in ("theirs", "mine"):
-        await registry.remove("ann", name, by=watcher)
+        await registry.remove("ann", name)
         with registry.reserving("ann", scripted_spec(name)):
             pass
     assert await registry.join("ann", Watching()) == {}
@@ -141,7 +141,7 @@ async def test_a_principal_cannot_remove_what_another_one_added() -> None:
     await registry.join("bob", Watching())
     await registry.add("ann", scripted_spec("hers"), by=watcher)
     with pytest.raises(UnknownBackend, match='No server is called "hers"'):
-        await registry.remove("bob", "hers", by=Watching())
+        await registry.remove("bob", "hers")
     assert watcher.removed == []
 
 
@@ -149,7 +149,7 @@ async def test_the_operators_servers_can_be_fixed() -> None:
     registry, watcher = a_registry("theirs", fixed=True), Watching()
     await registry.join("ann", watcher)
     with pytest.raises(NotAllowed, match="is the operator's"):
-        await registry.remove("ann", "theirs", by=Watching())
+        await registry.remove("ann", "theirs")
     assert watcher.removed == []
     assert list(await registry.join("ann", Watching())) == ["theirs"]
 
@@ -158,4 +158,4 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
     registry = a_registry("github")
     await registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
-        await registry.remove("ann", "gihub", by=Watching())
+        await registry.remove("ann", "gihub")
