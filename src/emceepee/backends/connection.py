@@ -220,7 +220,7 @@ class Connection:
             with phase(seen_as, self.spec.name):
                 result = await work(link)
         except LinkError as error:
-            if not error.may_have_run:
+            if not error.may_have_run or error.failure is Failure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
             raise
         except RpcError:

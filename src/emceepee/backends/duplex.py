@@ -1,13 +1,13 @@
 """Requests and answers over one shared two-way line (a child's pipes, the older SSE transport), matched by id."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
+from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -27,7 +27,7 @@ class Duplex:
     def __init__(self, send: Send, listener: Listener, tasks: TaskOwner) -> None:
         self._send, self._tasks = send, tasks
         self._inbound = Inbound(listener, tasks, send)
-        self._numbers = itertools.count(1)
+        self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
         self.envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
