@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
@@ -86,7 +86,7 @@ class Caller:
     on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None
-    may_add: Callable[[BackendSpec], Awaitable[None]] | None = None  # raises NotAllowed
+    may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 
 
 Outcome = JsonObject | BackendResult | OwnResult

@@ -1,7 +1,9 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
+from pydantic import field_validator
+
 from emceepee.backends.catalog import Kind
-from emceepee.backends.spec import ServerEntry
+from emceepee.backends.spec import OWN_HEADERS, ServerEntry
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
@@ -14,6 +16,15 @@ STDERR_LINES_SHOWN = 20
 
 class AddServer(Params, ServerEntry):
     """A server to add."""
+
+    @field_validator("headers")
+    @classmethod
+    def _leave_ours_alone(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        """What a request means, and to whom, is not for a caller to say: it could mean another host, or session."""
+        for name in headers or ():
+            if name.strip().lower() in OWN_HEADERS:
+                raise ValueError(f"emceepee itself sets {name.strip()}; leave it out")
+        return headers
 
 
 class ByName(Params):
@@ -33,9 +44,7 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Jso
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
-    spec = params.spec()
-    if caller.may_add is not None:
-        await caller.may_add(spec)
+    spec = params.spec() if caller.may_add is None else await caller.may_add(params)
     connection = await session.add_server(spec)
     view = server_view(connection)
     try:
