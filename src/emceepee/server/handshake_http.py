@@ -146,6 +146,7 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
+            started.task = None  # from here on the answer is written, and cannot be cancelled
             if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
             started.task = None  # what is left to do is to answer: nobody can call that off any more

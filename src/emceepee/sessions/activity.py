@@ -54,7 +54,9 @@ class Activity:
         if evicted or (evicted := self._budget.enforce()):
             log.warning("event_store_eviction", evictedCount=evicted, reason="full")
         elif self._outbox.crowded:
-            log.warning("event_store_crowded", kept=len(self._outbox), most=self._limits.events_per_session)
+            count, most = len(self._outbox), self._limits.events_per_session
+            share = round(100 * count / most)
+            log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)
         self._tell(event)
         return event
 
