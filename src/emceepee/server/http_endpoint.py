@@ -39,6 +39,7 @@ from emceepee.web.asgi import (
     Scope,
     Send,
     accepts,
+    connection_of,
     is_json,
     read_body,
     respond,
@@ -225,7 +226,8 @@ class HttpEndpoint:
             return
         except CallerLeft:
             return
-        guest = Guest(visitor, Office(self._parts.directory, visitor.principal, _params(value)), self._may_add(visitor))
+        office = Office(self._parts.directory, visitor.principal, _params(value))
+        guest = Guest(visitor, office, self._may_add(visitor), connection_of(scope, receive))
         if is_modern:
             await self._modern.post(value, scope, headers, send, receive, guest=guest)
         elif b"mcp-session-id" in headers:

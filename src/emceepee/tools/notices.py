@@ -8,7 +8,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import cut
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_details, question_summary
-from emceepee.state.events import Delivery, Event, EventType
+from emceepee.state.events import Delivery, Event, EventType, Taken
 from emceepee.state.question import Question, QuestionKind
 from emceepee.tools.declaration import NOTHING_TOLD, Told
 
@@ -36,16 +36,17 @@ class Notices:
 
     blocks: list[JsonObject]
     structured: JsonObject
+    taken: Taken  # the events in it, for the case that nobody reads the reply
 
 
 def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
-    """Events that are told here are delivered by it. `told` is what the result tells by itself.
+    """Events that are told here are delivered, if the reply is read. `told` is what the result tells by itself.
 
     The blocks are read by models and leave out what the result's own words say; a program finds every event.
     """
     found, limits = session.activity.undelivered(), session.limits
     digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, told=told)
-    session.activity.deliver(found, digest.count)
+    taken = session.activity.deliver(found, digest.count)
     blocks: list[JsonObject] = []
     structured: JsonObject = {}
     if digest.entries or found.dropped:
@@ -59,7 +60,7 @@ def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
         pending = pending_client(session.questions.open(), detailed=new, bare=told.questions)
         blocks.append({"pending_client_action": pending})
         structured["pending_client_action"] = pending
-    return Notices(blocks, structured)
+    return Notices(blocks, structured, taken)
 
 
 def digest_events(found: Delivery, *, room: int, event_room: int | None = None, told: Told = NOTHING_TOLD) -> Digest:
