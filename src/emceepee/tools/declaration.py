@@ -39,6 +39,7 @@ class Told:
 
     ended_task: str | None = None
     created_task: str | None = None
+    server: str | None = None  # whose capabilities stand in it
     questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
 
 
