@@ -119,7 +119,7 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     "elicitation_expired": _GONE_DATA,
     "sampling_request": _ASKED_DATA,
     "sampling_expired": _GONE_DATA,
-    "task_created": _TASK_DATA,
+    "task_created": {**_TASK_DATA, "ttl": "milliseconds that it may work"},
     "task_completed": {**_TASK_DATA, "isError": "whether the server calls its own result an error"},
     "task_failed": {**_TASK_DATA, "error": "how it failed"},
     "task_cancelled": _TASK_DATA,
@@ -132,7 +132,7 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     },
     "server_added": {"name": "the server", "url": "where it is, without secrets"},
     "server_removed": {"name": "the server"},
-    "server_connected": {"name": "the server"},
+    "server_connected": {"name": "the server", "capabilities": "what it says it can do"},
     "server_disconnected": {"name": "the server", "reason": "how it was lost"},
     "server_reconnecting": {
         "name": "the server",

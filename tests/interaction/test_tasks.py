@@ -94,7 +94,7 @@ async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None
         assert (created["type"], created["server"], created["data"]) == (
             "task_created",
             "one",
-            {"taskId": name, "toolName": "slow"},
+            {"taskId": name, "toolName": "slow", "ttl": 600_000},
         )
 
 
@@ -388,7 +388,8 @@ async def test_removing_a_server_fails_its_tasks() -> None:
         name, _ = await a_task(scene)
         await hush(scene)
         removal = await scene.call("remove_server", name="one")
-        assert [event["type"] for event in notices(removal)["events_since_last_response"]] == ["task_failed"]
+        told = [event["type"] for event in notices(removal)["events_since_last_response"]]
+        assert told == ["task_failed", "server_removed"]
         assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 

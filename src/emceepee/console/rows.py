@@ -22,7 +22,7 @@ def row(span: Span, session: Session) -> JsonObject:
     optional = {
         "server": span.server,
         "endedAt": None if span.ended is None else started + span.ended * 1000,
-        "error": span.error,
+        "error": redacted(span.error),
         "taskId": span.task_id,
         "progress": redacted(span.progress) if span.progress else None,
     }
@@ -30,7 +30,7 @@ def row(span: Span, session: Session) -> JsonObject:
         "id": span.span_id,
         "session": session.session_id,
         "type": str(span.kind),
-        "name": span.name,
+        "name": redacted(span.name),
         "startedAt": started,
         "status": str(span.status),
         "phases": _phases(span),
@@ -112,7 +112,7 @@ def _document(span: Span, session_id: str) -> JsonObject:
         "args": redacted(span.arguments) or None,
         "endedAt": None if span.ended is None else iso(span.at + timedelta(seconds=span.ended)),
         "durationMs": _ms(span.ended),
-        "error": span.error,
+        "error": redacted(span.error),
         "taskId": span.task_id,
         "resultSummary": _summary(span),
     }
@@ -120,7 +120,7 @@ def _document(span: Span, session_id: str) -> JsonObject:
         "requestId": span.span_id,
         "sessionId": session_id,
         "type": str(span.kind),
-        "name": span.name,
+        "name": redacted(span.name),
         "startedAt": iso(span.at),
         "status": str(span.status),
     } | {key: value for key, value in optional.items() if value is not None}
