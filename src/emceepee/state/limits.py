@@ -55,7 +55,7 @@ class Limits:
     )
     session_idle_seconds: float = _limit(1800, "after which an unused session sleeps: its servers are disconnected")
     session_kept_seconds: float = _limit(86_400, "after which an unused session is forgotten")
-    replay_messages: int = _count(1000, "messages kept a session for a caller that comes back for them")
+    replay_messages: int = _count(1000, "messages kept per handshake connection, for a caller that comes back for them")
     replay_seconds: float = _limit(300, "how long they are kept")
     replay_bytes: int = _count(32 << 20, "how large they may be together; beyond it the oldest go sooner")
     request_body_bytes: int = _count(4 << 20, "the largest HTTP request body")
