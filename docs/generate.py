@@ -132,7 +132,7 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     },
     "server_added": {"name": "the server", "url": "where it is, without secrets"},
     "server_removed": {"name": "the server"},
-    "server_connected": {"name": "the server"},
+    "server_connected": {"name": "the server", "capabilities": "what it says it can do"},
     "server_disconnected": {"name": "the server", "reason": "how it was lost"},
     "server_reconnecting": {
         "name": "the server",

@@ -40,7 +40,7 @@ Invite = Callable[[str], None]  # told where a person can open the console
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, longest_line=config.limits.line_bytes, roots=config.roots) as dialer:
+    async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)

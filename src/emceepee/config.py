@@ -86,6 +86,7 @@ class Config:
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
+    link_file: Path | None = None  # holds the newest link to the console
     http: HttpConfig = field(default_factory=HttpConfig)
     console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning

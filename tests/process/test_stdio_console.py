@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -135,14 +134,6 @@ async def test_an_open_page_does_not_delay_the_end(end: str) -> None:
             assert await asyncio.wait_for(place.caller.process.wait(), BOUND) == 0
         assert time.monotonic() - began < 5
         assert await stream.rest() == []
-
-
-async def test_the_link_is_in_the_log_file_too(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    async with watched("--log-file", str(file)) as place:
-        await place.caller.initialize()
-        link = await the_link(place.log)
-        await eventually(lambda: link in file.read_text("utf-8"), what="the file has the link")
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """Requests and answers over one shared two-way line (a child's pipes, the older SSE transport), matched by id."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
+from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 Send = Callable[[JsonObject], Awaitable[None]]
+MOST_IN_BATCH = 1000  # messages
 _NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
 
@@ -24,10 +25,13 @@ class _Waiting:
 class Duplex:
     """One conversation: our requests by number, the backend's by its own ids."""
 
-    def __init__(self, send: Send, listener: Listener, tasks: TaskOwner) -> None:
+    def __init__(
+        self, send: Send, listener: Listener, tasks: TaskOwner, *, most_requests: int, reply: Send | None = None
+    ) -> None:
+        """`most_requests` of the backend are served at once; `reply` sends our answers, if not as everything else."""
         self._send, self._tasks = send, tasks
-        self._inbound = Inbound(listener, tasks, send)
-        self._numbers = itertools.count(1)
+        self.inbound = Inbound(listener, tasks, reply or send, most=most_requests)
+        self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
         self.envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
@@ -64,12 +68,14 @@ class Duplex:
     def receive(self, message: Any) -> bool:
         """Take one decoded message; False if it is none that JSON-RPC knows."""
         if isinstance(message, list):  # a batch, as 2025-03-26 allows
+            if len(message) > MOST_IN_BATCH:
+                return False
             understood = [not isinstance(part, list) and self.receive(part) for part in message]
             return bool(understood) and all(understood)
         if not isinstance(message, dict):
             return False
         if "method" in message:
-            self._inbound.receive(message, self._origin_of(message))
+            self.inbound.receive(message, self._origin_of(message))
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False

@@ -22,6 +22,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("backends")
 
 CLOSED = "the connection was closed"
+ASKED_FOR = "reconnect_server was called"
 RESTING = "nobody used it for a while; the next call starts it again"
 
 
@@ -63,7 +64,7 @@ class Supervisor:
         self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
         self._nudge: asyncio.Future[None] | None = None  # there while a pause before the next try may be cut short
         self._is_wanted = False  # whether someone waits for the next try
-        self._invalidated: JsonObject | None = None  # by the last loss
+        self._invalidated: JsonObject | None = None  # by a loss after which it was not connected again so far
         self._is_up = False  # whether the link was announced and its end was not
         self._reopening: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -184,6 +185,9 @@ class Supervisor:
     async def _reopen(self) -> None:
         """A task of its own, so that a caller who leaves does not leave it half done."""
         try:
+            if self.link is not None:
+                # Before it closes: what waits on it is lost with it, and not withdrawn by the server.
+                self.link, self._invalidated = None, self._announcer.cut_off(ASKED_FOR)
             await self._end()
             if not self._is_closed:
                 self._begin()
@@ -201,7 +205,6 @@ class Supervisor:
 
     async def _run(self, *, retrying: bool) -> None:
         count, failed_tries = RetryCount(self._policy), 0
-        invalidated: JsonObject | None = None
         try:
             while True:
                 self._is_wanted = False
@@ -217,7 +220,7 @@ class Supervisor:
                     count, failed_tries = count.tried(), failed_tries + 1
                     continue
                 began, retrying = self._clock.monotonic(), True
-                reason, invalidated = await self._serve(link, invalidated, failed_tries)
+                reason = await self._serve(link, failed_tries)
                 failed_tries = 0
                 if reason == RESTING:
                     if not self._rested():
@@ -236,13 +239,11 @@ class Supervisor:
         async with give_up_after(self._clock, self._limits.connect_seconds):
             return await self._dial(self._resumption)
 
-    async def _serve(
-        self, link: Link, invalidated: JsonObject | None, failed_tries: int
-    ) -> tuple[str, JsonObject | None]:
-        """From a fresh link to its end: the reason, and what its loss invalidated."""
+    async def _serve(self, link: Link, failed_tries: int) -> str:
+        """From a fresh link to its end, and why it ended."""
         try:
             await self._owner.opened(link)
-            self._announce(link, invalidated, failed_tries)
+            self._announce(link, failed_tries)
             link.closed.add_done_callback(lambda _: self._notice_end(link))
             reason = await asyncio.shield(link.closed)
             self._notice_end(link)
@@ -254,7 +255,7 @@ class Supervisor:
             self._resumption = link.resumption
             await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
             self._last_process = link.process()
-        return reason, self._invalidated
+        return reason
 
     def _notice_end(self, link: Link) -> None:
         """Before the calls on it fail: whoever hears of them has heard why, and they are counted."""
@@ -263,13 +264,14 @@ class Supervisor:
             self.link, self._last_process, self._is_up = None, link.process(), False
             self._invalidated = None if reason == RESTING else self._announcer.lost(reason, self._last_process)
 
-    def _announce(self, link: Link, invalidated: JsonObject | None, failed_tries: int) -> None:
+    def _announce(self, link: Link, failed_tries: int) -> None:
         is_same = link.identity is not None and link.identity == self._identity
         self._identity, self.link, self._is_up, self._is_wanted = link.identity, link, True, False
         self._enter(self.state.connected(self._clock.now()))
         process = link.process()
+        invalidated, self._invalidated = self._invalidated, None
         if invalidated is None:
-            self._announcer.connected(process)
+            self._announcer.connected(process, link.facts.capabilities)
         else:
             self._restarts += process is not None
             tries = max(failed_tries, 1)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
@@ -19,7 +19,7 @@ from emceepee.web.asgi import Connection
 
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LONGEST_LABEL = 100
-MayAdd = Callable[[BackendSpec], Awaitable[None]]
+MayAdd = Callable[[ServerEntry], Awaitable[BackendSpec]]
 
 
 def client_info(params: object) -> JsonObject:

@@ -8,7 +8,7 @@ from typing import Protocol
 from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.codec import decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
@@ -277,11 +277,11 @@ class HttpEndpoint:
         await refuse(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
         return None
 
-    def _may_add(self, visitor: Visitor) -> Callable[[BackendSpec], Awaitable[None]]:
-        async def check(spec: BackendSpec) -> None:
-            await self._parts.policy.check(spec, is_remote=visitor.is_remote)
+    def _may_add(self, visitor: Visitor) -> Callable[[ServerEntry], Awaitable[BackendSpec]]:
+        async def admit(entry: ServerEntry) -> BackendSpec:
+            return await self._parts.policy.admit(entry, is_remote=visitor.is_remote)
 
-        return check
+        return admit
 
     async def _turn_away(self, send: Send, why: TurnedAway) -> None:
         await refuse(send, why.status, INVALID_REQUEST, why.message, *why.headers)

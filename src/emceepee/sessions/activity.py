@@ -15,6 +15,8 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 
+EVICTIONS_TOLD_EVERY = 1.0  # second: a backend that floods is not to flood the log too
+
 
 @dataclass(slots=True)
 class Wake:
@@ -32,6 +34,8 @@ class Activity:
         self.happened = Signal()
         self._outbox = Outbox(most=limits.events_per_session, keep=timedelta(seconds=limits.event_seconds))
         self._wake: Wake | None = None
+        self._evicted = 0  # and not yet told of in the log
+        self._quiet_until = 0.0
         budget.join(self._outbox)
 
     def close(self) -> None:
@@ -52,13 +56,19 @@ class Activity:
         self._outbox.expire(now)
         evicted = self._outbox.append(event)
         if evicted or (evicted := self._budget.enforce()):
-            log.warning("event_store_eviction", evictedCount=evicted, reason="full")
+            self._warn_of_eviction(evicted)
         elif self._outbox.crowded:
             count, most = len(self._outbox), self._limits.events_per_session
             share = round(100 * count / most)
             log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)
         self._tell(event)
         return event
+
+    def _warn_of_eviction(self, evicted: int) -> None:
+        self._evicted += evicted
+        if (now := self._clock.monotonic()) >= self._quiet_until:
+            log.warning("event_store_eviction", evictedCount=self._evicted, reason="full")
+            self._evicted, self._quiet_until = 0, now + EVICTIONS_TOLD_EVERY
 
     def next_wake(self) -> Wake:
         """Await its `happened`; many may await the same one."""

@@ -173,13 +173,17 @@ class Session:
             InvalidArguments: the name belongs to another configuration.
             ExecutionFailed: it could not be connected; nothing of it is left.
         """
+        while trial := self._registry.trial_of(self.principal, spec):
+            await asyncio.wait({trial.outcome})
+            if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
+                raise EmceepeeError(str(error), code=error.code, details=error.details) from error
         known = self._connections.get(spec.name)
         if known is not None and known.spec == spec:
             if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec.name):
+        with self._registry.reserving(self.principal, spec):
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -194,27 +198,26 @@ class Session:
                 await self._discard(connection)
                 raise
             await self._registry.add(self.principal, spec, by=self)
-        self._connections[spec.name] = connection
+            self._connections[spec.name] = connection
         return connection
 
     async def remove_server(self, name: str) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name, by=self)
+        await self._registry.remove(self.principal, name)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
         self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str, *, by_us: bool) -> None:
+    async def server_removed(self, name: str) -> None:
         """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
             self._let_go(name, f'Server "{name}" was removed.')
             await self._discard(connection)
-            if not by_us:
-                self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
+            self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     def _connection(self, spec: BackendSpec) -> Connection:
         return Connection(
@@ -225,6 +228,7 @@ class Session:
             clock=self.clock,
             limits=self.limits,
             caller_id=self._caller_id(spec.name),
+            principal=self.principal,
             spread=self._spread,
         )
 

@@ -39,7 +39,7 @@ class EventType(StrEnum):
     SERVER_ADDED = "server_added"
     """Another session of yours added a server."""
     SERVER_REMOVED = "server_removed"
-    """Another session of yours removed a server."""
+    """A server was removed, by you or another session of yours; its calls failed and its questions are gone."""
     SERVER_CONNECTED = "server_connected"
     """A server is ready for calls."""
     SERVER_DISCONNECTED = "server_disconnected"

@@ -33,6 +33,11 @@ class Limits:
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
+    requests_per_link: int = _count(100, "requests of a server's own that are served at once, per connection")
+    connections_per_origin: int = _count(2000, "connections of one principal to one HTTP origin")
+    connections_in_all: int = _count(
+        8000, "connections to HTTP servers in all; never more than half of what may be open"
+    )
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")
@@ -47,6 +52,9 @@ class Limits:
     task_retention_seconds: float = _limit(300, "how long a finished task and its result are kept")
     question_seconds: float = _limit(600, "how long a server's question waits for an answer")
     modern_question_seconds: float = _limit(540, "the same for 2026-07-28 servers, whose own state lasts ten minutes")
+    questions_per_server: int = _count(20, "questions of one server that wait at once, per session")
+    questions_per_session: int = _count(100, "questions of all servers that wait at once, per session")
+    question_bytes_per_session: int = _count(32 << 20, "how large they may be together")
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
     sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
     sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
@@ -39,6 +39,7 @@ class Told:
 
     ended_task: str | None = None
     created_task: str | None = None
+    server: str | None = None  # whose capabilities stand in it
     questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
 
 
@@ -91,7 +92,7 @@ class Caller:
     on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None
-    may_add: Callable[[BackendSpec], Awaitable[None]] | None = None  # raises NotAllowed
+    may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 
 
 Outcome = JsonObject | BackendResult | OwnResult

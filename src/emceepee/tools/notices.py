@@ -52,7 +52,7 @@ def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
     if digest.entries or found.dropped:
         rest = leftovers(found, digest)
         structured |= {"events_since_last_response": digest.entries} | rest
-        in_words = [entry for entry in digest.entries if not _is_said_in_words(entry, told)]
+        in_words = [_shortened(entry, told) for entry in digest.entries if not _is_said_in_words(entry, told)]
         if in_words or rest:
             blocks.append({"events_since_last_response": in_words} | rest)
     if session.questions.is_any_open:
@@ -166,6 +166,12 @@ def _is_said_in_words(entry: JsonObject, told: Told) -> bool:
     if entry["type"] == EventType.TASK_CREATED:
         return bool(entry["data"].get("taskId") == told.created_task)
     return entry["type"] in _QUESTION_EVENTS and entry["data"].get("requestId") in told.questions
+
+
+def _shortened(entry: JsonObject, told: Told) -> JsonObject:
+    if entry["type"] != EventType.SERVER_CONNECTED or entry["server"] != told.server:
+        return entry
+    return entry | {"data": {key: value for key, value in entry["data"].items() if key != "capabilities"}}
 
 
 def _tells_end_of(event: Event, task_id: str) -> bool:
