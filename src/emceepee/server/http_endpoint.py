@@ -235,9 +235,7 @@ class HttpEndpoint:
                 await caller.post(value, send, receive, guest=guest, taste=taste)
         elif (caller := await self._opened(value, scope, headers, visitor, send)) is not None:
             await caller.post(value, send, receive, guest=guest, taste=taste)
-            if caller.is_open:
-                caller.session.wake()  # its backends connect in the background
-            else:
+            if not caller.is_open:
                 await self._connections.end(caller)
 
     async def _opened(
@@ -253,11 +251,13 @@ class HttpEndpoint:
             await respond_json(send, 200, refusal)
             return None
         try:
+            is_tab = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
             return await self._connections.open(
                 visitor.principal,
                 pinned_name(headers, scope.get("query_string", b"")),
                 label=client_label(message.params),
-                connects_on_use=headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use",
+                connects_on_use=is_tab or visitor.is_remote,
+                is_tab=is_tab,
             )
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))

@@ -142,6 +142,13 @@ class CallDesk:
             call.enter(CallStage.CANCELLED)
             self._leave(call)
 
+    def give_up(self, call: Call) -> None:
+        """Cancel it, whether it has become a task or not."""
+        if call.is_task and call.call_id is not None:
+            self.cancel_task(call.call_id)
+        else:
+            self.cancel(call)
+
     def in_flight(self, server: str) -> list[Call]:
         return [call for call in self._in_flight if call.server == server]
 
