@@ -9,6 +9,7 @@ from typing import Protocol
 from emceepee.backends.announcer import Announcer, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after, within
 from emceepee.errors import BackendDisconnected, EmceepeeError
@@ -346,9 +347,10 @@ class Supervisor:
             self._announcer.stopped(self._last_process)
 
     def _words(self, error: Exception) -> str:
+        words = str(error)
         if isinstance(error, TimeoutError):
-            return f"it did not answer within {self._limits.connect_seconds:g} s"
-        return str(error)
+            words = f"it did not answer within {self._limits.connect_seconds:g} s"
+        return words + mode_hint(self._spec.mode, error)
 
 
 def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
