@@ -30,7 +30,7 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 
 # Clients that cannot live in the same environment as the SDK that emceepee uses.
 .tools/%/.installed: tests/clients/%.txt
-	@echo "== setting up the client $*"
+	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
 	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
@@ -56,7 +56,7 @@ browser:
 	apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/fastmcp/.installed browser
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed browser
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"

@@ -40,7 +40,7 @@ Invite = Callable[[str], None]  # told where a person can open the console
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, longest_line=config.limits.line_bytes, roots=config.roots) as dialer:
+    async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
@@ -184,7 +184,7 @@ def http_parts(
         gate=gate,
         policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
         oauth=oauth,
-        shared_default=http.shared_default,
+        requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
         neighbor=ConsoleDoor(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
         if logins

@@ -1,13 +1,10 @@
-"""FastMCP as a client of emceepee over HTTP; runs in an environment of its own.
-
-Argument: the address. Standard output: what was found, as one JSON object.
-"""
+"""FastMCP as a client of emceepee."""
 
 import asyncio
-import json
-import sys
 
 from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from lines import PLACE, calls, say
 
 
 async def main() -> None:
@@ -16,12 +13,15 @@ async def main() -> None:
     async def note(progress: float, total: float | None, message: str | None) -> None:
         steps.append(progress)
 
-    async with Client(sys.argv[1], progress_handler=note) as client:
+    place = PLACE["url"] if "url" in PLACE else StdioTransport(**PLACE)
+    async with Client(place, progress_handler=note) as client:
         tools = await client.list_tools()
-        wait = {"server": "demo", "tool": "dig", "args": {"seconds": 0.2, "steps": 4}}
-        dug = await client.call_tool("execute_tool", wait)
-        found = {"tools": len(tools), "steps": steps, "said": dug.content[0].text}
-    print(json.dumps(found))
+        say({"version": client.session.protocol_version, "tools": [tool.name for tool in tools]})
+        async for tool, arguments in calls():
+            steps.clear()
+            result = await client.call_tool(tool, arguments, raise_on_error=False)
+            content = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+            say({"content": content, "structuredContent": result.structured_content, "steps": steps})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""Version 1 of the Python SDK as a client of emceepee over HTTP; runs in an environment of its own.
-
-Argument: the address. Standard output: what was found, as one JSON object.
-"""
+"""Version 1 of the Python SDK as a client of emceepee."""
 
 import asyncio
-import json
-import sys
+from typing import Any
 
-from mcp import ClientSession
-from mcp.client.streamable_http import streamablehttp_client
+from lines import PLACE, calls, say
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+
+def streams() -> Any:
+    if "url" in PLACE:
+        return streamable_http_client(PLACE["url"])
+    return stdio_client(StdioServerParameters(**PLACE))
 
 
 async def main() -> None:
@@ -17,21 +20,14 @@ async def main() -> None:
     async def note(progress: float, total: float | None, message: str | None) -> None:
         steps.append(progress)
 
-    async with (
-        streamablehttp_client(sys.argv[1]) as (read, write, _),
-        ClientSession(read, write) as session,
-    ):
+    async with streams() as (read, write, *_), ClientSession(read, write) as session:
         hello = await session.initialize()
         tools = (await session.list_tools()).tools
-        wait = {"server": "demo", "tool": "dig", "args": {"seconds": 0.2, "steps": 4}}
-        dug = await session.call_tool("execute_tool", wait, progress_callback=note)
-        found = {
-            "version": hello.protocolVersion,
-            "tools": len(tools),
-            "steps": steps,
-            "said": dug.content[0].text,
-        }
-    print(json.dumps(found))
+        say({"version": hello.protocolVersion, "tools": [tool.name for tool in tools]})
+        async for tool, arguments in calls():
+            steps.clear()
+            result = await session.call_tool(tool, arguments, progress_callback=note)
+            say(result.model_dump(mode="json", by_alias=True, exclude_none=True) | {"steps": steps})
 
 
 if __name__ == "__main__":

@@ -303,7 +303,7 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
         tell(scene, 13)
         assert "events_dropped" not in await scene.value("await_activity")
     messages = [record.getMessage() for record in caplog.records]
-    assert messages.count("event_store_crowded") == 1
+    assert messages.count("event_store_approaching_limit") == 1
     assert messages.count("event_store_eviction") == 1  # a second
 
 

@@ -231,3 +231,34 @@ async def test_over_http_any_other_reason_cancels_the_call(caller: AsgiCaller) -
     await settle()
     assert caller.backend.cancelled == [asked]
     assert (await caller.call("list_tasks", include_completed=True))["structuredContent"]["tasks"] == []
+
+
+@pytest.mark.parametrize("turns", range(16))
+@pytest.mark.parametrize("seconds", [0.2, 5])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_over_http_a_timeout_at_about_the_moment_of_the_result_has_one_outcome(
+    caller: AsgiCaller, is_first: bool, seconds: float, turns: int
+) -> None:
+    """Of what happens in the same turn of the loop, either may be first."""
+
+    async def time_out() -> None:
+        await settle(turns)
+        await caller.tell("notifications/cancelled", requestId=7, reason=TIMEOUT)
+
+    line = caller.start("execute_tool", server="one", tool="slow", key=7)
+    asked = await caller.backend.next_asked()
+    await caller.clock.advance(seconds)
+    if not is_first:
+        asked.reply(**DONE)
+    timeout = asyncio.create_task(time_out())
+    if is_first:
+        await asyncio.sleep(0)
+        asked.reply(**DONE)
+    answer = (await line.served()).message
+    await timeout
+    await settle()
+    tasks = (await caller.call("list_tasks", include_completed=True))["structuredContent"]["tasks"]
+    if "result" in answer:
+        assert (answer["result"], tasks) == (DONE, [])
+    else:
+        assert [task["status"] for task in tasks] == ["completed"]

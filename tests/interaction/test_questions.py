@@ -424,6 +424,61 @@ async def test_an_answer_after_the_expiry_is_refused() -> None:
         assert (error["code"], "expired" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
 
 
+async def test_beyond_those_that_may_wait_a_question_is_refused_and_nobody_hears_of_it() -> None:
+    limits = Limits(questions_per_server=2, questions_per_session=3)
+    async with a_scene(limits=limits, one=ScriptedBackend(), two=ScriptedBackend()) as scene:
+        one, two = scene.backends["one"], scene.backends["two"]
+        first = elicit(one)
+        elicit(one)
+        await hush(scene)
+        call, _ = await a_call(scene)
+        assert "2 questions of yours wait already" in (await refusal(elicit(one)))["message"]
+        assert await event_types(scene) == []
+        assert not call.done()  # it was not promoted for a question that nobody sees
+        sample(two)
+        error = await refusal(sample(two))
+        assert error["code"] == -32000
+        assert "3 questions of all servers wait already" in error["message"]
+        await scene.value("respond_to_elicitation", request_id=(await open_ids(scene))[0], action="decline")
+        assert (await first)["action"] == "decline"
+        elicit(one)
+        assert len(await open_ids(scene)) == 2
+
+
+async def test_questions_that_are_too_large_together_are_refused() -> None:
+    async with a_scene(limits=Limits(question_bytes_per_session=1000), one=ScriptedBackend()) as scene:
+        one = scene.backends["one"]
+        sample(one, "x" * 600)
+        assert "too large" in (await refusal(sample(one, "x" * 600)))["message"]
+        sample(one, "x")
+        assert len(await open_ids(scene, "sampling_requests")) == 2
+
+
+async def test_a_question_of_which_nobody_can_be_told_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+
+        def fail(*_: object, **__: object) -> None:
+            raise RecursionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scene.session.activity, "emit", fail)
+            asking = elicit(scene.backends["one"])
+            with pytest.raises(RecursionError):
+                await asking
+        assert await open_ids(scene) == []
+
+
+async def test_a_call_that_asks_too_much_in_one_round_fails() -> None:
+    async with a_scene(limits=Limits(questions_per_server=2), one=ScriptedBackend(modern=True)) as scene:
+        call, asked = await a_call(scene)
+        asked.reply(**ask_for(a=form("A?"), b=form("B?"), c=form("C?")))
+        result = await call
+        if "proxy_task" in result["structuredContent"]:
+            result = await scene.call("get_task_result", task_id=task_id(result))
+        assert "2 questions of yours wait already" in result["structuredContent"]["error"]["message"]
+        assert await open_ids(scene) == []
+
+
 async def test_a_request_that_nobody_can_serve_is_refused_at_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)

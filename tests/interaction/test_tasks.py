@@ -94,7 +94,7 @@ async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None
         assert (created["type"], created["server"], created["data"]) == (
             "task_created",
             "one",
-            {"taskId": name, "toolName": "slow"},
+            {"taskId": name, "toolName": "slow", "ttl": 600_000},
         )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.console.rows import detail, row
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
@@ -198,3 +198,15 @@ async def test_a_pattern_for_servers_is_not_taken_for_the_name_of_one() -> None:
         assert newest(scene).server is None
         await scene.value("get_server_status", server="one")
         assert newest(scene).server == "one"
+
+
+async def test_secrets_in_the_address_of_a_resource_are_masked_in_name_and_error() -> None:
+    def refuse(params: JsonObject) -> JsonObject:
+        raise RpcError({"code": -32002, "message": f"no such thing: {params['uri']}"})
+
+    backend = ScriptedBackend()
+    backend.answers["resources/read"] = refuse
+    async with a_scene(one=backend) as scene:
+        await scene.error("read_resource", server="one", uri="https://ada:s3cret@host.test/a?token=s3cret")
+        assert (shown(scene)["name"], "s3cret" in str(shown(scene))) == ("https://host.test/a?token=***", False)
+        assert "no such thing" in shown(scene)["error"]

@@ -11,6 +11,7 @@ from emceepee.backends.eras import KEPT_SECONDS
 from emceepee.backends.link import Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock
 from support.scripted_listener import ScriptedListener
 
@@ -71,7 +72,7 @@ async def a_link(dialer: Dialer, server: TwoEras) -> AsyncIterator[Link]:
 
 
 async def test_the_second_connection_does_not_probe() -> None:
-    async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), longest_line=1 << 20) as dialer:
+    async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), Limits(line_bytes=1 << 20)) as dialer:
         async with a_link(dialer, server):
             assert server.take_asked() == ["server/discover", "initialize", "notifications/initialized"]
         async with a_link(dialer, server):
@@ -79,7 +80,7 @@ async def test_the_second_connection_does_not_probe() -> None:
 
 
 async def test_a_server_that_changed_its_era_is_found_in_the_new_one() -> None:
-    async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), longest_line=1 << 20) as dialer:
+    async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), Limits(line_bytes=1 << 20)) as dialer:
         for is_modern in (False, True, False):
             server.is_modern = is_modern
             async with a_link(dialer, server) as link:
@@ -90,7 +91,7 @@ async def test_a_server_that_changed_its_era_is_found_in_the_new_one() -> None:
 
 async def test_after_a_while_it_is_asked_again() -> None:
     clock = FakeClock()
-    async with a_server(is_modern=False) as server, Dialer.running(clock, longest_line=1 << 20) as dialer:
+    async with a_server(is_modern=False) as server, Dialer.running(clock, Limits(line_bytes=1 << 20)) as dialer:
         async with a_link(dialer, server), a_link(dialer, server):
             server.take_asked()
         await clock.advance(KEPT_SECONDS)

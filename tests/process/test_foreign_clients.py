@@ -14,6 +14,7 @@ from mcp_types import TextContent
 
 from emceepee import __file__ as emceepee_file
 from support.emceepee_process import BOUND
+from support.foreign_clients import CLIENTS, a_foreign_client, emceepee_on_stdio
 from support.real_servers import NODE, everything
 from support.stdio_backends import stdio_server
 
@@ -21,16 +22,16 @@ EMCEEPEE = (sys.executable, "-m", "emceepee")
 INSPECTOR = NODE / "node_modules" / ".bin" / "mcp-inspector"
 
 
-async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+async def run(*command: str, env: dict[str, str]) -> tuple[int, bytes, bytes]:
     """The exit code, standard output and standard error of a program."""
     process = await asyncio.create_subprocess_exec(
         *command,
-        stdin=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, **env},
     )
-    stdout, stderr = await asyncio.wait_for(process.communicate(stdin), BOUND)
+    stdout, stderr = await asyncio.wait_for(process.communicate(), BOUND)
     assert process.returncode is not None
     return process.returncode, stdout, stderr
 
@@ -70,17 +71,16 @@ def _first_text(content: Any) -> str:
 
 async def test_the_typescript_sdk_adds_a_server_and_calls_its_tools() -> None:
     """It validates every answer against its own schemas, and starts a real server through emceepee."""
-    entry = json.dumps({"name": "everything", **everything()}).encode()
-    code, stdout, stderr = await run("node", str(NODE / "sdk_client.mjs"), *EMCEEPEE, stdin=entry)
-    assert code == 0, stderr
-    found = json.loads(stdout)
-    assert found["server"] == "emceepee"
-    assert "execute_tool" in found["tools"]
-    assert found["added"]["server"]["serverInfo"]["name"] == "mcp-servers/everything"
-    assert {"server": "everything", "name": "echo"} in found["listed"]["tools"]
-    assert found["echoed"]["content"][0] == {"type": "text", "text": "Echo: hello"}
-    assert found["refused"]["isError"] is True
-    assert found["refused"]["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+    async with a_foreign_client(CLIENTS["typescript-1"], emceepee_on_stdio()) as client:
+        added = await client.call("add_server", name="everything", **everything())
+        listed = await client.call("list_tools", server="everything", detail="names")
+        echoed = await client.call("execute_tool", server="everything", tool="echo", args={"message": "hello"})
+        refused = await client.call("execute_tool", server="nobody", tool="echo")
+    assert added["structuredContent"]["server"]["serverInfo"]["name"] == "mcp-servers/everything"
+    assert {"server": "everything", "name": "echo"} in listed["structuredContent"]["tools"]
+    assert echoed["content"][0] == {"type": "text", "text": "Echo: hello"}
+    assert refused["isError"] is True
+    assert refused["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
 # The Inspector.

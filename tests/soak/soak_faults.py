@@ -1,9 +1,12 @@
 """The long versions: `make soak`. Not collected by default, because the name does not begin with test_."""
 
+import os
+
 import pytest
 
 from support.backends.counting_http import Era
 from support.load import restarts_under_load
+from support.mixed_load import mixed_load
 from support.waves import SESSIONS, waves_of_sessions
 
 pytestmark = pytest.mark.timeout(1800)
@@ -18,3 +21,20 @@ async def test_a_hundred_restarts_under_load_lose_nothing_and_run_nothing_twice(
     outcomes = await restarts_under_load(era, restarts=100)
     print(f"{era}: {outcomes['ok']} calls succeeded, {outcomes['failed']} failed with a clear error")
     assert outcomes["ok"] > 100
+
+
+async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behind() -> None:
+    """SOAK_MINUTES sets another length. What is measured is printed; a leak shows as a slope."""
+    minutes = float(os.environ.get("SOAK_MINUTES", "10"))
+    async with mixed_load(seed=1) as load:
+        await load.run(30)  # until caches and pools have their size
+        before = await load.rest()
+        load.samples.clear()
+        await load.run(60 * minutes)
+        whole, late = load.slope(0), load.slope(0.5)
+        after = await load.rest()
+    print(f"before {before}\nafter  {after}")
+    print(f"memory: {whole:+.0f} kB a minute, in the second half {late:+.0f}; outcomes {dict(load.outcomes)}")
+    assert (after.processes, abs(after.asyncio_tasks - before.asyncio_tasks) <= 5) == (before.processes, True)
+    assert abs(after.descriptors - before.descriptors) <= 5
+    assert after.resident_kb - before.resident_kb <= 8192

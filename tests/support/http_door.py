@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from emceepee.server.callers import CLIENT_INFO
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
 from support.waiting import eventually
@@ -96,8 +97,9 @@ class Door:
         await caller.notify("notifications/initialized")
         return caller
 
-    def modern(self, **headers: str) -> "ModernCaller":
-        return ModernCaller(self, headers)
+    def modern(self, *, client: object = "tests", **headers: str) -> "ModernCaller":
+        """A caller of 2026-07-28; `client` is the name that it gives, None if it gives none."""
+        return ModernCaller(self, headers, client)
 
     async def resident_kb(self) -> int:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:  # noqa: ASYNC230 - no disk behind it
@@ -186,8 +188,14 @@ class HttpCaller:
 class ModernCaller(HttpCaller):
     """A caller of 2026-07-28."""
 
+    def __init__(self, door: Door, headers: dict[str, str], client: object = "tests") -> None:
+        super().__init__(door, headers)
+        self._meta = MODERN_META | {CLIENT_INFO: {"name": client, "version": "1"}}
+        if client is None:
+            del self._meta[CLIENT_INFO]
+
     def message(self, method: str, params: Json | None, key: Any = None) -> Json:
-        stamped = {**(params or {}), "_meta": {**MODERN_META, **(params or {}).get("_meta", {})}}
+        stamped = {**(params or {}), "_meta": {**self._meta, **(params or {}).get("_meta", {})}}
         return super().message(method, stamped, key)
 
     def sent_headers(self, message: Json) -> dict[str, str]:

@@ -12,6 +12,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
+from emceepee.state.limits import Limits
 from support.raw_server import Peer, RawRequest, RawServer
 from support.scripted_listener import ScriptedListener
 from support.waiting import eventually
@@ -24,7 +25,7 @@ STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encodi
 
 @asynccontextmanager
 async def a_dialer(clock: Clock) -> AsyncIterator[Dialer]:
-    async with Dialer.running(clock, longest_line=LARGEST) as running:
+    async with Dialer.running(clock, Limits(line_bytes=LARGEST)) as running:
         yield running
     assert running._pool.open == set()
 

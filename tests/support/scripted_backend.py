@@ -192,6 +192,7 @@ class ScriptedDialer:
         spec: BackendSpec,
         listener: Listener,
         *,
+        principal: str = "",
         caller_id: str | None = None,
         resumption: object | None = None,
     ) -> Link:

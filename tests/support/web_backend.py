@@ -34,6 +34,9 @@ class WebCall:
             told = {"progressToken": self.token, "progress": step, "total": 100}
             self._says.put_nowait({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
+    def notify(self, method: str, **params: Any) -> None:
+        self._says.put_nowait({"jsonrpc": "2.0", "method": method, "params": params})
+
     def finish(self, text: str = "done") -> None:
         self._says.put_nowait({"jsonrpc": "2.0", "id": self.message["id"], "result": said(text)})
         self._says.put_nowait(None)

@@ -13,7 +13,7 @@ from emceepee.backends.family import Family
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
-from emceepee.framing import LineSplitter
+from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
 from emceepee.state.ring import Ring
@@ -39,7 +39,7 @@ STDERR_LINES_KEPT = 50
 TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
 
-OnLine = Callable[[bytes | None], None]
+OnLine = Callable[[bytes | TooLongLine], None]
 
 
 class Child(asyncio.SubprocessProtocol):
@@ -120,8 +120,11 @@ class Child(asyncio.SubprocessProtocol):
             self._writable.set_result(None)
         self._writable = None
 
-    def _hear(self, line: bytes | None) -> None:
-        text = f"(a line over {STDERR_LINE_BYTES} bytes)" if line is None else line.decode("utf-8", "replace")
+    def _hear(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            text = f"(a line over {STDERR_LINE_BYTES} bytes)"
+        else:
+            text = line.decode("utf-8", "replace")
         self.stderr_tail.append(text)
         self._on_stderr(text)
 
@@ -144,7 +147,9 @@ class Child(asyncio.SubprocessProtocol):
     # What we do with it.
 
     async def write(self, data: bytes) -> None:
-        """Raises: LinkError if the child no longer reads."""
+        """Wait until the child reads, and write. Raises: LinkError if it no longer does."""
+        while self._writable is not None:
+            await asyncio.shield(self._writable)
         if self._stdin is not None and self._stdin.is_closing():  # it broke, and we are about to be told
             self._stdin = None
         if self._stdin is None and not self.ended.done():
@@ -153,8 +158,16 @@ class Child(asyncio.SubprocessProtocol):
         if self._stdin is None or self.ended.done():
             raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
         self._stdin.write(data)
-        if self._writable is not None:
-            await asyncio.shield(self._writable)
+
+    def read_on(self, wanted: bool) -> None:
+        """Whether lines of its output are wanted just now; while they are not, it has to wait."""
+        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
+        if pipe is not None and not pipe.is_closing():
+            output = cast(asyncio.ReadTransport, pipe)
+            if wanted:
+                output.resume_reading()
+            else:
+                output.pause_reading()
 
     def farewell(self) -> str:
         """How it went, for a person: exit code or signal, and the last lines of stderr."""

@@ -39,6 +39,7 @@ class Connection:
         clock: Clock,
         limits: Limits,
         caller_id: str | None = None,
+        principal: str = "",
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
@@ -51,7 +52,9 @@ class Connection:
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(spec, self._subscriptions, caller_id=caller_id, resumption=resumption),
+            lambda resumption: dialer.dial(
+                spec, self._subscriptions, principal=principal, caller_id=caller_id, resumption=resumption
+            ),
             observer,
             self,
             tasks=self._tasks,

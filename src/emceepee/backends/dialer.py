@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from emceepee import __version__
 from emceepee.backends.eras import EraMemory
@@ -20,6 +21,7 @@ from emceepee.backends.sse_link import SseLink
 from emceepee.backends.stdio_link import StdioLink
 from emceepee.clock import Clock
 from emceepee.lifecycle import close_bounded
+from emceepee.state.limits import Limits
 
 CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
 AGENT = {"user-agent": f"emceepee/{__version__}"}
@@ -36,21 +38,23 @@ class Dialer:
         pool: ConnectionPool,
         family: Family,
         clock: Clock,
+        limits: Limits,
         *,
-        longest_line: int,
         roots: tuple[str, ...] = (),
     ) -> None:
-        self._pool, self._clock, self._longest_line, self._roots = pool, clock, longest_line, roots
+        self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._family = family
         self._eras = EraMemory(clock)
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, clock: Clock, *, longest_line: int, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
+    async def running(cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
         family = Family()
-        async with ConnectionPool.running(clock, ssl.create_default_context()) as pool:
+        per_origin, in_all = limits.connections_per_origin, limits.connections_in_all
+        tls = ssl.create_default_context()
+        async with ConnectionPool.running(clock, tls, per_origin=per_origin, in_all=in_all) as pool:
             try:
-                yield cls(pool, family, clock, longest_line=longest_line, roots=roots)
+                yield cls(pool, family, clock, limits, roots=roots)
             finally:
                 await family.close()
 
@@ -63,21 +67,24 @@ class Dialer:
         spec: BackendSpec,
         listener: Listener,
         *,
+        principal: str = "",
         caller_id: str | None = None,
         resumption: object | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
-        `caller_id` is told to HTTP backends that keep state per caller; `resumption` is the last link's.
+        Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
+        `resumption` is the last link's.
 
         Raises:
             RpcError, LinkError
         """
+        caller = _Caller(principal, caller_id)
         capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
-                return await self._dial(spec, listener, Terms(known, capabilities), caller_id, resumption)
+                return await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
                 if not is_no_verdict or known != "legacy":  # an older server may end because of how it is asked
@@ -85,10 +92,10 @@ class Dialer:
                 if is_no_verdict:
                     raise
         try:
-            link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller_id, resumption)
+            link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller, resumption)
         except EndedByProbe as end:
             try:
-                link = await self._dial(spec, listener, Terms("legacy", capabilities), caller_id, resumption)
+                link = await self._dial(spec, listener, Terms("legacy", capabilities), caller, resumption)
             except RpcError:
                 raise end from None  # it is no older server: how it ended says more
         if spec.mode == "auto":
@@ -96,11 +103,11 @@ class Dialer:
         return link
 
     async def _dial(
-        self, spec: BackendSpec, listener: Listener, terms: Terms, caller_id: str | None, resumption: object | None
+        self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
     ) -> Link:
         if isinstance(spec.target, StdioTarget):
             return await self._stdio(spec.target, listener, terms)
-        target = _with_caller(spec.target, caller_id)
+        target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
                 return await self._http(target, listener, terms, resumption)
@@ -128,19 +135,30 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        link = StdioLink(listener, self._family)
+        link = StdioLink(listener, self._family, self._clock, most_requests=self._limits.requests_per_link)
         async with _abandoned_if_it_fails(link):
-            await link.start(target, self._clock, terms, longest=self._longest_line)
+            await link.start(target, terms, longest=self._limits.line_bytes)
         return link
 
     async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
-        link = HttpLink(self._client(target), listener, clock=self._clock, largest=self._longest_line)
+        link = HttpLink(
+            self._client(target),
+            listener,
+            clock=self._clock,
+            largest=self._limits.line_bytes,
+            most_requests=self._limits.requests_per_link,
+        )
         async with _abandoned_if_it_fails(link):
             await link.start(terms, resumption)
         return link
 
     async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
-        link = SseLink(self._client(target), listener, largest=self._longest_line)
+        link = SseLink(
+            self._client(target),
+            listener,
+            largest=self._limits.line_bytes,
+            most_requests=self._limits.requests_per_link,
+        )
         async with _abandoned_if_it_fails(link):
             await link.start(terms)
         return link
@@ -148,15 +166,21 @@ class Dialer:
     def _client(self, target: HttpTarget) -> HttpClient:
         """One a link, because headers and cookies are one caller's. Raises: LinkError."""
         try:
-            return HttpClient(self._pool, target.url, AGENT | target.headers)
+            return HttpClient(
+                self._pool, target.url, AGENT | target.headers, owner=target.owner, is_public=target.is_public
+            )
         except ValueError as error:
             raise unsendable(error) from error
 
 
-def _with_caller(target: HttpTarget, caller_id: str | None) -> HttpTarget:
-    if caller_id is None or not target.tells_session:
-        return target
-    return replace(target, headers=target.headers | {CALLER_HEADER: caller_id})
+class _Caller(NamedTuple):
+    principal: str
+    caller_id: str | None
+
+
+def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:
+    told = {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.tells_session else {}
+    return replace(target, owner=caller.principal, headers=target.headers | told)
 
 
 @asynccontextmanager

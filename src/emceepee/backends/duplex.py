@@ -12,6 +12,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 Send = Callable[[JsonObject], Awaitable[None]]
+MOST_IN_BATCH = 1000  # messages
 _NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
 
@@ -24,9 +25,12 @@ class _Waiting:
 class Duplex:
     """One conversation: our requests by number, the backend's by its own ids."""
 
-    def __init__(self, send: Send, listener: Listener, tasks: TaskOwner) -> None:
+    def __init__(
+        self, send: Send, listener: Listener, tasks: TaskOwner, *, most_requests: int, reply: Send | None = None
+    ) -> None:
+        """`most_requests` of the backend are served at once; `reply` sends our answers, if not as everything else."""
         self._send, self._tasks = send, tasks
-        self._inbound = Inbound(listener, tasks, send)
+        self.inbound = Inbound(listener, tasks, reply or send, most=most_requests)
         self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
@@ -64,12 +68,14 @@ class Duplex:
     def receive(self, message: Any) -> bool:
         """Take one decoded message; False if it is none that JSON-RPC knows."""
         if isinstance(message, list):  # a batch, as 2025-03-26 allows
+            if len(message) > MOST_IN_BATCH:
+                return False
             understood = [not isinstance(part, list) and self.receive(part) for part in message]
             return bool(understood) and all(understood)
         if not isinstance(message, dict):
             return False
         if "method" in message:
-            self._inbound.receive(message, self._origin_of(message))
+            self.inbound.receive(message, self._origin_of(message))
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False
@@ -84,6 +90,14 @@ class Duplex:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(LinkError(error.failure, str(error)))
                     waiting.answer.exception()  # whoever could not even send does not look
+
+    def lost(self, key: int | str | None, error: LinkError) -> None:
+        """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
+        numbers = list(self._waiting) if key is None else [_number(key)]
+        for number in numbers:
+            waiting = self._waiting.get(number)
+            if waiting is not None and not waiting.answer.done():
+                waiting.answer.set_exception(LinkError(error.failure, str(error)))
 
     def _answered(self, message: JsonObject) -> None:
         waiting = self._waiting.get(_number(message["id"]))

@@ -19,10 +19,10 @@ class DuplexLink(ABC):
 
     mirrors_arguments = False
 
-    def __init__(self, name: str, listener: Listener) -> None:
+    def __init__(self, name: str, listener: Listener, *, most_requests: int) -> None:
         self._listener = listener
         self._tasks = TaskOwner(name)
-        self._duplex = Duplex(self._send, listener, self._tasks)
+        self._duplex = Duplex(self._send, listener, self._tasks, most_requests=most_requests, reply=self._reply)
         self._terms = Terms()
         self.facts = ServerFacts()
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -59,6 +59,10 @@ class DuplexLink(ABC):
     @abstractmethod
     async def _send(self, message: JsonObject) -> None:
         """Raises: LinkError."""
+
+    async def _reply(self, message: JsonObject) -> None:
+        """Answer the backend's own request. Raises: LinkError."""
+        await self._send(message)
 
     async def _greet(self, terms: Terms) -> None:
         """Settle the era with whoever is at the other end."""

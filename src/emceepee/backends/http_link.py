@@ -49,11 +49,14 @@ class Resumption:
 class HttpLink:
     """Open with `start`; whoever opened it closes it."""
 
-    def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int) -> None:
-        """`largest` is the size in bytes of the largest answer that is read whole."""
+    def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
+        """`largest` is the size in bytes of the largest answer that is read whole.
+
+        `most_requests` of the backend are served at once.
+        """
         self._tasks = TaskOwner("http-link")
         self._wire = HttpWire(http, clock=clock, largest=largest)
-        self._inbound = Inbound(listener, self._tasks, self._reply)
+        self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
@@ -237,18 +240,21 @@ class HttpLink:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
                 ) from error
-        questions: list[asyncio.Task[None] | None] = []
+        questions: set[asyncio.Task[None]] = set()
         try:
             async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
                 async for message in stream:
                     if "method" in message:
-                        questions.append(self._inbound.receive(message, origin))
+                        if question := self._inbound.receive(message, origin):
+                            questions.add(question)
+                            question.add_done_callback(questions.discard)
+                        if self._inbound.is_crowded:
+                            await self._inbound.room()
                     elif names_request(message.get("id"), number):
                         return message
         finally:
-            for question in questions:  # with the stream, whoever asked on it is gone
-                if question is not None:
-                    question.cancel()
+            for question in list(questions):  # with the stream, whoever asked on it is gone
+                question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
     def _own(self, message: Any, number: int) -> Any:
@@ -279,6 +285,8 @@ class HttpLink:
                 async for message in stream:
                     if "method" in message:
                         self._inbound.receive(message, None)
+                        if self._inbound.is_crowded:
+                            await self._inbound.room()
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
             if not self.closed.done():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,16 +14,36 @@ logger = logging.getLogger(__name__)
 
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
+TOO_MANY = -32000
+LONGEST_ID = 1000  # characters; what is longer is no id but ballast
 
 Reply = Callable[[JsonObject], Awaitable[None]]
 
 
 class Inbound:
-    """Serves the backend's requests, each in a task of its own, and forgets the withdrawn ones."""
+    """Serves the backend's requests, each in a task of its own, and forgets the withdrawn ones.
 
-    def __init__(self, listener: Listener, tasks: TaskOwner, reply: Reply) -> None:
-        self._listener, self._tasks, self._reply = listener, tasks, reply
-        self._serving: dict[Any, asyncio.Task[None]] = {}
+    At most `most` are served at once. Further ones are refused, one refusal after the other. Whoever reads for us
+    stops while refusals wait to be written (`is_crowded`), so that nothing piles up for a backend that does not read.
+    """
+
+    def __init__(self, listener: Listener, tasks: TaskOwner, reply: Reply, *, most: int) -> None:
+        self._listener, self._tasks, self._reply, self._most = listener, tasks, reply, most
+        self._serving: set[asyncio.Task[None]] = set()
+        self._by_id: dict[Any, asyncio.Task[None]] = {}
+        self._refused: deque[Any] = deque()  # ids
+        self._room: asyncio.Future[None] | None = None  # there while someone waits for it
+
+    @property
+    def is_crowded(self) -> bool:
+        return len(self._refused) >= self._most
+
+    async def room(self) -> None:
+        """Wait until what was refused has been answered."""
+        while self.is_crowded:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._room)
 
     def receive(self, message: JsonObject, origin: object | None) -> "asyncio.Task[None] | None":
         """Take one message that has a `method`; if it is a question, the task that answers it."""
@@ -32,21 +53,42 @@ class Inbound:
         if not isinstance(method, str):
             return None
         if isinstance(key, int | str):
+            if isinstance(key, str) and len(key) > LONGEST_ID:
+                return None
+            if len(self._serving) >= self._most:
+                self._refuse(key)
+                return None
             task = self._tasks.spawn(self._serve(key, method, params, origin), name=method)
-            self._serving[key] = task
+            self._serving.add(task)
+            self._by_id[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
             return task
         if method == "notifications/cancelled":
             withdrawn = params.get("requestId")
-            if isinstance(withdrawn, int | str) and (task_ := self._serving.get(withdrawn)):
+            if isinstance(withdrawn, int | str) and (task_ := self._by_id.get(withdrawn)):
                 task_.cancel()
         else:
             self._listener.notified(method, params, origin)
         return None
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
-        if self._serving.get(key) is task:  # a careless backend may have used the id twice
-            del self._serving[key]
+        self._serving.discard(task)
+        if self._by_id.get(key) is task:  # a careless backend may have used the id twice
+            del self._by_id[key]
+
+    def _refuse(self, key: Any) -> None:
+        self._refused.append(key)
+        if len(self._refused) == 1:
+            self._tasks.spawn(self._answer_refused(), name="refusals")
+
+    async def _answer_refused(self) -> None:
+        error = {"code": TOO_MANY, "message": f"{self._most} requests of yours are being served; ask again later"}
+        while self._refused:
+            await self._answer({"jsonrpc": "2.0", "id": self._refused[0], "error": error}, "refused request")
+            self._refused.popleft()
+            if self._room is not None and not self.is_crowded:
+                self._room.set_result(None)
+                self._room = None
 
     async def _serve(self, key: Any, method: str, params: JsonObject, origin: object | None) -> None:
         try:
@@ -59,7 +101,10 @@ class Inbound:
             # The backend must not wait for ever because we failed.
             logger.exception("answering the backend's %s failed", method)
             answer = {"error": {"code": INTERNAL_ERROR, "message": "Internal error"}}
+        await self._answer({"jsonrpc": "2.0", "id": key, **answer}, method)
+
+    async def _answer(self, message: JsonObject, method: str) -> None:
         try:
-            await self._reply({"jsonrpc": "2.0", "id": key, **answer})
+            await self._reply(message)
         except LinkError as error:
             logger.debug("the backend's %s could not be answered: %s", method, error)

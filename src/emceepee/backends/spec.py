@@ -1,17 +1,35 @@
 """What a server configuration says, checked where it comes in and frozen from there on."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
+from emceepee.backends.http1.client import HOP_BY_HOP
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.telemetry.redaction import public_url
 
 RESERVED_NAME = "emceepee"
+ROOT_SCHEME = "file://"
+MOST_GLOBS, LONGEST_GLOB = 1000, 200  # of allowedTools and of deniedTools
+MOST_ROOTS, LONGEST_ROOT = 100, 4096
+LONGEST_URL = 8192
+MOST_HEADERS, LONGEST_HEADER = 100, 8192
+OWN_HEADERS = HOP_BY_HOP | {"host", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"}
 DESCRIPTION_CHARS = 500  # the rest is cut: lists written for other programs may say much
 
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
@@ -46,6 +64,8 @@ class HttpTarget:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
     tells_session: bool = True  # whether it gets the Emceepee-Session-Id header
+    is_public: bool = field(default=False, compare=False)  # only addresses of the internet are connected to
+    owner: str = field(default="", compare=False, repr=False)  # whose connections are used, given by who dials
 
     @property
     def label(self) -> str:
@@ -86,10 +106,10 @@ class RestartConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     enabled: bool = True
-    maxAttempts: int = Field(5, ge=0)  # noqa: N815  # wire name
-    baseDelayMs: int = Field(1000, ge=1)  # noqa: N815  # wire name
-    maxDelayMs: int = Field(60_000, ge=1)  # noqa: N815  # wire name
-    backoffMultiplier: float = Field(2, ge=1)  # noqa: N815  # wire name
+    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
+    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
 
     @classmethod
     def of(cls, policy: RestartPolicy) -> "RestartConfig":
@@ -112,8 +132,8 @@ class RestartConfig(BaseModel):
 
 
 def root_uri(root: str) -> str:
-    """A root as the protocol names it."""
-    return root if root.startswith("file://") else Path(root).expanduser().resolve().as_uri()
+    """A root as the protocol names it. A path is made absolute on this machine."""
+    return root if root.startswith(ROOT_SCHEME) else Path(os.path.expanduser(root)).resolve().as_uri()
 
 
 def one_line(text: str, most: int) -> str:
@@ -129,6 +149,14 @@ def _without_control_characters(name: str) -> str:
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_without_control_characters)]
+
+
+def _bounded(items: list[str] | None, *, most: int, longest: int) -> list[str] | None:
+    if items is not None and len(items) > most:
+        raise ValueError(f"may have at most {most} entries, found {len(items)}")
+    if any(len(item) > longest for item in items or ()):
+        raise ValueError(f"an entry may have at most {longest} characters")
+    return items
 
 
 _FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # spelled out, it would cost 200 bytes
@@ -155,6 +183,35 @@ class ServerEntry(BaseModel):
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
     sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name
+
+    @field_validator("url")
+    @classmethod
+    def _short_address(cls, url: str | None) -> str | None:
+        if url is not None and len(url) > LONGEST_URL:
+            raise ValueError(f"may have at most {LONGEST_URL} characters")
+        try:
+            urlsplit(url or "").port  # noqa: B018  # which is looked at only now
+        except ValueError:
+            raise ValueError("is not an address: its host or port cannot be read") from None
+        return url
+
+    @field_validator("allowedTools", "deniedTools")
+    @classmethod
+    def _few_short_globs(cls, globs: list[str] | None) -> list[str] | None:
+        return _bounded(globs, most=MOST_GLOBS, longest=LONGEST_GLOB)
+
+    @field_validator("roots")
+    @classmethod
+    def _few_clean_roots(cls, roots: list[str] | None) -> list[str] | None:
+        for root in roots or ():
+            _without_control_characters(root)
+        return _bounded(roots, most=MOST_ROOTS, longest=LONGEST_ROOT)
+
+    @field_validator("headers")
+    @classmethod
+    def _few_short_headers(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        _bounded([*(headers or {}).keys(), *(headers or {}).values()], most=2 * MOST_HEADERS, longest=LONGEST_HEADER)
+        return headers
 
     @model_validator(mode="after")
     def _one_target(self) -> "ServerEntry":

@@ -8,7 +8,7 @@ from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.event_stream import Cursor, EventParser
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import HttpFailure
-from emceepee.backends.http_wire import COURTESY_SECONDS, broken, refused
+from emceepee.backends.http_wire import COURTESY_SECONDS, broken, courtesy, refused
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.codec import encode
@@ -18,8 +18,8 @@ from emceepee.json_types import JsonObject
 class SseLink(DuplexLink):
     """Open with `start`; whoever opened it closes it."""
 
-    def __init__(self, http: HttpClient, listener: Listener, *, largest: int) -> None:
-        super().__init__("sse-link", listener)
+    def __init__(self, http: HttpClient, listener: Listener, *, largest: int, most_requests: int) -> None:
+        super().__init__("sse-link", listener, most_requests=most_requests)
         self._http, self._largest = http, largest
         self._endpoint: asyncio.Future[HttpClient] = asyncio.get_running_loop().create_future()
 
@@ -46,6 +46,8 @@ class SseLink(DuplexLink):
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
                         self._event(event.name, event.data)
+                        if self._duplex.inbound.is_crowded:
+                            await self._duplex.inbound.room()
             self._end("the server ended the event stream")
         except HttpFailure as error:
             self._end(f"the event stream broke: {error}", broken(self._http.url, error))
@@ -74,6 +76,9 @@ class SseLink(DuplexLink):
             # On this transport a refused message gets no answer on the stream: its caller would wait for ever.
             said = " ".join(body[:200].decode("utf-8", "replace").split())
             raise refused(response.status, said)
+
+    async def _reply(self, message: JsonObject) -> None:
+        await courtesy(self._send(message), what="answering the backend")
 
     def _end(self, reason: str, error: LinkError | None = None) -> None:
         failure = error or LinkError(Failure.CLOSED, reason)

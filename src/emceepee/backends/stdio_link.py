@@ -8,25 +8,30 @@ from emceepee.backends.family import Family
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.backends.spec import StdioTarget
-from emceepee.clock import Clock
+from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 
 CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
+TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
+UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
+DEAF = "it sent more requests than are served at once, and did not read the answers"
 
 
 class StdioLink(DuplexLink):
     """Open with `start`; whoever opened it closes it."""
 
-    def __init__(self, listener: Listener, family: Family) -> None:
-        super().__init__("stdio-link", listener)
-        self._family = family
+    def __init__(self, listener: Listener, family: Family, clock: Clock, *, most_requests: int) -> None:
+        super().__init__("stdio-link", listener, most_requests=most_requests)
+        self._family, self._clock = family, clock
+        self._is_holding = False  # while its output is not read
         self._child: Child | None = None
 
-    async def start(self, target: StdioTarget, clock: Clock, terms: Terms, *, longest: int) -> None:
+    async def start(self, target: StdioTarget, terms: Terms, *, longest: int) -> None:
         self._child = await start_child(
             target,
-            clock,
+            self._clock,
             self._family,
             on_line=self._line,
             on_stderr=lambda line: self._listener.said(line, "stderr"),
@@ -49,13 +54,33 @@ class StdioLink(DuplexLink):
             raise LinkError(Failure.CLOSED, "the process was not started")
         await self._child.write(encode(message) + b"\n")
 
-    def _line(self, line: bytes | None) -> None:
-        if line is None:
+    def _line(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
             self._listener.said("(a line too long to be read)", "stdout")
+            if line.may_be_an_answer:
+                self._duplex.lost(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
         elif line.strip():
             self._hear(line)
+            if self._duplex.inbound.is_crowded and self._child is not None and not self._is_holding:
+                self._is_holding = True
+                self._child.read_on(False)
+                self._tasks.spawn(self._hold(self._child), name="hold")
+
+    async def _hold(self, child: Child) -> None:
+        """Nothing more is read until our answers are; a process that never reads them is given up."""
+        try:
+            async with give_up_after(self._clock, UNREAD_SECONDS):
+                await self._duplex.inbound.room()
+        except TimeoutError:
+            self._end(DEAF)
+        else:
+            self._is_holding = False
+            child.read_on(True)
 
     def _child_ended(self, ended: "asyncio.Future[str]") -> None:
+        self._end(ended.result())
+
+    def _end(self, reason: str) -> None:
         if not self.closed.done():
-            self.closed.set_result(ended.result())
-        self._duplex.end(LinkError(Failure.CLOSED, ended.result()))
+            self.closed.set_result(reason)
+        self._duplex.end(LinkError(Failure.CLOSED, reason))

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
-from emceepee.clock import iso
+from emceepee.clock import epoch_milliseconds, iso
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLine
 from emceepee.sessions.session import Session
@@ -18,11 +18,11 @@ _LOG_SLACK = timedelta(milliseconds=100)  # what a server says of a call may com
 
 def row(span: Span, session: Session) -> JsonObject:
     """One row. Its times are milliseconds: of the start since the epoch, of the phases since the start."""
-    started = span.at.timestamp() * 1000
+    started = epoch_milliseconds(span.at)
     optional = {
         "server": span.server,
         "endedAt": None if span.ended is None else started + span.ended * 1000,
-        "error": span.error,
+        "error": redacted(span.error),
         "taskId": span.task_id,
         "progress": redacted(span.progress) if span.progress else None,
     }
@@ -30,7 +30,7 @@ def row(span: Span, session: Session) -> JsonObject:
         "id": span.span_id,
         "session": session.session_id,
         "type": str(span.kind),
-        "name": span.name,
+        "name": redacted(span.name),
         "startedAt": started,
         "status": str(span.status),
         "phases": _phases(span),
@@ -112,7 +112,7 @@ def _document(span: Span, session_id: str) -> JsonObject:
         "args": redacted(span.arguments) or None,
         "endedAt": None if span.ended is None else iso(span.at + timedelta(seconds=span.ended)),
         "durationMs": _ms(span.ended),
-        "error": span.error,
+        "error": redacted(span.error),
         "taskId": span.task_id,
         "resultSummary": _summary(span),
     }
@@ -120,7 +120,7 @@ def _document(span: Span, session_id: str) -> JsonObject:
         "requestId": span.span_id,
         "sessionId": session_id,
         "type": str(span.kind),
-        "name": span.name,
+        "name": redacted(span.name),
         "startedAt": iso(span.at),
         "status": str(span.status),
     } | {key: value for key, value in optional.items() if value is not None}

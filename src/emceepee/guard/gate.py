@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from emceepee.guard.forwarding import is_forwarded
 from emceepee.guard.logins import Logins, cookies
 from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
 
-PROXY_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -60,17 +60,17 @@ class Gate:
 
     async def admit(self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str) -> Visitor | TurnedAway:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
-        is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers)
+        is_remote, is_page = not _is_loopback(peer) or _came_through_a_proxy(headers), b"origin" in headers
         principal = await self._proven(headers, method) if _proves_something(headers) else None
         if isinstance(principal, TurnedAway):
             return principal
         if principal is not None:
-            return Visitor(principal, is_proven=True, is_remote=is_remote)
+            return Visitor(principal, is_proven=True, is_remote=is_remote, is_page=is_page)
         if self.takes_tokens:
             return self._challenge("Send the token in the header Authorization: Bearer …")
         if self._rules.only_logins:
             return TurnedAway(401, "Log in with the link that emceepee logged.")
-        return Visitor(LOCAL, is_remote=is_remote)
+        return Visitor(LOCAL, is_remote=is_remote, is_page=is_page)
 
     async def admit_to_console(self, headers: Mapping[bytes, bytes], *, method: str) -> str | TurnedAway:
         """The principal. Nobody comes in here without a login or a token."""
@@ -171,7 +171,7 @@ def _is_address(name: str) -> bool:
 def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
     """Who comes through a proxy on this machine may come from anywhere."""
     name = _host_name("//" + headers.get(b"host", b"").decode("latin-1"))
-    return name not in LOOPBACK_NAMES or any(header in headers for header in PROXY_HEADERS)
+    return name not in LOOPBACK_NAMES or is_forwarded(tuple(headers))
 
 
 @lru_cache(maxsize=256)

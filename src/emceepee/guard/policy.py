@@ -1,18 +1,20 @@
 """Which servers a caller may add: starting programs and reaching into the operator's network are not for everyone."""
 
-import asyncio
-import ipaddress
 import re
-import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.errors import NotAllowed
+from emceepee.backends.http1.names import Lookup, ask_system
+from emceepee.backends.http1.public import is_public
+from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, ServerEntry, StdioTarget
+from emceepee.errors import InvalidArguments, NotAllowed
 
 _PORT = re.compile(r":(?P<port>[0-9*?]+)$")
 _DEFAULT_PORT = {"http": "80", "https": "443"}
+# What is compared must be what is connected to: no user, no second port, nothing that programs read in two ways.
+_HOST = re.compile(r"[a-z0-9.-]+|\[[0-9a-f:.]+\]").fullmatch
+_DISGUISED = re.compile(r"(?i)%(2e|2f|5c|25|[01][0-9a-f]|7f)|[\\\x00-\x20\x7f]|(^|/)\.\.?(/|$)").search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,18 @@ class AddServerPolicy:
 
     remote_commands: bool = False
     urls: tuple[str, ...] = ()
+    lookup: Lookup = ask_system
+
+    async def admit(self, entry: ServerEntry, *, is_remote: bool) -> BackendSpec:
+        """The server as it may be added. Raises: NotAllowed, InvalidArguments."""
+        if is_remote and not all(root.startswith(ROOT_SCHEME) for root in entry.roots or ()):
+            # A path would be looked up here, and what it leads to is not for others to know.
+            raise InvalidArguments(f"roots: callers from other machines give them as {ROOT_SCHEME}/… addresses.")
+        spec = entry.spec()
+        await self.check(spec, is_remote=is_remote)
+        if is_remote and not self.urls and not isinstance(spec.target, StdioTarget):
+            return replace(spec, target=replace(spec.target, is_public=True))
+        return spec
 
     async def check(self, spec: BackendSpec, *, is_remote: bool) -> None:
         """Raises: NotAllowed."""
@@ -36,22 +50,36 @@ class AddServerPolicy:
             return
         if self.urls:
             raise NotAllowed("This address is not among those that the operator allows (--allow-url).")
-        if is_remote and await _is_private(urlsplit(url).hostname or ""):
+        if is_remote and await self._is_private(urlsplit(url).hostname or ""):
             raise NotAllowed(
                 "Addresses in private networks are not allowed to callers from other machines. The operator can allow "
                 "them with --allow-url."
             )
 
+    async def _is_private(self, host: str) -> bool:
+        """Whether any address of the host is not a public one; a name that cannot be looked up counts as private.
+
+        Only for a clear answer now: where a connection leads is looked at when it is made.
+        """
+        try:
+            found = await self.lookup(host, 0)
+        except (OSError, ValueError):  # a name that cannot even be asked for is a ValueError
+            return True
+        return not all(is_public(str(address[0])) for _, address in found)
+
 
 def _matches(url: str, pattern: str) -> bool:
     """Part by part, so that a * for the port cannot swallow the end of another host's name."""
     given, allowed = urlsplit(url), urlsplit(pattern)
-    if "@" in given.netloc or given.scheme != allowed.scheme or ".." in unquote(given.path):
+    if given.scheme != allowed.scheme or _DISGUISED(given.path):
         return False
     host, port = _place(given.netloc, given.scheme)
+    if not _HOST(host):
+        return False
     wanted_host, wanted_port = _place(allowed.netloc, allowed.scheme)
     path_fits = not allowed.path or fnmatchcase(given.path, allowed.path)
-    return fnmatchcase(host, wanted_host) and fnmatchcase(port, wanted_port) and path_fits
+    host_fits = host == wanted_host or fnmatchcase(host, wanted_host)  # an IPv6 address is no pattern
+    return host_fits and fnmatchcase(port, wanted_port) and path_fits
 
 
 def _place(netloc: str, scheme: str) -> tuple[str, str]:
@@ -60,12 +88,3 @@ def _place(netloc: str, scheme: str) -> tuple[str, str]:
     if found is None:
         return netloc.lower(), _DEFAULT_PORT.get(scheme, "")
     return netloc[: found.start()].lower(), found["port"]
-
-
-async def _is_private(host: str) -> bool:
-    """Whether any address of the host is not a public one; a name that cannot be looked up counts as private."""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, ValueError):  # a name that cannot even be asked for is a ValueError
-        return True
-    return any(not ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_global for address in found)

@@ -11,7 +11,13 @@ class Visitor:
 
     principal: str = LOCAL
     is_proven: bool = False
-    is_remote: bool = False
+    is_remote: bool = False  # from another machine, or through a proxy
+    is_page: bool = False  # sent by a browser for a page
+
+    @property
+    def is_direct(self) -> bool:
+        """A program on this machine that speaks to us itself."""
+        return not (self.is_remote or self.is_page)
 
 
 @dataclass(frozen=True, slots=True)

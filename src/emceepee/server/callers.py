@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
@@ -13,28 +13,34 @@ from emceepee.server.messages import Notice, Request, RequestId, cancelled_id, i
 from emceepee.sessions.calls import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
+from emceepee.state.events import Taken
 from emceepee.tools.declaration import Caller
+from emceepee.web.asgi import Connection
 
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LONGEST_LABEL = 100
-MayAdd = Callable[[BackendSpec], Awaitable[None]]
+MayAdd = Callable[[ServerEntry], Awaitable[BackendSpec]]
+
+
+def client_info(params: object) -> JsonObject:
+    """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
+    if not isinstance(params, dict):
+        return {}
+    meta = params.get("_meta")
+    info = params.get("clientInfo") or (meta.get(CLIENT_INFO) if isinstance(meta, dict) else None)
+    return info if isinstance(info, dict) else {}
 
 
 def client_label(params: object) -> str | None:
-    """What a caller calls itself, name and version, from the params of `initialize` or of any 2026-07-28 request."""
-    if not isinstance(params, dict):
-        return None
-    meta = params.get("_meta")
-    info = params.get("clientInfo") or (meta.get(CLIENT_INFO) if isinstance(meta, dict) else None)
-    if not isinstance(info, dict):
-        return None
+    """What a caller calls itself, name and version."""
+    info = client_info(params)
     said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
     printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())
     return printable.strip() or None
 
 
 class Office:
-    """Explicit sessions of one principal: opened, found by their handle, closed."""
+    """Sessions of one principal that a call names: opened, found by their handle, closed by handle or name."""
 
     def __init__(self, directory: SessionDirectory, principal: str, params: object = None) -> None:
         self._directory, self._principal, self._params = directory, principal, params
@@ -45,20 +51,19 @@ class Office:
         session.label = client_label(self._params)
         return key.value
 
-    async def close(self, handle: str) -> None:
+    async def close(self, session: str) -> None:
         """Raises: EmceepeeError."""
-        if not await self._directory.close(self._key(handle)):
-            raise _ended(handle)
+        for kind in (KeyKind.HANDLE, KeyKind.NAME):
+            if await self._directory.close(SessionKey(self._principal, kind, session)):
+                return
+        raise _ended(session)
 
     def find(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._directory.find(self._key(handle))
+        session = self._directory.find(SessionKey(self._principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _ended(handle)
         return session
-
-    def _key(self, handle: str) -> SessionKey:
-        return SessionKey(self._principal, KeyKind.HANDLE, handle)
 
 
 def _ended(handle: object) -> EmceepeeError:
@@ -77,6 +82,7 @@ class Guest:
     visitor: Visitor
     office: Office
     may_add: MayAdd
+    connection: Connection
 
 
 class Line(Protocol):
@@ -97,9 +103,19 @@ class Started:
     task: "asyncio.Task[Any] | None" = field(default=None)  # what serves it
     session: Session | None = field(default=None)
     call: Call | None = field(default=None)
+    taken: tuple[Session, Taken] | None = field(default=None)  # the events that its reply carries
 
     def began(self, session: Session, call: Call) -> None:
         self.session, self.call = session, call
+
+    def carries(self, session: Session, taken: Taken) -> None:
+        if taken.numbers or taken.dropped:
+            self.taken = session, taken
+
+    @property
+    def has_more_than_words(self) -> bool:
+        """Whether something would be lost with its reply."""
+        return self.call is not None or self.taken is not None
 
     def promote(self) -> bool:
         """Let it go on as a task; False if there is none."""
@@ -109,7 +125,10 @@ class Started:
         return True
 
     def keep(self) -> None:
-        """Its answer reached nobody: keep it as a finished task."""
+        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+        if self.taken is not None:
+            (session, taken), self.taken = self.taken, None
+            session.activity.take_back(taken)
         if self.session is not None and self.call is not None:
             self.session.calls.keep(self.call)
 
@@ -158,6 +177,7 @@ def caller_for(
         hang_up=line.hang_up,
         follow_events=follow_events,
         on_call=started.began,
+        on_events=started.carries,
         is_gone=lambda: line.is_gone,
         office=guest.office,
         may_add=guest.may_add,

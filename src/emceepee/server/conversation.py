@@ -7,6 +7,7 @@ from typing import Any
 from mcp.server.lowlevel import Server
 
 from emceepee.codec import decode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.callers import Started, cancel_request, client_label
@@ -46,10 +47,10 @@ class Conversation:
         self._tasks = TaskOwner("requests")
         self._running: dict[RequestId, Started] = {}
 
-    async def hear(self, line: bytes | None) -> None:
+    async def hear(self, line: bytes | TooLongLine) -> None:
         """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
-        if line is None:
-            self._send(error_message(None, INVALID_REQUEST, "Invalid request: the line is too long"))
+        if isinstance(line, TooLongLine):
+            self._send(error_message(line.message_id, INVALID_REQUEST, "Invalid request: the line is too long"))
             return
         try:
             value = decode(line)

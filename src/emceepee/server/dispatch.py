@@ -51,7 +51,7 @@ class Tools:
             result = error_reply(error)
             if session is None or not tool.needs_session or caller.is_gone():
                 return result
-            return with_notices(result, session, error)
+            return with_notices(result, session, error, caller.on_events)
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
             return (await self._done(tool, arguments, session, caller))[0]
@@ -68,7 +68,9 @@ class Tools:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_news or isinstance(outcome, EmceepeeError)
-        return with_notices(result, session, outcome) if takes_notices and not caller.is_gone() else result
+        if not takes_notices or caller.is_gone():
+            return result
+        return with_notices(result, session, outcome, caller.on_events)
 
     async def _done(
         self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller
@@ -83,6 +85,11 @@ class Tools:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
             failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
         return error_reply(failure), failure
+
+    def needs_session(self, name: object) -> bool:
+        """Whether there is a tool of that name, and it is one that works in a session."""
+        tool = self._by_name.get(name) if isinstance(name, str) else None
+        return tool is not None and tool.needs_session
 
     def mirroring_schema(self, name: object) -> JsonObject | None:
         """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""

@@ -1,12 +1,12 @@
 """One caller of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.callers import Guest, Started, caller_for, cancel_request
@@ -31,9 +31,9 @@ from emceepee.server.peers import HandshakePeer, error_for
 from emceepee.server.refusal import refuse
 from emceepee.server.replay import Replay
 from emceepee.server.sight import watched
-from emceepee.sessions.directory import SessionKey
+from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.sessions.session import Session
-from emceepee.web.asgi import Header, Receive, Send, respond, respond_json
+from emceepee.web.asgi import Connection, Header, Receive, Send, respond, respond_json
 
 CLOSING_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session
@@ -43,35 +43,59 @@ class HandshakeCaller:
     """Everything that one Mcp-Session-Id stands for on the wire."""
 
     def __init__(
-        self, kernel: Server[CallerState], tools: Tools, key: SessionKey, session: Session, visitor: Visitor
+        self, kernel: Server[CallerState], tools: Tools, connection_id: str, key: SessionKey, session: Session
     ) -> None:
-        self.key, self.session, self.visitor = key, session, visitor
+        self.connection_id, self.key, self.session = connection_id, key, session
         self._tools = tools
-        self._header: Header = (b"mcp-session-id", key.value.encode())
+        self._header: Header = (b"mcp-session-id", connection_id.encode())
         self._tasks = TaskOwner("http-caller")
         self._replay = Replay(session.clock, session.limits, self._tasks)
         self._state = CallerState(EventsFeed(session.activity), self._replay.push)
         self._peer = HandshakePeer(kernel, self._state)
         self._running: dict[RequestId, Started] = {}
+        self._posts = self._gets = 0  # being served just now
+        self._ends_after_posts = False
+        self.used_at = session.clock.monotonic()
 
     @property
     def is_open(self) -> bool:
         return self._peer.is_open
+
+    @property
+    def owns_session(self) -> bool:
+        """Whether no other connection can be in its session."""
+        return self.key.kind is KeyKind.ID
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request runs or a stream is read."""
+        return self._posts > 0 or self._gets > 0
 
     # POST.
 
     async def post(self, value: Any, send: Send, receive: Receive, *, guest: Guest, taste: Taste) -> None:
         """Serve one decoded body."""
         self.session.touch()
+        self._posts += 1
+        try:
+            await self._post(value, send, receive, guest, taste)
+        finally:
+            self._posts -= 1
+            self.used_at = self.session.clock.monotonic()
+            if self._ends_after_posts and not self._posts:
+                await self._tasks.close(within=CLOSING_SECONDS)
+
+    async def _post(self, value: Any, send: Send, receive: Receive, guest: Guest, taste: Taste) -> None:
         if isinstance(value, list):
             await self._batch(value, send, receive, guest)
             return
         match classify(value):
             case Request() as request:
                 started = Started()
-                exchange = self._exchange(send, receive, taste, on_abandoned=started.promote)
+                exchange = self._exchange(send, receive, guest.connection, taste, on_abandoned=started.promote)
                 reply = await self._reply(request, exchange, guest, started)
-                if not await exchange.answer(reply, names_session=self._peer.is_open):
+                unread = started.keep if started.has_more_than_words else None
+                if not await exchange.answer(reply, names_session=self._peer.is_open, if_unread=unread):
                     started.keep()
             case Notice() as notice:
                 await self._hear(notice)
@@ -82,12 +106,19 @@ class HandshakeCaller:
                 await respond_json(send, 400, reply, self._header)
 
     def _exchange(
-        self, send: Send, receive: Receive, taste: Taste, *, on_abandoned: Callable[[], object] | None = None
+        self,
+        send: Send,
+        receive: Receive,
+        connection: Connection,
+        taste: Taste,
+        *,
+        on_abandoned: Callable[[], object] | None = None,
     ) -> Exchange:
         return Exchange(
             self._replay,
             send,
             receive,
+            connection=connection,
             clock=self.session.clock,
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
@@ -115,8 +146,10 @@ class HandshakeCaller:
         except Exception as error:
             return error_for(request, error)
         finally:
+            started.task = None  # from here on the answer is written, and cannot be cancelled
             if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
+            started.task = None  # what is left to do is to answer: nobody can call that off any more
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
@@ -128,7 +161,7 @@ class HandshakeCaller:
         if not self._peer.has_batches or not values:
             await refuse(send, 400, INVALID_REQUEST, "Invalid request: a batch is not accepted here", self._header)
             return
-        exchange = self._exchange(send, receive, Taste(streams=False))
+        exchange = self._exchange(send, receive, guest.connection, Taste(streams=False))
         replies: list[JsonObject] = []
         requests: list[tuple[Request, Started]] = []
         for value in values:
@@ -145,9 +178,8 @@ class HandshakeCaller:
         replies += [await task for task in serving]
         if not replies:
             await respond(send, 202, b"", self._header)
-        elif not await exchange.answer(replies):
-            for _, started in requests:
-                started.keep()
+        elif not await exchange.answer(replies, if_unread=partial(_keep_all, requests)):
+            _keep_all(requests)
 
     # GET.
 
@@ -158,10 +190,13 @@ class HandshakeCaller:
             words = "Unknown Last-Event-ID: it is no longer kept. Open a fresh stream without it."
             await refuse(send, 400, INVALID_REQUEST, words, self._header)
             return
+        self._gets += 1
         self.session.open_streams += 1
         try:
             await self._replay.read(found, send, receive, self._header)
         finally:
+            self._gets -= 1
+            self.used_at = self.session.clock.monotonic()
             self.session.open_streams -= 1
             self.session.touch()
 
@@ -175,11 +210,31 @@ class HandshakeCaller:
         for started in list(self._running.values()):
             started.cancel()
 
-    async def close(self) -> None:
+    async def close(self, asking: "asyncio.Task[Any] | None" = None) -> None:
+        """The session ends: its requests end, then its streams. One that is served by `asking` is answered first."""
+        running = {started.task: started for started in self._running.values()}
+        is_asking = running.pop(asking, None) is not None
+        for started in running.values():
+            started.cancel()
+        await self._end(running, after_posts=is_asking)
+
+    async def leave(self) -> None:
+        """Only the connection ends: calls that it waits for go on, as tasks of the session."""
+        running = {started.task: started for started in self._running.values()}
+        for started in running.values():
+            if not started.promote():
+                started.cancel()
+        await self._end(running)
+
+    async def _end(self, running: Iterable["asyncio.Task[Any] | None"], *, after_posts: bool = False) -> None:
         self._state.follow_events(False)
-        tasks = {started.task for started in self._running.values()} - {asyncio.current_task()}
-        running = [task for task in tasks if task is not None]
-        self.cancel_requests()
-        if running:
-            await asyncio.wait(running, timeout=LAST_WORDS_SECONDS)
-        await self._tasks.close(within=CLOSING_SECONDS)
+        if tasks := [task for task in running if task is not None]:
+            await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
+        self._ends_after_posts = after_posts
+        if not after_posts:
+            await self._tasks.close(within=CLOSING_SECONDS)
+
+
+def _keep_all(requests: Iterable[tuple[Request, Started]]) -> None:
+    for _, started in requests:
+        started.keep()

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.codec import decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
@@ -17,12 +18,16 @@ from emceepee.server.callers import Guest, Office, client_label
 from emceepee.server.cross_origin import PREFLIGHT, readable_by
 from emceepee.server.dispatch import Tools
 from emceepee.server.exchange import Taste
+from emceepee.server.handshake_connections import HandshakeConnections
 from emceepee.server.handshake_http import HandshakeCaller
 from emceepee.server.kernel import CallerState
 from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
 from emceepee.server.modern_http import ModernDoor
+from emceepee.server.peers import refusal_of_handshake
 from emceepee.server.refusal import refuse
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey, TooManySessions
+from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
+from emceepee.sessions.directory import SessionDirectory, TooManySessions
+from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
     JSON,
@@ -34,6 +39,7 @@ from emceepee.web.asgi import (
     Scope,
     Send,
     accepts,
+    connection_of,
     is_json,
     read_body,
     respond,
@@ -44,7 +50,7 @@ log = EventLog("http")
 MCP_PATH = "/mcp"
 SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
-    *(b"content-type", b"mcp-session-id", b"last-event-id"),
+    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
 )
 FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
 LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
@@ -73,7 +79,7 @@ class HttpParts:
     policy: AddServerPolicy
     tools: Tools = field(default_factory=Tools)
     oauth: OAuthCheck | None = None
-    shared_default: bool = False
+    requires_session: bool = False
     body_bytes: int = 4 << 20
     neighbor: Neighbor | None = None
     finish_seconds: float = FINISH_SECONDS
@@ -94,10 +100,10 @@ class HttpEndpoint:
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        self._callers: dict[str, HandshakeCaller] = {}
-        self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, shared_default=parts.shared_default)
+        self._connections = HandshakeConnections(parts.directory, partial(HandshakeCaller, parts.kernel, parts.tools))
+        self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, requires_session=parts.requires_session)
         self.is_draining = False
-        parts.directory.on_end = self._ended
+        parts.directory.on_end = self._session_ended
 
     @property
     def directory(self) -> SessionDirectory:
@@ -134,7 +140,7 @@ class HttpEndpoint:
         if self.is_draining:
             return
         self.is_draining = True
-        for caller in self._callers.values():
+        for caller in self._connections:
             caller.end_pushes()
         self._modern.end_listens()
         if self._parts.neighbor is not None:
@@ -147,15 +153,21 @@ class HttpEndpoint:
         self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
 
     def _let_go(self) -> None:
-        for caller in self._callers.values():
+        for caller in self._connections:
             caller.cancel_requests()
         self._modern.cancel_requests()
 
     async def close(self) -> None:
-        """What stands on the wire for a session goes with the session, when the directory closes it."""
+        """What stands on the wire for a session ends with it, when the directory closes it."""
+        await self._connections.close()
         await self._modern.close()
         if self._parts.neighbor is not None:
             await self._parts.neighbor.close()
+
+    async def _session_ended(self, session: Session) -> None:
+        """What stands on the wire for a session goes with it."""
+        self._modern.session_ended(session)
+        await self._connections.session_ended(session)
 
     # One request.
 
@@ -178,7 +190,8 @@ class HttpEndpoint:
             await refuse(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
         elif (caller := await self._known(headers, visitor, send)) is not None:
             if method == "DELETE":
-                await self._end(caller, send)
+                await self._connections.end(caller)
+                await respond(send, 200, b"")
             elif not accepts(headers, STREAM):
                 await refuse(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
             else:
@@ -213,71 +226,62 @@ class HttpEndpoint:
             return
         except CallerLeft:
             return
-        guest = Guest(visitor, Office(self._parts.directory, visitor.principal, _params(value)), self._may_add(visitor))
+        office = Office(self._parts.directory, visitor.principal, _params(value))
+        guest = Guest(visitor, office, self._may_add(visitor), connection_of(scope, receive))
         if is_modern:
             await self._modern.post(value, scope, headers, send, receive, guest=guest)
-            return
-        is_new = b"mcp-session-id" not in headers
-        caller = await (self._opened(value, visitor, send) if is_new else self._known(headers, visitor, send))
-        if caller is None:
-            return
-        if is_new:
-            caller.session.connects_on_use = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
-        await caller.post(value, send, receive, guest=guest, taste=taste)
-        if is_new:
-            await self._settle(caller)
+        elif b"mcp-session-id" in headers:
+            if (caller := await self._known(headers, visitor, send)) is not None:
+                await caller.post(value, send, receive, guest=guest, taste=taste)
+        elif (caller := await self._opened(value, scope, headers, visitor, send)) is not None:
+            await caller.post(value, send, receive, guest=guest, taste=taste)
+            if caller.is_open:
+                caller.session.wake()  # its backends connect in the background
+            else:
+                await self._connections.end(caller)
 
-    async def _opened(self, value: object, visitor: Visitor, send: Send) -> HandshakeCaller | None:
-        """A new session, if this is how one begins."""
+    async def _opened(
+        self, value: object, scope: Scope, headers: Headers, visitor: Visitor, send: Send
+    ) -> HandshakeCaller | None:
+        """A new connection, if this is how one begins."""
         message = classify(value)
         if not (isinstance(message, Request) and message.method == "initialize"):
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
             await refuse(send, 400, INVALID_REQUEST, words)
             return None
+        if (refusal := await refusal_of_handshake(message, self._parts.kernel)) is not None:
+            await respond_json(send, 200, refusal)
+            return None
         try:
-            key, session = await self._parts.directory.open(visitor.principal)
+            return await self._connections.open(
+                visitor.principal,
+                pinned_name(headers, scope.get("query_string", b"")),
+                label=client_label(message.params),
+                connects_on_use=headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use",
+            )
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
-            return None
-        session.label = client_label(message.params)
-        caller = HandshakeCaller(self._parts.kernel, self._parts.tools, key, session, visitor)
-        self._callers[key.value] = caller
-        return caller
-
-    async def _settle(self, caller: HandshakeCaller) -> None:
-        """After initialize: backends connect in the background; a refused one leaves nothing behind."""
-        if caller.is_open:
-            caller.session.wake()
-        else:
-            await self._parts.directory.close(caller.key)
+        except NameTooLong as error:
+            await refuse(send, 400, INVALID_REQUEST, str(error))
+        return None
 
     async def _known(self, headers: Mapping[bytes, bytes], visitor: Visitor, send: Send) -> HandshakeCaller | None:
         given = headers.get(b"mcp-session-id", b"").decode("latin-1")
         if not given:
             await refuse(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
-        caller = self._callers.get(given)
-        if caller is not None and caller.key.principal == visitor.principal:
+        caller = self._connections.find(given, visitor.principal)
+        if caller is not None:
             caller.session.touch()
             return caller
         await refuse(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
         return None
 
-    async def _end(self, caller: HandshakeCaller, send: Send) -> None:
-        await self._parts.directory.close(caller.key)
-        await respond(send, 200, b"")
+    def _may_add(self, visitor: Visitor) -> Callable[[ServerEntry], Awaitable[BackendSpec]]:
+        async def admit(entry: ServerEntry) -> BackendSpec:
+            return await self._parts.policy.admit(entry, is_remote=visitor.is_remote)
 
-    async def _ended(self, key: SessionKey) -> None:
-        """A session ends, by its caller's wish or because it was forgotten: what stands for it on the wire goes."""
-        caller = self._callers.pop(key.value, None) if key.kind is KeyKind.ID else None
-        if caller is not None:
-            await caller.close()
-
-    def _may_add(self, visitor: Visitor) -> Callable[[BackendSpec], Awaitable[None]]:
-        async def check(spec: BackendSpec) -> None:
-            await self._parts.policy.check(spec, is_remote=visitor.is_remote)
-
-        return check
+        return admit
 
     async def _turn_away(self, send: Send, why: TurnedAway) -> None:
         await refuse(send, why.status, INVALID_REQUEST, why.message, *why.headers)

@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 
 from emceepee.server.garbage import spare_what_stays
+from emceepee.server.http_connection import HttpConnection
 from emceepee.server.http_endpoint import HttpEndpoint
 
 DRAIN_SECONDS = 5  # for calls that are nearly done; then whoever waits gets its task
@@ -76,7 +77,7 @@ async def serve_http(
         log_config=None,
         access_log=False,
         lifespan="off",
-        http="httptools",
+        http=HttpConnection,
         ws="none",
         server_header=False,
         date_header=False,

@@ -1,7 +1,6 @@
 """One request of the 2026-07-28 era over HTTP: it brings everything that is to be known of its caller."""
 
 import asyncio
-from urllib.parse import parse_qs
 
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -16,7 +15,7 @@ from mcp.shared.inbound import (
 from mcp_types import HEADER_MISMATCH
 
 from emceepee.clock import Clock
-from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.errors import EmceepeeError
 from emceepee.guard.visitor import Visitor
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -37,28 +36,27 @@ from emceepee.server.messages import (
     result_message,
 )
 from emceepee.server.peers import ModernPeer, complete, error_for
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
+from emceepee.server.session_keys import default_key, named_key, pinned_name
+from emceepee.sessions.directory import SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.tools.replies import error_reply
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond, respond_json
 
-SESSION_HEADER = b"emceepee-session"
 PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
-SHARED_NAME = "shared"
-LONGEST_NAME = 200
 
 
 class ModernDoor:
     """Serves requests that belong to no protocol session; which of ours they mean, they say themselves."""
 
     def __init__(
-        self, kernel: Server[CallerState], tools: Tools, directory: SessionDirectory, *, shared_default: bool
+        self, kernel: Server[CallerState], tools: Tools, directory: SessionDirectory, *, requires_session: bool
     ) -> None:
         self._kernel, self._tools, self._directory = kernel, tools, directory
         self._clock: Clock = directory.clock
-        self._shared_default = shared_default
+        self._requires_session = requires_session
         self._tasks = TaskOwner("modern-http")
         self._running: dict[asyncio.Task[object], str] = {}
+        self._listening: dict[asyncio.Task[object], Session] = {}
         self._stamp = kernel.server_info_stamp  # once: each look at it makes a copy
 
     async def post(
@@ -69,7 +67,8 @@ class ModernDoor:
                 if (rejection := self._rejection(request, scope, headers)) is not None:
                     await self._reject(send, request, rejection)
                     return
-                await self._serve(request, self._named(scope, headers), send, receive, guest)
+                name = pinned_name(headers, scope.get("query_string", b""))
+                await self._serve(request, name, send, receive, guest)
             case Notice():
                 version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
                 if (unsupported := unsupported_protocol_version_rejection(version)) is not None:
@@ -86,6 +85,12 @@ class ModernDoor:
     def end_listens(self) -> None:
         for task, method in list(self._running.items()):
             if method == "subscriptions/listen":
+                task.cancel()
+
+    def session_ended(self, session: Session) -> None:
+        """Nothing more will happen in it: let whoever listens go."""
+        for task, listened_to in list(self._listening.items()):
+            if listened_to is session:
                 task.cancel()
 
     def cancel_requests(self) -> None:
@@ -128,7 +133,9 @@ class ModernDoor:
             if not started.promote() and task in self._running:
                 task.cancel()
 
-        exchange = ModernExchange(send, receive, clock=self._clock, tasks=self._tasks, on_gone=on_gone)
+        exchange = ModernExchange(
+            send, receive, connection=guest.connection, clock=self._clock, tasks=self._tasks, on_gone=on_gone
+        )
         if task is not None:
             self._running[task] = request.method
         try:
@@ -144,7 +151,8 @@ class ModernDoor:
             if task is not None:
                 self._running.pop(task, None)
         status = ERROR_CODE_HTTP_STATUS.get(reply.get("error", {}).get("code"), 200)
-        if not await exchange.answer(reply, status):
+        unread = started.keep if started.has_more_than_words else None
+        if not await exchange.answer(reply, status, if_unread=unread):
             started.keep()
 
     async def _result(
@@ -162,29 +170,39 @@ class ModernDoor:
         if is_call:
             caller = caller_for(request, exchange, guest, started)
             return complete(await self._tools.call(request.params, session, caller), self._stamp)
-        feed = None if session is None else EventsFeed(session.activity)
-        return await ModernPeer(self._kernel, CallerState(feed, exchange.say)).serve(request, exchange.say)
+        if session is not None:
+            return await self._listen(request, session, exchange)
+        return await ModernPeer(self._kernel, CallerState(None, exchange.say)).serve(request, exchange.say)
 
-    def _named(self, scope: Scope, headers: Headers) -> str:
-        """The session's name as the client's configuration pins it, if it does."""
-        name = headers.get(SESSION_HEADER, b"").decode("latin-1")
-        return name or parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session", [""])[0]
+    async def _listen(self, request: Request, session: Session, exchange: ModernExchange) -> JsonObject:
+        """A stream that is read keeps its session awake."""
+        task, state = asyncio.current_task(), CallerState(EventsFeed(session.activity), exchange.say)
+        if task is not None:
+            self._listening[task] = session
+        session.open_streams += 1
+        try:
+            return await ModernPeer(self._kernel, state).serve(request, exchange.say)
+        finally:
+            session.open_streams -= 1
+            session.touch()
+            if task is not None:
+                del self._listening[task]
 
     async def _session(self, request: Request, name: str, visitor: Visitor) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both."""
-        if request.method not in ("tools/call", "subscriptions/listen") or _names_session(request):
+        if not self._needs_session(request):
             return None
-        if len(name) > LONGEST_NAME:
-            raise EmceepeeError("The session's name is too long.", code=ErrorCode.INVALID_ARGUMENTS)
         if name:
-            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, name))
-        if visitor.is_proven:
-            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.DEFAULT))
-        if self._shared_default:
-            return await self._directory.find_or_open(SessionKey(visitor.principal, KeyKind.NAME, SHARED_NAME))
-        return None
+            key: SessionKey | None = named_key(visitor.principal, name)
+        else:
+            key = None if self._requires_session else default_key(visitor, request.params)
+        return None if key is None else await self._directory.find_or_open(key)
 
-
-def _names_session(request: Request) -> bool:
-    arguments = (request.params or {}).get("arguments")
-    return isinstance(arguments, dict) and SESSION_ARGUMENT in arguments
+    def _needs_session(self, request: Request) -> bool:
+        """Whether it is for a session that it does not name itself."""
+        if request.method != "tools/call":
+            return request.method == "subscriptions/listen"
+        params = request.params or {}
+        arguments = params.get("arguments")
+        names_one = isinstance(arguments, dict) and SESSION_ARGUMENT in arguments
+        return not names_one and self._tools.needs_session(params.get("name"))

@@ -139,6 +139,19 @@ class HandshakePeer:
         return result
 
 
+async def refusal_of_handshake(request: Request, kernel: Server[CallerState]) -> JsonObject | None:
+    """The error that this `initialize` would be answered with, if any: it is tried out, and nothing is kept of it."""
+    peer = HandshakePeer(kernel, CallerState(None, _unheard))
+    try:
+        await peer.serve(request, _unheard)
+    except Exception as error:
+        return error_for(request, error)
+    return None
+
+
+def _unheard(message: JsonObject) -> None: ...
+
+
 class ModernPeer:
     """A caller of 2026-07-28: every request says anew who asks and what it can do."""
 

@@ -10,7 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.message_log import PUSH, Kept, MessageLog
 from emceepee.state.limits import Limits
-from emceepee.web.asgi import Header, Receive, Send
+from emceepee.web.asgi import Connection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
 
 RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
@@ -40,12 +40,23 @@ class Replay:
     def find(self, event_id: str) -> Kept | None:
         return self.log.find(event_id)
 
-    def open(self, stream: str, after: int, send: Send, receive: Receive, header: Header) -> Writing:
+    def open(
+        self,
+        stream: str,
+        after: int,
+        send: Send,
+        receive: Receive,
+        header: Header,
+        *,
+        connection: Connection | None = None,
+    ) -> Writing:
         """Write a stream from behind `after` on; whoever read it until now is let go."""
         self.let_go(stream)
         entries = self._noted(after) if stream == PUSH else self.log.follow(stream, after)
         frames, on_gone = kept_frames(entries), partial(self._lost, stream)
-        writing = Writing(send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone)
+        writing = Writing(
+            send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
+        )
         self._readers[stream] = writing
         return writing
 

@@ -320,7 +320,8 @@ class CallDesk:
         self._wake_by(task.next_deadline)
         if call.span is not None:
             call.span.became_task(task.task_id)
-        self._activity.emit(EventType.TASK_CREATED, call.server, taskId=task.task_id, toolName=call.tool)
+        ttl = round(task.ttl.total_seconds() * 1000)
+        self._activity.emit(EventType.TASK_CREATED, call.server, taskId=task.task_id, toolName=call.tool, ttl=ttl)
         return task
 
     def _settle_task(self, task: Task, outcome: JsonObject | EmceepeeError) -> None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -32,7 +32,7 @@ class KeyKind(StrEnum):
     NAME = "name"
     """By a name that the user chose in the client's configuration."""
     DEFAULT = "default"
-    """By nothing but the principal."""
+    """By nothing but the principal and the client's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SessionDirectory:
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
-        self.on_end: Callable[[SessionKey], Awaitable[None]] | None = None  # told before a session is closed
+        self.on_end: Callable[[Session], Awaitable[None]] | None = None  # told before a session is closed
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -146,9 +146,11 @@ class SessionDirectory:
         if session is None:
             return False
         self._tell(session)
-        if self.on_end is not None:
-            await self.on_end(key)
-        await session.close()
+        try:
+            if self.on_end is not None:
+                await self.on_end(session)
+        finally:  # who asked for it may hang up meanwhile, and nobody else would
+            await close_bounded(session.close(), within=CLOSE_SECONDS, what="a session")
         return True
 
     async def close_all(self) -> None:

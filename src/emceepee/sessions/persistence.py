@@ -1,10 +1,13 @@
 """Between the sessions' own records and the store."""
 
+from dataclasses import replace
 from typing import Protocol
 
-from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
 from emceepee.json_types import JsonObject
 from emceepee.store.protocols import ServerStore, StoredServer
+
+_PUBLIC = "isPublic"  # added by a caller from elsewhere, so it must stay out of private networks
 
 
 class ServerShelf(Protocol):
@@ -22,7 +25,7 @@ class StoredServers:
         self._store = store
 
     async def all(self, principal: str) -> list[BackendSpec]:
-        return [ServerEntry.model_validate(server.entry).spec() for server in await self._store.all(principal)]
+        return [spec_of(server.entry) for server in await self._store.all(principal)]
 
     async def add(self, principal: str, spec: BackendSpec) -> bool:
         return await self._store.add(StoredServer(principal=principal, name=spec.name, entry=entry_of(spec)))
@@ -32,4 +35,14 @@ class StoredServers:
 
 
 def entry_of(spec: BackendSpec) -> JsonObject:
-    return ServerEntry.of(spec).model_dump(exclude_none=True)
+    entry = ServerEntry.of(spec).model_dump(exclude_none=True)
+    is_public = isinstance(spec.target, HttpTarget) and spec.target.is_public
+    return entry | {_PUBLIC: True} if is_public else entry
+
+
+def spec_of(entry: JsonObject) -> BackendSpec:
+    """What `entry_of` was given. Callers cannot write the mark: it says what they may not do."""
+    spec = ServerEntry.model_validate({key: value for key, value in entry.items() if key != _PUBLIC}).spec()
+    if entry.get(_PUBLIC) and isinstance(spec.target, HttpTarget):
+        return replace(spec, target=replace(spec.target, is_public=True))
+    return spec

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.desk import DeskParts
@@ -22,9 +23,14 @@ class Unanswered(Exception):
         self.why = why
 
 
+class TooManyQuestions(Exception):
+    """There is no room for another one."""
+
+
 @dataclass(slots=True, eq=False)
 class _Open:
     question: Question
+    size: int  # of its parameters, in bytes
     answer: "asyncio.Future[JsonObject]"
 
 
@@ -50,7 +56,9 @@ class QuestionDesk:
     def put(
         self, server: str, kind: QuestionKind, params: JsonObject, *, call_id: str | None, seconds: float
     ) -> Question:
-        """Lay a question open, for everyone to see."""
+        """Lay a question open, for everyone to see. Raises: TooManyQuestions, and then nobody has seen it."""
+        size = len(encode(params))
+        self._check_room(server, size)
         now = self._clock.now()
         question = Question(
             request_id=self._ids.new(),
@@ -62,15 +70,25 @@ class QuestionDesk:
             call_id=call_id,
             status=kind.first_status,
         )
-        entry = _Open(question, asyncio.get_running_loop().create_future())
-        self._open[question.request_id] = entry
-        self._wake_by(question.expires_at)
-        log.info(kind.value + "_received", requestId=question.request_id, server=server)
         told: dict[str, object] = {"requestId": question.request_id, "params": params}
         if call_id is not None:
             told["callId"] = call_id
+        # Told before it is laid open: a question of which nobody could be told must not wait for anyone.
         self._activity.emit(kind.asked_event, server, **told)
+        self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future())
+        self._wake_by(question.expires_at)
+        log.info(kind.value + "_received", requestId=question.request_id, server=server)
         return question
+
+    def _check_room(self, server: str, size: int) -> None:
+        limits = self._limits
+        if len(self._open) >= limits.questions_per_session:
+            raise TooManyQuestions(f"{len(self._open)} questions of all servers wait already")
+        own = sum(entry.question.server == server for entry in self._open.values())
+        if own >= limits.questions_per_server:
+            raise TooManyQuestions(f"{own} questions of yours wait already")
+        if sum(entry.size for entry in self._open.values()) + size > limits.question_bytes_per_session:
+            raise TooManyQuestions("it is too large, with the others that wait")
 
     async def answer_to(self, question: Question) -> JsonObject:
         """The answer, in the protocol's own words. If the one who asked gives up waiting, the question is withdrawn.

@@ -9,7 +9,7 @@ from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call, CallDesk
-from emceepee.sessions.questions import QuestionDesk, Unanswered
+from emceepee.sessions.questions import QuestionDesk, TooManyQuestions, Unanswered
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
 
@@ -53,7 +53,11 @@ class Interviewer:
         if kind is None:
             raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
         call_id = None if origin is None else self._calls.identify(origin)
-        question = self._desk.put(server, kind, params, call_id=call_id, seconds=seconds)
+        try:
+            question = self._desk.put(server, kind, params, call_id=call_id, seconds=seconds)
+        except TooManyQuestions as full:
+            words = f"The {kind} request is not put to anyone: {full}. Ask again later."
+            raise RpcError({"code": UNANSWERED, "message": words}) from None
         asking = [call.span for call in self._calls.asking(server, origin)]
         self._calls.question_asked(server, origin)
         try:

@@ -220,6 +220,7 @@ class Session:
             clock=self.clock,
             limits=self.limits,
             caller_id=self._caller_id(spec.name),
+            principal=self.principal,
             spread=self._spread,
         )
 

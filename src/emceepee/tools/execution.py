@@ -27,7 +27,9 @@ class ListTools(Paged):
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
-    detail: Literal["names", "summary", "full"] = Field("full", description="full has the schemas")
+    detail: Literal["names", "summary", "full"] = Field(
+        "full", description="full has the schemas; unasked only up to 32 kB"
+    )
 
 
 class Timed(Params):

@@ -36,7 +36,7 @@ class RespondToSampling(Params):
     request_id: RequestId
     role: Literal["user", "assistant"] = Field(description="As a rule assistant")
     content: Annotated[str | dict[str, Any] | list[dict[str, Any]], WithJsonSchema(_TEXT_OR_BLOCKS)] = Field(
-        description="Text, or content blocks"
+        description="Text, or content blocks", repr=False
     )
     model: str = Field(description="Model that wrote it")
     stop_reason: str | None = Field(None, description="endTurn, maxTokens, stopSequence, toolUse")

@@ -17,7 +17,7 @@ class OpenSession(Params):
 class CloseSession(Params):
     """A session to end."""
 
-    session: str = Field(description="Handle from open_session")
+    session: str = Field(description="Handle from open_session, or a session's name")
 
 
 @tool(

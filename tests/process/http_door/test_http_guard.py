@@ -153,13 +153,6 @@ async def test_principals_see_nothing_of_each_other() -> None:
         assert (await ada.value("list_tasks"))["tasks"][0]["taskId"] == task["task_id"]
 
 
-async def test_a_proven_caller_of_2026_needs_no_handle() -> None:
-    async with a_door("--token", "ada=one") as door:
-        modern = door.modern(authorization="Bearer one")
-        await modern.value("set_timer", duration_ms=60_000, message="mine")
-        assert len((await modern.value("list_timers"))["timers"]) == 1
-
-
 async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_addresses() -> None:
     """A proxy on this machine brings callers from anywhere, and says so."""
     command = {"command": sys.executable, "args": ["-m", "emceepee.demo"]}

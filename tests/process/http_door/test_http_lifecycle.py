@@ -154,12 +154,6 @@ async def test_batches_are_for_2025_03_26_only(door: Door) -> None:
 # Explicit sessions.
 
 
-async def test_a_caller_of_2026_that_names_no_session_is_told_how(door: Door) -> None:
-    error = await door.modern().error("list_servers")
-    assert error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
-    assert all(word in error["message"] for word in ("open_session", "Emceepee-Session", "?session="))
-
-
 async def test_a_handle_is_a_session_until_it_is_closed(door: Door) -> None:
     modern = door.modern()
     opened = await modern.value("open_session", label="mine")
@@ -216,12 +210,6 @@ async def test_the_session_argument_is_shown_to_callers_of_2026_only(door: Door)
     assert without == {"close_session"}
     shown = {tool["name"] for tool in modern if "session" in tool["inputSchema"].get("properties", {})}
     assert shown == {tool["name"] for tool in modern} - {"open_session"}
-
-
-async def test_one_shared_session_can_be_opted_into() -> None:
-    async with a_door("--shared-default") as door:
-        await door.modern().value("set_timer", duration_ms=60_000, message="x")
-        assert len((await door.modern().value("list_timers"))["timers"]) == 1
 
 
 # Limits, time, the end.

@@ -6,7 +6,7 @@ import pytest
 from emceepee.backends.child import Child, child_environment
 from emceepee.backends.family import Family
 from emceepee.backends.link import LinkError
-from support.fake_clock import FakeClock
+from support.fake_clock import FakeClock, settle
 
 
 def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:
@@ -65,3 +65,46 @@ async def test_writing_to_a_child_that_has_just_exited_fails_with_how_it_went() 
     await clock.advance(2)
     with pytest.raises(LinkError, match="server exited with code 3"):
         await writing
+
+
+class SlowPipe(asyncio.WriteTransport):
+    """Takes everything and remembers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: Any) -> None:
+        self.taken.append(data)
+
+
+class Running(asyncio.SubprocessTransport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pipe = SlowPipe()
+
+    def get_pipe_transport(self, fd: int) -> SlowPipe:
+        return self.pipe
+
+    def get_pid(self) -> int:
+        return 7
+
+
+async def test_nothing_is_written_while_the_child_does_not_read_and_then_all_in_order() -> None:
+    child = Child("server", FakeClock(), Family(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    transport = Running()
+    child.connection_made(transport)
+    await child.write(b"first")
+    child.pause_writing()
+    writing = [asyncio.create_task(child.write(data)) for data in (b"a", b"given up", b"b")]
+    await settle()
+    writing[1].cancel()
+    await settle()
+    assert transport.pipe.taken == [b"first"]
+    child.resume_writing()
+    async with asyncio.timeout(5):
+        await asyncio.gather(writing[0], writing[2])
+    assert transport.pipe.taken == [b"first", b"a", b"b"]

@@ -21,7 +21,7 @@ class Line:
         self.sent: list[JsonObject] = []
         self.tasks = TaskOwner("test")
         self.listener = ScriptedListener(**{"roots/list": {"roots": []}})
-        self.duplex = Duplex(self._send, self.listener, self.tasks)
+        self.duplex = Duplex(self._send, self.listener, self.tasks, most_requests=100)
         self.duplex._numbers = itertools.count(1)
 
     async def _send(self, message: JsonObject) -> None:
@@ -121,6 +121,11 @@ async def test_a_batch_of_answers_and_notifications_is_taken_apart(line: Line) -
     assert line.listener.heard == [("note", {}, None)]
 
 
+async def test_an_endless_batch_is_noise(line: Line) -> None:
+    assert line.duplex.receive([{"method": "note"}] * 1001) is False
+    assert line.listener.heard == []
+
+
 @pytest.mark.parametrize("noise", [[], [[]], "text", 5, None, {}, {"id": 1}, {"result": {}}, [{"method": "x"}, 5]])
 async def test_noise_is_told_from_messages(line: Line, noise: Any) -> None:
     assert line.duplex.receive(noise) is False
@@ -185,7 +190,7 @@ async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_be
         raise LinkError(Failure.CLOSED, "gone", may_have_run=False)
 
     tasks = TaskOwner("test")
-    duplex = Duplex(break_off, ScriptedListener(), tasks)
+    duplex = Duplex(break_off, ScriptedListener(), tasks, most_requests=100)
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: unheard.append(problem))
     with pytest.raises(LinkError, match="gone"):

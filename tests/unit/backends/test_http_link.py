@@ -12,6 +12,7 @@ from emceepee import __version__
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock
 from support.raw_server import Peer, RawRequest, RawServer, raw_server
 from support.scripted_listener import ScriptedListener
@@ -47,7 +48,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
-    async with Dialer.running(clock, longest_line=LARGEST) as running:
+    async with Dialer.running(clock, Limits(line_bytes=LARGEST)) as running:
         yield running
     assert running._pool.open == set()
 

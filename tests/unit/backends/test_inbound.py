@@ -11,6 +11,8 @@ from emceepee.lifecycle import TaskOwner
 from support.fake_clock import settle
 from support.scripted_listener import ScriptedListener
 
+MOST = 3
+
 
 class Line:
     """An inbound end with a listener, and what it replied."""
@@ -18,13 +20,16 @@ class Line:
     def __init__(self, **answers: JsonObject | Exception) -> None:
         self.replies: list[JsonObject] = []
         self.is_broken = False
+        self.readable: asyncio.Future[None] | None = None  # set while the backend does not read
         self.tasks = TaskOwner("test")
         self.listener = ScriptedListener(**answers)
-        self.inbound = Inbound(self.listener, self.tasks, self._reply)
+        self.inbound = Inbound(self.listener, self.tasks, self._reply, most=MOST)
 
     async def _reply(self, message: JsonObject) -> None:
         if self.is_broken:
             raise LinkError(Failure.CLOSED, "gone")
+        if self.readable is not None:
+            await self.readable
         self.replies.append(message)
 
     async def hear(self, origin: object | None = None, /, **message: Any) -> None:
@@ -114,3 +119,44 @@ async def test_a_backend_that_is_gone_before_its_answer_is_no_defect(
     line.is_broken = True
     await line.hear(id=1, method="roots/list")
     assert caplog.text == ""
+
+
+async def test_requests_beyond_those_served_at_once_are_refused(line: Line) -> None:
+    for number in range(MOST + 2):
+        await line.hear(id=number, method="elicitation/create")
+    assert len(line.listener.questions) == MOST
+    assert [(reply["id"], reply["error"]["code"]) for reply in line.replies] == [(MOST, -32000), (MOST + 1, -32000)]
+    await line.hear(method="notifications/cancelled", params={"requestId": 0})
+    await line.hear(id=9, method="elicitation/create")
+    assert len(line.listener.questions) == MOST + 1
+
+
+async def test_the_same_id_again_and_again_counts_each_time(line: Line) -> None:
+    for _ in range(MOST + 1):
+        await line.hear(id=1, method="elicitation/create")
+    assert len(line.listener.questions) == MOST
+    assert [reply["id"] for reply in line.replies] == [1]
+
+
+async def test_for_a_backend_that_does_not_read_nothing_piles_up_and_reading_waits(line: Line) -> None:
+    line.readable = asyncio.get_running_loop().create_future()
+    for number in range(2 * MOST):
+        assert not line.inbound.is_crowded
+        await line.hear(id=number, method="ping")
+    assert line.inbound.is_crowded
+    assert len(line.tasks) == MOST + 1  # one for all refusals
+    waiting = asyncio.ensure_future(line.inbound.room())
+    await settle()
+    assert not waiting.done()
+    line.readable.set_result(None)
+    async with asyncio.timeout(5):
+        await waiting
+    await settle()
+    assert sorted(reply["id"] for reply in line.replies) == list(range(2 * MOST))
+    assert not line.inbound.is_crowded
+
+
+async def test_a_request_with_an_endless_id_is_passed_over(line: Line) -> None:
+    await line.hear(id="x" * 1001, method="ping")
+    await line.hear(id="x" * 1000, method="ping")
+    assert [len(reply["id"]) for reply in line.replies] == [1000]

@@ -141,3 +141,42 @@ def test_what_a_specification_shows_of_itself_holds_no_credential() -> None:
     http = HttpTarget(url="https://h", headers={"Authorization": "s3cret"})
     stdio = StdioTarget(command="x", args=("s3cret",), env={"TOKEN": "s3cret"})
     assert "s3cret" not in repr((http, stdio))
+
+
+def problems_of(**fields: Any) -> str:
+    with pytest.raises(ValidationError) as refused:
+        ServerEntry.model_validate({"name": "a", "url": "http://h/mcp"} | fields)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["allowedTools", "deniedTools"])
+def test_globs_are_few_and_short(key: str) -> None:
+    assert "may have at most 1000 entries, found 1001" in problems_of(**{key: ["a*"] * 1001})
+    assert "an entry may have at most 200 characters" in problems_of(**{key: ["a" * 201]})
+    ServerEntry.model_validate({"name": "a", "url": "http://h", key: ["a" * 200] * 1000})
+
+
+def test_addresses_headers_and_roots_are_bounded() -> None:
+    assert "at most 8192 characters" in problems_of(url="http://h/" + "a" * 8192)
+    assert "at most 200 entries" in problems_of(headers={f"x-{number}": "" for number in range(101)})
+    assert "at most 8192 characters" in problems_of(headers={"x": "a" * 8193})
+    assert "at most 100 entries" in problems_of(roots=["file:///x"] * 101)
+    assert "at most 4096 characters" in problems_of(roots=["file:///" + "x" * 4096])
+
+
+@pytest.mark.parametrize("root", ["a\0b", "file:///a\0b", "a\nb"])
+def test_a_root_with_control_characters_is_refused_in_words(root: str) -> None:
+    assert "must not have control characters" in problems_of(roots=[root])
+
+
+def test_a_home_that_does_not_exist_is_a_name_like_any_other() -> None:
+    entry = ServerEntry.model_validate({"name": "a", "command": "x", "roots": ["~no-such-user-here/x"]})
+    assert entry.spec().roots[0].endswith("/~no-such-user-here/x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1/mcp", "http://h:port/", "http://h:99999/", "http://h:80.other/", "http://h:80:other/", "http://[x]/"],
+)
+def test_an_address_whose_host_or_port_cannot_be_read_is_refused(url: str) -> None:
+    assert "is not an address" in problems_of(url=url)

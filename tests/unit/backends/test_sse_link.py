@@ -10,6 +10,7 @@ import pytest
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock
 from support.raw_server import Peer, RawServer, raw_server
 from support.scripted_listener import ScriptedListener
@@ -27,7 +28,7 @@ async def server() -> AsyncIterator[RawServer]:
 
 @pytest.fixture
 async def dialer() -> AsyncIterator[Dialer]:
-    async with Dialer.running(FakeClock(), longest_line=LARGEST) as running:
+    async with Dialer.running(FakeClock(), Limits(line_bytes=LARGEST)) as running:
         yield running
     assert running._pool.open == set()
 

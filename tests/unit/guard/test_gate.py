@@ -156,3 +156,27 @@ async def test_an_ended_login_no_longer_counts() -> None:
     keeper = Doorkeeper()
     keeper.logins.end(keeper.secret.decode())
     assert isinstance(await keeper.at_console(keeper.cookie | OURS), TurnedAway)
+
+
+@pytest.mark.parametrize(
+    ("given", "peer", "is_direct"),
+    [
+        ({}, "127.0.0.1", True),
+        ({}, "::1", True),
+        ({}, None, True),
+        ({b"host": b"localhost:8080"}, "127.0.0.1", True),
+        ({}, "192.0.2.7", False),
+        ({b"host": b"mcp.example"}, "127.0.0.1", False),
+        ({b"host": b"192.0.2.1:8080"}, "127.0.0.1", False),
+        ({b"host": b""}, "127.0.0.1", False),
+        ({b"origin": b"http://127.0.0.1:8080"}, "127.0.0.1", False),
+        ({b"x-forwarded-proto": b"https"}, "127.0.0.1", False),
+        ({b"cf-connecting-ip": b""}, "127.0.0.1", False),
+    ],
+)
+async def test_only_a_program_on_this_machine_that_speaks_to_us_itself_is_direct(
+    given: Given, peer: str | None, is_direct: bool
+) -> None:
+    visitor = await Doorkeeper().gate.admit({b"host": HOST, **given}, peer, method="POST")
+    assert isinstance(visitor, Visitor)
+    assert visitor.is_direct is is_direct

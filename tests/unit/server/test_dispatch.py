@@ -102,6 +102,7 @@ async def test_an_argument_under_another_name_reaches_the_server_and_the_journal
     [
         ("respond_to_elicitation", {"requestId": "r", "action": "accept", "content": '{"pin": "s3cret"}'}),
         ("respond_to_elicitation", {"requestId": "r", "action": "accept", "Content": {"pin": "s3cret"}}),
+        ("respond_to_sampling", {"requestId": "r", "role": "assistant", "content": "s3cret", "model": "m"}),
         ("add_server", {"server": "x", "command": "y", "arguments": ["s3cret"]}),
         ("add_server", {"name": "x", "url": "http://h", "header": {"X": "s3cret"}, "headers": "s3cret"}),
     ],

@@ -75,16 +75,16 @@ async def test_timers_fire_in_a_sleeping_session() -> None:
 
 async def test_a_session_is_forgotten_after_a_day_and_whoever_holds_its_line_is_told() -> None:
     async with an_installation() as place:
-        ended: list[SessionKey] = []
+        ended: list[Session] = []
 
-        async def note(key: SessionKey) -> None:
-            ended.append(key)
+        async def note(session: Session) -> None:
+            ended.append(session)
 
         place.directory.on_end = note
-        key, _ = await awake_session(place)
+        key, session = await awake_session(place)
         await place.clock.advance(A_DAY + 61)
         assert place.directory.find(key) is None
-        assert (ended, len(place.directory), place.links) == ([key], 0, 0)
+        assert (ended, len(place.directory), place.links) == ([session], 0, 0)
 
 
 async def test_names_and_principals_open_on_first_use_and_are_found_again() -> None:
@@ -151,6 +151,27 @@ async def test_a_session_can_be_ended_by_whoever_holds_it_once() -> None:
         assert await place.directory.end(session)
         assert (place.directory.find(key), place.links) == (None, 0)
         assert not await place.directory.end(session)
+
+
+async def test_a_session_whose_end_is_interrupted_is_ended_all_the_same() -> None:
+    """Who asked for it may hang up meanwhile, and nobody could find the session to end it again."""
+    async with an_installation() as place:
+        told = asyncio.Event()
+
+        async def hold(session: Session) -> None:
+            told.set()
+            await asyncio.get_running_loop().create_future()
+
+        place.directory.on_end = hold
+        key, _ = await awake_session(place)
+        closing = asyncio.create_task(place.directory.close(key))
+        await asyncio.wait_for(told.wait(), 5)
+        closing.cancel()
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert (place.links, len(place.directory)) == (0, 0)
 
 
 async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:

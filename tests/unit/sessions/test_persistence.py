@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
 from emceepee.sessions.persistence import StoredServers, entry_of
 from emceepee.state.tool_filter import ToolFilter
@@ -18,6 +20,14 @@ async def test_specifications_come_back_from_the_store_as_they_went_in() -> None
     assert [await shelf.add("ann", spec) for spec in (FULL, PLAIN)] == [True, True]
     assert await shelf.all("ann") == [FULL, PLAIN]
     assert await shelf.all("bob") == []
+
+
+async def test_what_must_stay_out_of_private_networks_is_known_as_such_again() -> None:
+    shelf = StoredServers(MemoryServers())
+    await shelf.add("ann", replace(PLAIN, target=HttpTarget(url="https://h/mcp", is_public=True)))
+    await shelf.add("ann", FULL)
+    targets = [spec.target for spec in await shelf.all("ann")]
+    assert [isinstance(target, HttpTarget) and target.is_public for target in targets] == [True, False]
 
 
 async def test_a_name_is_taken_once_and_removed_once() -> None:

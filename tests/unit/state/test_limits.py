@@ -1,6 +1,6 @@
 from dataclasses import asdict, fields
 
-from emceepee.state.limits import Limits
+from emceepee.state.limits import Limits, range_of
 
 
 def test_the_defaults_are_the_promised_ones() -> None:
@@ -17,6 +17,9 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "full_list_bytes": 32 << 10,
         "list_pages": 1000,
         "line_bytes": 256 << 20,
+        "requests_per_link": 100,
+        "connections_per_origin": 2000,
+        "connections_in_all": 8000,
         "http_retry_seconds": 1,
         "longest_http_retry_seconds": 180,
         "stable_seconds": 60,
@@ -38,8 +41,12 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "question_seconds": 10 * 60,
         "modern_question_seconds": 9 * 60,
         "question_rounds": 50,
+        "questions_per_server": 20,
+        "questions_per_session": 100,
+        "question_bytes_per_session": 32 << 20,
         "sessions_per_principal": 2000,
         "sessions_in_all": 10_000,
+        "connections_per_session": 100,
         "session_idle_seconds": 30 * 60,
         "session_kept_seconds": 24 * 3600,
         "replay_messages": 1000,
@@ -60,3 +67,8 @@ def test_every_limit_says_what_it_means() -> None:
 def test_durations_may_be_fractions_and_counts_are_whole() -> None:
     for item in fields(Limits):
         assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name
+
+
+def test_a_limit_that_says_what_zero_means_may_be_zero() -> None:
+    for item in fields(Limits):
+        assert "0:" not in item.metadata["meaning"] or range_of(item.name)[0] == 0, item.name

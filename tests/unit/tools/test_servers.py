@@ -193,3 +193,25 @@ async def test_no_credential_is_shown_anywhere() -> None:
         scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
         shown.append(await scene.call("reconnect_server", name="demo"))
     assert "s3cret" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Host", "connection", "Upgrade", "EXPECT", "Transfer-Encoding", "content-length", "te", " Host "),
+        *("Mcp-Session-Id", "mcp-protocol-version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"),
+    ],
+)
+async def test_what_emceepee_itself_says_in_headers_is_not_for_a_caller_to_say(name: str) -> None:
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        error = await scene.error("add_server", **DEMO, headers={"X-Fine": "1", name: "other.example"})
+        assert (error["code"], name.strip() in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
+        assert "other.example" not in str(error)
+        await scene.value("add_server", **DEMO, headers={"Authorization": "Bearer x", "Accept": "*/*"})
+
+
+async def test_a_root_that_cannot_be_one_is_refused_in_words() -> None:
+    async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
+        error = await scene.error("add_server", **DEMO, roots=["a\0b"])
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert "roots: must not have control characters" in error["message"]

@@ -9,23 +9,35 @@ from emceepee.backends.http1.fields import encoded
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.response import Response
 
-_OURS = ("content-length", "transfer-encoding")  # how a request is framed is not for a configuration to say
+# How a request is framed, and what becomes of its connection, is not for a configuration to say.
+HOP_BY_HOP = frozenset(
+    {
+        *("connection", "content-length", "expect", "http2-settings", "keep-alive", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
 
 
 class HttpClient:
     """Sends requests. Connections are the pool's, shared with other links; headers and cookies are this one's own."""
 
-    def __init__(self, pool: ConnectionPool, url: str, headers: Mapping[str, str]) -> None:
-        """Raises: ValueError for an address or header that HTTP cannot carry."""
+    def __init__(
+        self, pool: ConnectionPool, url: str, headers: Mapping[str, str], *, owner: str = "", is_public: bool = False
+    ) -> None:
+        """Connections are shared with links of the same `owner` only; `is_public`: to no private address.
+
+        Raises:
+            ValueError: an address or header that HTTP cannot carry.
+        """
         self.url = url
-        self._shared = pool
+        self._shared, self._owner, self._is_public = pool, owner, is_public
         self._address = Address.of(url)
-        self._connections = pool.of(self._address.origin)
+        self._connections = pool.of(self._address.origin, owner=owner, is_public=is_public)
         self._jar = CookieJar(self._address.origin, pool.clock)
         self._fields = {"host": self._address.authority, "accept-encoding": "identity"}
         if self._address.credentials is not None:
             self._fields["authorization"] = self._address.credentials
-        self._fields |= {name.lower(): value for name, value in headers.items() if name.lower() not in _OURS}
+        self._fields |= {name.lower(): value for name, value in headers.items() if name.lower() not in HOP_BY_HOP}
         encoded(self._fields)
         self._heads: dict[str, bytes] = {}  # by method: everything of a request that is the same in the next
 
@@ -38,7 +50,7 @@ class HttpClient:
         address = Address.of(url)
         if address.origin != self._address.origin:
             raise ValueError("the address is of another origin")
-        moved = HttpClient(self._shared, url, self._fields)
+        moved = HttpClient(self._shared, url, self._fields, owner=self._owner, is_public=self._is_public)
         moved._jar = self._jar
         return moved
 

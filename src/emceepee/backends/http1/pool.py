@@ -2,16 +2,20 @@
 
 import asyncio
 import os
+import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from socket import gaierror, socket
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from emceepee.backends.http1.address import Origin
 from emceepee.backends.http1.connection import HttpConnection
 from emceepee.backends.http1.failures import NotConnected
 from emceepee.backends.http1.names import Names
+from emceepee.backends.http1.places import Places
+from emceepee.backends.http1.public import is_public
 from emceepee.backends.http1.reach import open_socket
 from emceepee.backends.http1.response import Response
 from emceepee.clock import Clock, Handle, give_up_after
@@ -21,33 +25,50 @@ IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
 DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
 CLOSE_SECONDS = 1.0  # for aborted connections to report that they are gone
+PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
+
+
+class Audience(NamedTuple):
+    """Who shares connections: those of one `owner`, to one origin. `is_public`: only addresses of the internet."""
+
+    origin: Origin
+    owner: str
+    is_public: bool
 
 
 class ConnectionPool:
-    """Open with `running`. There is no limit to how many connections there are, only to how long one is idle."""
+    """Open with `running`. What one owner does on a connection never meets what another does."""
 
-    def __init__(self, clock: Clock, tls: ssl.SSLContext) -> None:
+    def __init__(self, clock: Clock, tls: ssl.SSLContext, *, per_origin: int, in_all: int) -> None:
         self.clock, self.tls = clock, tls
         self.open: set[HttpConnection] = set()
+        self.places: Places[OriginPool, HttpConnection] = Places(
+            clock, per_origin=per_origin, in_all=in_all, make_room=self._close_oldest_idle
+        )
         self.names = Names(clock)
         self.is_closed = False
-        self._origins: WeakValueDictionary[Origin, OriginPool] = WeakValueDictionary()  # alive while used or open
+        self._origins: WeakValueDictionary[Audience, OriginPool] = WeakValueDictionary()  # alive while used or open
         self._sweeping: Handle | None = None
         self._all_gone: asyncio.Event | None = None
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, clock: Clock, tls: ssl.SSLContext) -> "AsyncIterator[ConnectionPool]":
-        pool = cls(clock, tls)
+    async def running(
+        cls, clock: Clock, tls: ssl.SSLContext, *, per_origin: int = 1000, in_all: int = 1000
+    ) -> "AsyncIterator[ConnectionPool]":
+        """`per_origin` connections of one owner to one origin, and `in_all`; but no more than the system can bear."""
+        in_all = min(in_all, most_descriptors() // 2)
+        pool = cls(clock, tls, per_origin=min(per_origin, max(in_all * 3 // 4, 1)), in_all=in_all)
         try:
             yield pool
         finally:
             await pool.close()
 
-    def of(self, origin: Origin) -> "OriginPool":
-        found = self._origins.get(origin)
+    def of(self, origin: Origin, *, owner: str = "", is_public: bool = False) -> "OriginPool":
+        audience = Audience(origin, owner, is_public)
+        found = self._origins.get(audience)
         if found is None:
-            found = self._origins[origin] = OriginPool(self, origin)
+            found = self._origins[audience] = OriginPool(self, audience)
         return found
 
     def expect_idleness(self) -> None:
@@ -55,8 +76,10 @@ class ConnectionPool:
         if self._sweeping is None and not self.is_closed:
             self._sweeping = self.clock.call_later(IDLE_SECONDS, self._sweep)
 
-    def gone(self, connection: HttpConnection) -> None:
-        self.open.discard(connection)
+    def gone(self, connection: HttpConnection, holder: "OriginPool") -> None:
+        if connection in self.open:
+            self.open.discard(connection)
+            self.places.leave(holder)
         if not self.open and self._all_gone is not None:
             self._all_gone.set()
 
@@ -74,6 +97,11 @@ class ConnectionPool:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._all_gone.wait()
 
+    def _close_oldest_idle(self) -> None:
+        idle = [one for one in self.open if one.good_until is not None]
+        if idle:
+            min(idle, key=lambda one: one.good_until or 0.0).abort()
+
     def _sweep(self) -> None:
         self._sweeping = None
         now = self.clock.monotonic()
@@ -86,10 +114,11 @@ class ConnectionPool:
 
 
 class OriginPool:
-    """The connections to one origin. The one used last is used next, so that the others can grow old."""
+    """One owner's connections to one origin. The one used last is used next, so that the others can grow old."""
 
-    def __init__(self, pool: ConnectionPool, origin: Origin) -> None:
-        self._pool, self._origin = pool, origin
+    def __init__(self, pool: ConnectionPool, audience: Audience) -> None:
+        self._pool, self._audience = pool, audience
+        self.taken = 0  # of the places
         self._idle: list[HttpConnection] = []
 
     def take(self) -> HttpConnection | None:
@@ -104,7 +133,17 @@ class OriginPool:
         return None
 
     async def connect(self) -> HttpConnection:
-        """A new connection. Raises: NotConnected."""
+        """A new connection; or one that became free, if there was no place for a new one. Raises: NotConnected."""
+        freed = await self._pool.places.take(self, self.keep)
+        if freed is not None:
+            return freed
+        try:
+            return await self._connect()
+        except BaseException:
+            self._pool.places.leave(self)
+            raise
+
+    async def _connect(self) -> HttpConnection:
         try:
             async with give_up_after(self._pool.clock, CONNECT_SECONDS):
                 connection = await self._connected()
@@ -117,7 +156,7 @@ class OriginPool:
         return connection
 
     async def _connected(self) -> HttpConnection:
-        is_tls, host, port = self._origin
+        is_tls, host, port = self._audience.origin
         loop = asyncio.get_running_loop()
         sock = await self._reached(host, port)
         try:
@@ -135,6 +174,11 @@ class OriginPool:
     async def _reached(self, host: str, port: int) -> socket:
         names = self._pool.names
         addresses = await names.addresses(host, port)
+        if self._audience.is_public:
+            # Here and not when the server was added: a name may lead elsewhere since.
+            addresses = [address for address in addresses if is_public(str(address[1][0]))]
+            if not addresses:
+                raise NotConnected(PRIVATE)
         try:
             return await open_socket(addresses)
         except BaseException:  # also if the time is up: that is how silence ends
@@ -144,6 +188,11 @@ class OriginPool:
     # What a connection reports.
 
     def keep(self, connection: HttpConnection) -> None:
+        if self._pool.places.offer(self, connection):
+            return
+        if self._pool.places.is_wanted:
+            connection.abort()
+            return
         patience = min(IDLE_SECONDS, connection.server_keeps - ROOM_SECONDS)
         connection.good_until = self._pool.clock.monotonic() + patience
         self._idle.append(connection)
@@ -155,10 +204,16 @@ class OriginPool:
             self._idle.remove(connection)
 
     def gone(self, connection: HttpConnection) -> None:
-        self._pool.gone(connection)
+        self._pool.gone(connection, self)
 
     def close_soon(self, response: Response) -> Handle:
         return self._pool.clock.call_later(DISCARD_SECONDS, response.close)
+
+
+def most_descriptors() -> int:
+    """How many files and sockets this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 def _reason(error: Exception) -> str:

@@ -14,11 +14,12 @@ from emceepee.backends.http1 import pool as pool_module
 from emceepee.backends.http1.address import Address, Origin
 from emceepee.backends.http1.connection import HttpConnection
 from emceepee.backends.http1.failures import HttpFailure, NotConnected
-from emceepee.backends.http1.names import SocketAddress
+from emceepee.backends.http1.names import KEPT_SECONDS, Names, SocketAddress
+from emceepee.backends.http1.places import WAIT_SECONDS
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
 from emceepee.backends.http1.response import Response
 from support.certificates import self_signed, server_context
-from support.fake_clock import FakeClock
+from support.fake_clock import FakeClock, settle
 from support.raw_server import Peer, RawServer, raw_server
 from support.waiting import eventually
 
@@ -285,6 +286,181 @@ async def test_connecting_can_be_cancelled_anywhere_and_leaves_nothing(
     with suppress(asyncio.CancelledError):
         (await connecting).abort()
     await eventually(lambda: not pool.open)
+
+
+# Who shares connections.
+
+
+async def test_owners_share_no_connections(pool: ConnectionPool, server: RawServer) -> None:
+    place = origin(server.url)
+    connection, _ = await used(pool.of(place, owner="alice"), server)
+    assert pool.of(place, owner="bob").take() is None
+    assert pool.of(place).take() is None
+    assert pool.of(place, owner="alice", is_public=True).take() is None
+    assert pool.of(place, owner="alice").take() is connection
+
+
+# Addresses that may not be connected to.
+
+
+class Resolver:
+    """A name whose addresses change under everyone's feet."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+
+    async def __call__(self, host: str, port: int) -> list[SocketAddress]:
+        return [(socket.AF_INET, (address, port)) for address in self.addresses]
+
+
+async def dialled(
+    pool: ConnectionPool, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, *, is_public: bool
+) -> list[str]:
+    """The addresses that a connection would have been made to. None is made."""
+    tried: list[str] = []
+
+    async def pretend(addresses: list[SocketAddress]) -> socket.socket:
+        tried.extend(address[0] for _, address in addresses)
+        raise OSError("this test connects to nobody")
+
+    monkeypatch.setattr(pool_module, "open_socket", pretend)
+    pool.names = Names(pool.clock, resolver)
+    with pytest.raises(NotConnected):
+        await pool.of(Origin(False, "moving.example", 80), is_public=is_public).connect()
+    return tried
+
+
+async def test_of_a_name_only_the_public_addresses_are_connected_to(
+    pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver = Resolver("8.8.8.8", "127.0.0.1", "10.0.0.1", "1.1.1.1")
+    assert await dialled(pool, resolver, monkeypatch, is_public=True) == ["8.8.8.8", "1.1.1.1"]
+    assert len(await dialled(pool, resolver, monkeypatch, is_public=False)) == 4
+
+
+async def test_a_name_that_leads_into_a_private_network_later_is_not_followed(
+    pool: ConnectionPool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver = Resolver("8.8.8.8")
+    assert await dialled(pool, resolver, monkeypatch, is_public=True) == ["8.8.8.8"]
+    resolver.addresses = ("127.0.0.1", "64:ff9b::7f00:1")
+    await clock.advance(KEPT_SECONDS)
+    assert await dialled(pool, resolver, monkeypatch, is_public=True) == []
+
+
+async def test_an_address_that_is_private_is_refused_in_words(pool: ConnectionPool, server: RawServer) -> None:
+    with pytest.raises(NotConnected, match="private network"):
+        await pool.of(origin(server.url), is_public=True).connect()
+    assert server.accepted == []
+
+
+# How many there may be.
+
+
+@pytest.fixture
+async def small(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
+    async with ConnectionPool.running(clock, UNTRUSTING, per_origin=2, in_all=3) as running:
+        yield running
+    assert (running.open, running.places.taken) == (set(), 0)
+
+
+async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets_it(
+    small: ConnectionPool, server: RawServer
+) -> None:
+    connections = small.of(origin(server.url))
+    first, _ = await connections.connect(), await connections.connect()
+    waiting = asyncio.ensure_future(connections.connect())
+    await settle()
+    assert len(small.open) == 2
+    connections.keep(first)
+    assert await asyncio.wait_for(waiting, 5) is first
+    assert connections.take() is None
+
+
+async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPool, server: RawServer) -> None:
+    connections = small.of(origin(server.url))
+    first, second = await connections.connect(), await connections.connect()
+    waiting = asyncio.ensure_future(connections.connect())
+    await settle()
+    first.abort()
+    third = await asyncio.wait_for(waiting, 5)
+    assert third not in (first, second)
+    assert small.places.taken == 2
+
+
+async def test_whoever_waits_in_vain_is_told_which_limit_it_is(
+    small: ConnectionPool, server: RawServer, clock: FakeClock
+) -> None:
+    connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")
+    _ = [await connections.connect(), await connections.connect(), await others.connect()]
+    for pool, words in ((connections, "connections_per_origin"), (others, "connections_in_all")):
+        waiting = asyncio.ensure_future(pool.connect())
+        await clock.advance(WAIT_SECONDS)
+        with pytest.raises(NotConnected, match=words):
+            await waiting
+
+
+@pytest.mark.parametrize("is_idle_already", [True, False])
+async def test_when_all_places_are_taken_an_idle_connection_gives_way(
+    is_idle_already: bool, small: ConnectionPool, server: RawServer
+) -> None:
+    connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")
+    idle, _ = await connections.connect(), await others.connect()
+    await others.connect()
+    if is_idle_already:
+        connections.keep(idle)
+    third = small.of(origin(server.url), owner="a third")
+    waiting = asyncio.ensure_future(third.connect())
+    await settle()
+    if not is_idle_already:
+        assert not waiting.done()
+        connections.keep(idle)
+    assert await asyncio.wait_for(waiting, 5) is not idle
+    assert not idle.is_open
+
+
+@pytest.mark.parametrize("comes_from", ["an idle one", "one that is gone"])
+async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
+    comes_from: str, small: ConnectionPool, server: RawServer
+) -> None:
+    connections = small.of(origin(server.url))
+    first, _ = await connections.connect(), await connections.connect()
+    waiting = asyncio.ensure_future(connections.connect())
+    await settle()
+    if comes_from == "an idle one":
+        connections.keep(first)
+    else:
+        connections.gone(first)
+    waiting.cancel()
+    await settle()
+    assert waiting.cancelled()
+    assert small.places.taken == (2 if comes_from == "an idle one" else 1)
+    if comes_from == "an idle one":
+        assert connections.take() is first
+    else:
+        first.abort()
+
+
+async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    for _ in range(5):
+        with pytest.raises(NotConnected, match="Connection refused"):
+            await small.of(Origin(False, "127.0.0.1", port)).connect()
+    assert small.places.taken == 0
+
+
+async def test_there_are_never_more_connections_than_half_of_the_descriptors(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, server: RawServer
+) -> None:
+    monkeypatch.setattr(pool_module, "most_descriptors", lambda: 8)
+    async with ConnectionPool.running(clock, UNTRUSTING, per_origin=100, in_all=100) as pool:
+        opened = [await pool.of(origin(server.url), owner=owner).connect() for owner in "aaab"]
+        assert len(opened) == 4
+        waiting = asyncio.ensure_future(pool.of(origin(server.url), owner="c").connect())
+        await clock.advance(WAIT_SECONDS)
+        with pytest.raises(NotConnected, match="4 connections to servers"):
+            await waiting
 
 
 # TLS.

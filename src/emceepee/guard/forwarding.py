@@ -1,0 +1,20 @@
+"""Whether a request came through a proxy, as far as it shows."""
+
+from functools import lru_cache
+
+# What proxies, load balancers, tunnels and CDNs add. None of them is ever sent by an MCP client itself.
+FORWARDING_PREFIXES = (b"x-forwarded", b"x-original-", b"x-envoy-", b"x-azure-", b"x-appengine-", b"cf-", b"fastly-")
+FORWARDING_HEADERS = frozenset(
+    {
+        *(b"forwarded", b"forwarded-for", b"via", b"cdn-loop", b"x-proxy-id", b"x-amz-cf-id", b"x-amzn-trace-id"),
+        *(b"x-real-ip", b"x-client-ip", b"x-remote-ip", b"x-remote-addr", b"x-cluster-client-ip", b"x-proxyuser-ip"),
+        *(b"client-ip", b"true-client-ip", b"proxy-client-ip", b"wl-proxy-client-ip", b"fly-client-ip"),
+        *(b"x-nf-client-connection-ip", b"x-vercel-forwarded-for", b"tailscale-user-login"),
+    }
+)
+
+
+@lru_cache(maxsize=64)  # a caller sends the same headers in every request
+def is_forwarded(names: tuple[bytes, ...]) -> bool:
+    """Whether any of these header names, in lower case, is a proxy's."""
+    return any(name in FORWARDING_HEADERS or name.startswith(FORWARDING_PREFIXES) for name in names)

@@ -1,0 +1,62 @@
+"""Which session an HTTP request means, decided without opening one."""
+
+from hashlib import sha256
+from urllib.parse import parse_qs
+
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.guard.visitor import Visitor
+from emceepee.server.callers import client_info
+from emceepee.sessions.directory import KeyKind, SessionKey
+from emceepee.web.asgi import Headers
+
+SESSION_HEADER = b"emceepee-session"
+LONGEST_NAME = 200
+
+
+class NameTooLong(EmceepeeError):
+    """A session's name is over the limit."""
+
+    code = ErrorCode.INVALID_ARGUMENTS
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The session's name is too long: it has {len(name)} characters, and may have {LONGEST_NAME}.")
+
+
+def pinned_name(headers: Headers, query: bytes) -> str:
+    """The name that the client's configuration gives its session, by header or in the address; "" if it gives none."""
+    if (given := headers.get(SESSION_HEADER)) is not None and (name := _text(given).strip()):
+        return name
+    return parse_qs(query.decode("latin-1")).get("session", [""])[0] if query else ""
+
+
+def named_key(principal: str, name: str) -> SessionKey:
+    """Raises: NameTooLong."""
+    if len(name) > LONGEST_NAME:
+        raise NameTooLong(name)
+    return SessionKey(principal, KeyKind.NAME, name)
+
+
+def default_key(visitor: Visitor, params: object) -> SessionKey | None:
+    """The session of a caller that names none: one for each program of a principal. None if it must name one.
+
+    Without proof everyone is the same principal, so only programs that surely run on this machine have one.
+    """
+    if not (visitor.is_proven or visitor.is_direct):
+        return None
+    return SessionKey(visitor.principal, KeyKind.DEFAULT, _program(params))
+
+
+def _program(params: object) -> str:
+    """What the caller's program is called, in any version of it. Long names are not cut: two would be one."""
+    name = client_info(params).get("name")
+    if not isinstance(name, str):
+        return ""
+    return name if len(name) <= LONGEST_NAME else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _text(value: bytes) -> str:
+    """As it stands in an address, so that both ways to pin a name give the same one."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

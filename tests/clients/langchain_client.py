@@ -1,0 +1,20 @@
+"""LangChain's adapters, which connect anew for each call. Shown: the content of the message that a model would get."""
+
+import asyncio
+
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from lines import PLACE, calls, say
+
+
+async def main() -> None:
+    client = MultiServerMCPClient({"emceepee": {"transport": "streamable_http", "url": PLACE["url"]}})
+    tools = {tool.name: tool for tool in await client.get_tools()}
+    say({"tools": list(tools)})
+    async for tool, arguments in calls():
+        call = {"type": "tool_call", "id": "1", "name": tool, "args": arguments}
+        message = await tools[tool].ainvoke(call)
+        say(message.content)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,21 @@
+"""An emceepee whose list_servers tells instead how many tasks its loop has, so that a test sees what piles up."""
+
+import asyncio
+import gc
+import sys
+from typing import Any
+
+from emceepee.cli.main import main
+from emceepee.sessions.session import Session
+from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.declaration import Caller, Outcome
+
+
+async def count(params: Any, session: Session, caller: Caller) -> Outcome:
+    gc.collect()  # what waits for the collector is not what piles up
+    return {"asyncioTasks": len(asyncio.all_tasks())}
+
+
+if __name__ == "__main__":
+    object.__setattr__(CATALOGUE["list_servers"], "verb", count)  # frozen for everyone else
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""The HTTP endpoint without a socket: requests as ASGI messages, and a clock that only the test moves."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.policy import AddServerPolicy
+from emceepee.server.http_endpoint import HttpEndpoint, HttpParts, Neighbor
+from emceepee.server.kernel import build_kernel
+from emceepee.sessions.session import Session
+from support.emceepee_process import MODERN_META
+from support.fake_clock import settle
+from support.http_door import HELLO
+from support.installation import Installation, an_installation
+from support.visits import Answered, raw_headers
+
+Json = dict[str, Any]
+
+
+async def ended(*requests: "asyncio.Task[None]") -> bool:
+    """Whether they end soon by themselves. A time-out that cancels would not tell: a cancelled one ends in order."""
+    _, pending = await asyncio.wait(requests, timeout=5)
+    return not pending
+
+
+class Place:
+    """Ask it as a server below it would."""
+
+    def __init__(self, endpoint: HttpEndpoint, installation: Installation) -> None:
+        self.endpoint, self.installation, self.clock = endpoint, installation, installation.clock
+        self._ids = itertools.count(1)
+
+    async def ask(
+        self, method: str, path: str = "/mcp", body: object = None, *, query: str = "", **headers: str
+    ) -> Answered:
+        answered = Answered()
+        await self._served(answered, method, path, body, query, headers)
+        return answered
+
+    async def start(self, method: str, body: object = None, **headers: str) -> tuple[Answered, "asyncio.Task[None]"]:
+        """A request at /mcp that is not waited for, and how far its answer has come."""
+        answered = Answered()
+        task = asyncio.create_task(self._served(answered, method, "/mcp", body, "", headers))
+        await settle()
+        return answered, task
+
+    async def join(self, name: str = "", *, query: str = "", **headers: str) -> str:
+        """Initialize under a name; the Mcp-Session-Id."""
+        if name:
+            headers["emceepee_session"] = name
+        answered = await self.ask("POST", body=self.message("initialize", HELLO), query=query, **headers)
+        assert answered.status == 200, answered.body
+        return answered.headers["mcp-session-id"]
+
+    def message(self, method: str, params: object = None) -> Json:
+        return {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params or {}}
+
+    def call(self, tool: str, /, **arguments: Any) -> Json:
+        return self.message("tools/call", {"name": tool, "arguments": arguments})
+
+    async def start_modern(self, method: str, params: Json, **headers: str) -> tuple[Answered, "asyncio.Task[None]"]:
+        """A request of 2026-07-28 that is not waited for."""
+        routing = {"mcp_protocol_version": "2026-07-28", "mcp_method": method}
+        if "name" in params:
+            routing["mcp_name"] = params["name"]
+        return await self.start("POST", self.message(method, params | {"_meta": MODERN_META}), **routing, **headers)
+
+    async def value(self, connection: str, tool: str, /, **arguments: Any) -> Json:
+        """The structured content of a call that must succeed."""
+        answered = await self.ask("POST", body=self.call(tool, **arguments), mcp_session_id=connection)
+        assert answered.status == 200, answered.body
+        return dict(json.loads(answered.body)["result"]["structuredContent"])
+
+    async def status(self, connection: str, **headers: str) -> int:
+        """Of a ping on that connection."""
+        return (await self.ask("POST", body=self.message("ping"), mcp_session_id=connection, **headers)).status
+
+    def sessions(self) -> list[Session]:
+        return self.endpoint.directory.sessions_of("local")
+
+    async def _served(
+        self, answered: Answered, method: str, path: str, body: object, query: str, headers: dict[str, str]
+    ) -> None:
+        parts = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+        async def receive() -> Json:
+            return parts.pop() if parts else await asyncio.get_running_loop().create_future()
+
+        given = list(raw_headers({"host": "localhost", "content_type": "application/json", **headers}).items())
+        scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": given}
+        await self.endpoint(scope | {"client": ("127.0.0.1", 5)}, receive, answered.send)
+
+
+@asynccontextmanager
+async def a_place(
+    neighbor: Neighbor | None = None, *, tokens: dict[str, str] | None = None, **limits: Any
+) -> AsyncIterator[Place]:
+    async with an_installation(**limits) as installation:
+        parts = HttpParts(
+            kernel=build_kernel(),
+            directory=installation.directory,
+            gate=Gate(GateRules(tokens=tokens or {})),
+            policy=AddServerPolicy(remote_commands=False, urls=()),
+            neighbor=neighbor,
+        )
+        endpoint = HttpEndpoint(parts)
+        yield Place(endpoint, installation)
+        await endpoint.close()

@@ -1,0 +1,87 @@
+"""Which session a request means: a pure decision."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.guard.visitor import Visitor
+from emceepee.server.callers import CLIENT_INFO
+from emceepee.server.session_keys import LONGEST_NAME, NameTooLong, default_key, named_key, pinned_name
+from emceepee.sessions.directory import KeyKind, SessionKey
+
+
+def calling(name: Any) -> dict[str, Any]:
+    return {"name": "list_servers", "_meta": {CLIENT_INFO: {"name": name, "version": "1"}}}
+
+
+def default(name: Any, visitor: Visitor | None = None) -> SessionKey | None:
+    return default_key(visitor or Visitor(), calling(name))
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "name"),
+    [
+        ({}, b"", ""),
+        ({b"emceepee-session": b"desk"}, b"", "desk"),
+        ({b"emceepee-session": b" my desk\t"}, b"", "my desk"),
+        ({}, b"session=my%20desk", "my desk"),
+        ({}, b"a=b&session=my+desk&c", "my desk"),
+        ({b"emceepee-session": b"header"}, b"session=address", "header"),
+        ({b"emceepee-session": b" "}, b"session=address", "address"),
+        ({b"emceepee-session": "Zoë".encode()}, b"", "Zoë"),
+        ({b"emceepee-session": "Zoë".encode("latin-1")}, b"", "Zoë"),
+        ({}, b"session=Zo%C3%AB", "Zoë"),
+        ({}, b"session=&session", ""),
+        ({}, b"\xff&=;%", ""),
+    ],
+)
+def test_a_name_is_pinned_by_the_header_or_else_in_the_address(
+    headers: dict[bytes, bytes], query: bytes, name: str
+) -> None:
+    assert pinned_name(headers, query) == name
+
+
+def test_a_name_is_the_principals_own_and_may_not_be_endless() -> None:
+    assert named_key("ada", "desk") == SessionKey("ada", KeyKind.NAME, "desk")
+    assert named_key("ada", "x" * LONGEST_NAME)
+    with pytest.raises(NameTooLong, match=r"201 characters, and may have 200"):
+        named_key("ada", "x" * (LONGEST_NAME + 1))
+
+
+@pytest.mark.parametrize(
+    ("visitor", "has_one"),
+    [
+        (Visitor(), True),
+        (Visitor(is_remote=True), False),
+        (Visitor(is_page=True), False),
+        (Visitor("ada", is_proven=True), True),
+        (Visitor("ada", is_proven=True, is_remote=True), True),
+        (Visitor("ada", is_proven=True, is_page=True), True),
+    ],
+)
+def test_whoever_is_proven_or_speaks_to_us_directly_has_a_session_without_a_name(
+    visitor: Visitor, has_one: bool
+) -> None:
+    key = SessionKey(visitor.principal, KeyKind.DEFAULT, "agent") if has_one else None
+    assert default("agent", visitor) == key
+
+
+def test_each_program_of_each_principal_has_its_own_in_whatever_version() -> None:
+    newer = {"_meta": {CLIENT_INFO: {"name": "agent", "version": "2"}}}
+    assert default_key(Visitor(), newer) == default("agent")
+    others = [default("Agent"), default("agent "), default(""), default("agent", Visitor("ada", is_proven=True))]
+    assert len({default("agent"), *others}) == 5
+
+
+@pytest.mark.parametrize(
+    "params", [None, [], {}, {"_meta": {}}, {"_meta": {CLIENT_INFO: "agent"}}, calling(None), calling(7), calling("")]
+)
+def test_programs_that_do_not_say_what_they_are_share_one(params: Any) -> None:
+    assert default_key(Visitor(), params) == SessionKey("local", KeyKind.DEFAULT, "")
+
+
+def test_a_long_name_is_kept_short_and_still_apart_from_others() -> None:
+    keys = [default("x" * length) for length in (LONGEST_NAME, LONGEST_NAME + 1, 1_000_000)]
+    keys.append(default("x" * LONGEST_NAME + "\ud800"))
+    assert len(set(keys)) == 4
+    assert all(key is not None and len(key.value) <= LONGEST_NAME for key in keys)
