@@ -62,6 +62,12 @@ class Dialer:
         """The roots offered to a backend: its own, else those that everyone gets."""
         return spec.roots or self._roots
 
+    def prefer_handshake(self, spec: BackendSpec) -> bool:
+        """From now on, open links to it in the handshake era. False if its mode is set."""
+        if spec.mode == "auto":
+            self._eras.correct(spec.target)
+        return spec.mode == "auto"
+
     async def dial(
         self,
         spec: BackendSpec,
