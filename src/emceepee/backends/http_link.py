@@ -30,7 +30,7 @@ from emceepee.backends.link import Failure, LinkError, Listener, RpcError, Serve
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
 from emceepee.backends.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode
+from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -236,6 +236,8 @@ class HttpLink:
             body = await self._wire.body(response)
             try:
                 return self._own(decode(body), number)
+            except Unreadable as error:
+                raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode, id_in
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -57,8 +57,8 @@ class Conversation:
             return
         try:
             value = decode(line)
-        except ValueError:
-            self._send(error_message(None, PARSE_ERROR, "Parse error: the line is not JSON"))
+        except ValueError as error:
+            self._send(_parse_error(line, error))
             return
         if isinstance(value, list):
             self._hear_batch(value)
@@ -189,3 +189,10 @@ class Conversation:
         replies += [reply for reply in answered if reply is not None]
         if replies:
             self._send(replies)
+
+
+def _parse_error(line: bytes, error: ValueError) -> JsonObject:
+    if isinstance(error, Unreadable):  # it was meant for us, and whoever asked waits for this id
+        key = id_in(line, beside=("method", "params"))
+        return error_message(key, PARSE_ERROR, f"Parse error: the line is {error}")
+    return error_message(None, PARSE_ERROR, "Parse error: the line is not JSON")

@@ -9,7 +9,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
@@ -218,8 +218,9 @@ class HttpEndpoint:
             return
         try:
             value = decode(await read_body(receive, self._parts.body_bytes))
-        except ValueError:
-            await refuse(send, 400, PARSE_ERROR, "Parse error: the body is not JSON")
+        except ValueError as error:
+            what = error if isinstance(error, Unreadable) else "not JSON"
+            await refuse(send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
             return
         except BodyTooLarge:
             words = f"The request body is larger than {self._parts.body_bytes} bytes."

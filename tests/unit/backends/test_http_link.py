@@ -293,6 +293,22 @@ async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dia
         assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
 
 
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_answer_that_is_nested_too_deeply_is_named_as_such(
+    streams: bool, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        key = json.loads((await peer.request()).body)["id"]
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"a":%b}}' % (key, b"[" * 300 + b"]" * 300)
+        if streams:
+            peer.send(STREAM + event(body))
+        else:
+            peer.answer(body, "content-type: application/json")
+        failure = await failure_of(call)
+        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is nested deeper than 200 levels")
+
+
 async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dialer, server: RawServer) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
