@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 SHORTEST_SHARED = 0.5  # seconds: shorter delays are rare, and seldom the same
 MOST_QUEUES = 64
+SMALLEST_CORRECTION = timedelta(seconds=1)  # less is how far apart two clocks were read
 
 
 class Handle(Protocol):
@@ -22,7 +24,7 @@ class Clock(Protocol):
     """What time it is, and what happens when it passes. Durations are seconds."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC: for what people and records see."""
+        """For records and their deadlines, in UTC: it never jumps. Show it with `iso` or `epoch_milliseconds`."""
         ...
 
     def monotonic(self) -> float:
@@ -34,16 +36,42 @@ class Clock(Protocol):
     async def sleep(self, delay: float) -> None: ...
 
 
+def _counting_sleep() -> Callable[[], float]:
+    """A clock that never goes back and, where there is such a one, goes on while the machine sleeps."""
+    try:
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (AttributeError, OSError):
+        return time.monotonic
+    return partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+
+
+class SteadyTime:
+    """The wall clock as it was at the start, and what has passed since: setting the wall clock does not change it."""
+
+    def __init__(self, wall: Callable[[], float], passed: Callable[[], float]) -> None:
+        self._wall, self._passed = wall, passed
+        self._zero = datetime.fromtimestamp(wall(), UTC) - timedelta(seconds=passed())
+
+    def now(self) -> datetime:
+        return self._zero + timedelta(seconds=self._passed())
+
+    def on_the_wall(self, moment: datetime) -> datetime:
+        """What the wall clock, as it is set now, says of a moment that `now` told."""
+        set_ahead = datetime.fromtimestamp(self._wall(), UTC) - self.now()
+        return moment if abs(set_ahead) < SMALLEST_CORRECTION else moment + set_ahead
+
+
+_PROCESS_TIME = SteadyTime(time.time, _counting_sleep())
+
+
 class SystemClock:
     """The machine's own clock. One belongs to one event loop."""
 
+    now = staticmethod(_PROCESS_TIME.now)
     monotonic = staticmethod(time.monotonic)
 
     def __init__(self) -> None:
         self._queues: dict[float, _Queue] = {}
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Handle:
         """Nearly every deadline is called off again, and most have the same few delays: those share one timer each."""
@@ -113,8 +141,14 @@ def milliseconds(moment: datetime) -> int:
 
 
 def iso(moment: datetime) -> str:
-    """ISO-8601 in UTC with milliseconds, as every reply writes times."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    """ISO-8601 in UTC with milliseconds, as every reply writes times: by the wall clock as it is set now."""
+    shown = _PROCESS_TIME.on_the_wall(moment)
+    return shown.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def epoch_milliseconds(moment: datetime) -> float:
+    """The same for pages, which count."""
+    return _PROCESS_TIME.on_the_wall(moment).timestamp() * 1000
 
 
 async def within(clock: Clock, seconds: float, work: "asyncio.Future[T]") -> T:

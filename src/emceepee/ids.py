@@ -1,12 +1,19 @@
-"""ULIDs: 26 characters that sort by the time they were made, strictly increasing within one source."""
+"""ULIDs: 26 characters that sort by the time they were made, strictly increasing within one source. Request ids."""
 
+import itertools
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 _RANDOM_LIMIT = 1 << _RANDOM_BITS
+_FIRST_NUMBERS = 1 << 30  # so that a billion requests fit into the 32 bits that some servers keep ids in
+
+
+def request_numbers() -> Iterator[int]:
+    """JSON-RPC ids of one link. They begin at random: an answer to someone else's request is not taken for ours."""
+    return itertools.count(secrets.randbelow(_FIRST_NUMBERS) + 1)
 
 
 class Ulids:

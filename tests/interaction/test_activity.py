@@ -304,7 +304,7 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
         assert "events_dropped" not in await scene.value("await_activity")
     messages = [record.getMessage() for record in caplog.records]
     assert messages.count("event_store_approaching_limit") == 1
-    assert messages.count("event_store_eviction") >= 3
+    assert messages.count("event_store_eviction") == 1  # a second
 
 
 # Several waiters.

@@ -1,4 +1,4 @@
-"""A caller's line is closed in the middle of a call. The call goes on as a task, and the next reply says so."""
+"""A caller's line is closed in the middle of a call, or before it has read the answer. Nothing is lost by it."""
 
 from collections.abc import AsyncIterator
 
@@ -47,6 +47,103 @@ async def told(caller: AsgiCaller) -> list[str]:
 async def result_of_the_task(caller: AsgiCaller) -> JsonObject:
     (task,) = caller.session.calls.tasks()
     return await caller.call("get_task_result", task_id=task.task_id)
+
+
+@pytest.fixture(params=["handshake", "2026-07-28"])
+async def either(request: pytest.FixtureRequest) -> AsyncIterator[AsgiCaller]:
+    async with an_asgi_caller(is_modern=request.param == "2026-07-28") as made:
+        yield made
+
+
+def happens(caller: AsgiCaller, *numbers: int) -> None:
+    """So many events, of which nobody has heard yet."""
+    for number in numbers:
+        caller.backend.link.listener.notified("notifications/odd", {"n": number}, None)
+
+
+def numbers(events: list[JsonObject]) -> list[int]:
+    return [event["data"]["params"]["n"] for event in events if event["type"] == "notification"]
+
+
+# Both eras, however quick the answer.
+
+
+@pytest.mark.parametrize("seconds", [0, 0.04, 0.08])
+async def test_an_answer_whose_caller_has_left_is_a_finished_task(either: AsgiCaller, seconds: float) -> None:
+    line, asked = await a_call(either, seconds)
+    line.hang_up()
+    asked.reply(**DONE)
+    await line.served()
+    assert tasks(either) == ["completed"]
+    assert await told(either) == ["task_created", "task_completed"]
+    assert (await result_of_the_task(either))["content"] == DONE["content"]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.08, 3])
+async def test_an_answer_that_was_written_but_not_read_is_a_finished_task(either: AsgiCaller, seconds: float) -> None:
+    line, asked = await a_call(either, seconds)
+    asked.reply(**DONE)
+    await line.served()
+    assert tasks(either) == []
+    line.lose()
+    assert await told(either) == ["task_created", "task_completed"]
+    assert (await result_of_the_task(either))["content"] == DONE["content"]
+
+
+async def test_an_answer_that_was_read_is_no_task(either: AsgiCaller) -> None:
+    line, asked = await a_call(either, 0)
+    asked.reply(**DONE)
+    await line.served()
+    line.hang_up()
+    await settle()
+    assert (tasks(either), await told(either)) == ([], [])
+
+
+@pytest.mark.parametrize("tool", ["list_timers", "await_activity", "execute_tool", "get_task"])
+async def test_events_on_a_reply_that_was_not_read_come_again_in_order(either: AsgiCaller, tool: str) -> None:
+    happens(either, 1, 2)
+    arguments = {"server": "one", "tool": "slow"} if tool == "execute_tool" else {}
+    line = either.start(tool, **arguments)  # an error of get_task, which is not told which
+    if tool == "execute_tool":
+        (await either.backend.next_asked()).reply(**DONE)
+    assert b'"n":1' in (await line.served()).answered.body.replace(b"\\", b"")
+    happens(either, 3)
+    line.lose()
+    assert numbers(events_in(await either.call("list_timers"))) == [1, 2, 3]
+    assert numbers(events_in(await either.call("list_timers"))) == []
+
+
+async def test_events_wait_for_the_next_reply_if_the_caller_leaves_before_this_one(either: AsgiCaller) -> None:
+    happens(either, 1)
+    line = either.start("list_timers")
+    line.hang_up()
+    await line.served()
+    assert numbers(events_in(await either.call("list_timers"))) == [1]
+
+
+async def test_events_that_come_again_wake_whoever_waits(either: AsgiCaller) -> None:
+    happens(either, 1)
+    lost = await either.start("list_timers").served()
+    waiting = either.start("await_activity")
+    await settle()
+    lost.lose()
+    activity = (await waiting.served()).message["result"]["structuredContent"]
+    assert activity["triggers"] == [{"type": "event", "server": "one", "eventType": "notification"}]
+    assert [event["data"]["params"]["n"] for group in activity["events"] for event in group["events"]] == [1]
+
+
+async def test_of_two_replies_at_once_only_one_carries_an_event_and_only_the_lost_one_is_told_again(
+    either: AsgiCaller,
+) -> None:
+    happens(either, 1)
+    first = either.start("list_timers")
+    happens(either, 2)
+    second = either.start("list_timers")
+    replies = [numbers(events_in((await line.served()).message["result"])) for line in (first, second)]
+    assert sorted(number for found in replies for number in found) == [1, 2]
+    second.lose()
+    first.hang_up()
+    assert numbers(events_in(await either.call("list_timers"))) == replies[1]
 
 
 # 2026-07-28.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.json_types import JsonObject
+from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from support.asking import NAME_FORM, a_call, a_task, elicit, events_in, hush, notices, open_ids, sample, task_id
 from support.fake_clock import settle
@@ -263,6 +264,19 @@ async def test_a_question_that_is_listed_is_not_told_again_behind_the_list() -> 
         assert words_of(result).count("Your name?") == json.dumps(result["structuredContent"]).count("Your name?") == 1
         [waiting] = notices(result)["pending_client_action"]["elicitations"]
         assert set(waiting) == {"requestId", "server"}
+
+
+async def test_the_capabilities_of_a_server_that_a_reply_shows_are_not_told_again_behind_it() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        for tool, is_told in (("reconnect_server", False), ("get_server_status", True)):
+            await hush(scene)
+            scene.session.activity.emit(EventType.SERVER_CONNECTED, "one", capabilities={"tools": {}})
+            result = await scene.call(tool, server="one")
+            told = notices(result)["events_since_last_response"][0]["data"]
+            assert (told, events_in(result)[0]["data"]) == (
+                {"capabilities": {"tools": {}}} if is_told else {},
+                {"capabilities": {"tools": {}}},
+            )
 
 
 # Tasks.

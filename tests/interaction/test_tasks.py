@@ -388,7 +388,8 @@ async def test_removing_a_server_fails_its_tasks() -> None:
         name, _ = await a_task(scene)
         await hush(scene)
         removal = await scene.call("remove_server", name="one")
-        assert [event["type"] for event in notices(removal)["events_since_last_response"]] == ["task_failed"]
+        told = [event["type"] for event in notices(removal)["events_since_last_response"]]
+        assert told == ["task_failed", "server_removed"]
         assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -137,23 +136,17 @@ async def test_an_open_page_does_not_delay_the_end(end: str) -> None:
         assert await stream.rest() == []
 
 
-async def test_the_link_is_in_the_log_file_too(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    async with watched("--log-file", str(file)) as place:
-        await place.caller.initialize()
-        link = await the_link(place.log)
-        await eventually(lambda: link in file.read_text("utf-8"), what="the file has the link")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--console", "70000"), "expected a port number, found '70000'"),
         (("--console", "x"), "expected a port number, found 'x'"),
+        (("serve", "--port", "70000"), "expected a port number, found '70000'"),
+        (("serve", "--port", "-1"), "expected a port number, found '-1'"),
         (("--console", "0", "serve"), "serve has the console at its own port"),
     ],
 )
-async def test_a_console_that_cannot_be_is_said_plainly(arguments: tuple[str, ...], said: str) -> None:
+async def test_a_port_that_cannot_be_is_said_plainly(arguments: tuple[str, ...], said: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee", *arguments), stderr=asyncio.subprocess.PIPE
     )

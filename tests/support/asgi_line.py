@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.kernel import build_kernel
 from emceepee.sessions.session import Session
+from emceepee.web.asgi import CONNECTION
 from support.fake_clock import settle
 from support.http_door import HELLO, HttpCaller, ModernCaller, SentEvent
 from support.installation import Installation, an_installation
@@ -19,15 +20,23 @@ from support.visits import Answered, raw_headers
 
 
 class AsgiLine:
-    """One request and its response, while it is being served."""
+    """One request and its response, while it is being served. It is the connection that the request came by, too."""
 
     def __init__(self, endpoint: HttpEndpoint, method: str, headers: dict[str, str], body: bytes) -> None:
         self.answered = Answered()
         self._body: bytes | None = body
         self.reads = 0  # how many wait for what the caller sends next, which is that it hangs up
         self._gone = asyncio.Event()
+        self._unread: list[Callable[[], None]] = []
         given = list(raw_headers({"host": "localhost", "content_type": "application/json", **headers}).items())
-        scope = {"type": "http", "method": method, "path": "/mcp", "headers": given, "client": ("127.0.0.1", 5)}
+        scope: JsonObject = {
+            "type": "http",
+            "method": method,
+            "path": "/mcp",
+            "headers": given,
+            "client": ("127.0.0.1", 5),
+        }
+        scope["extensions"] = {CONNECTION: self}
         self._serving = asyncio.create_task(endpoint(scope, self._receive, self._send))
 
     async def _receive(self) -> JsonObject:
@@ -45,8 +54,20 @@ class AsgiLine:
         if not self._gone.is_set():
             await self.answered.send(message)
 
+    def is_gone(self) -> bool:
+        return self._gone.is_set()
+
+    def if_unread(self, tell: Callable[[], None]) -> None:
+        self._unread.append(tell)
+
     def hang_up(self) -> None:
         self._gone.set()
+
+    def lose(self) -> None:
+        """The caller's machine says that it did not read the response, though it was written."""
+        self.hang_up()
+        for tell in self._unread:
+            tell()
 
     async def served(self) -> "AsgiLine":
         """Once nothing more is done for it."""
@@ -88,7 +109,7 @@ class AsgiCaller:
             self._words.headers["mcp-session-id"] = hello.answered.headers["mcp-session-id"]
             self._words.headers["mcp-protocol-version"] = str(HELLO["protocolVersion"])
             await self.tell("notifications/initialized")
-        await self.call("list_timers")
+        await self.call("list_tools")  # connects the backend
         await settle()
         await self.call("list_timers")  # takes what happened so far
 

@@ -34,14 +34,22 @@ class WebCall:
             told = {"progressToken": self.token, "progress": step, "total": 100}
             self._says.put_nowait({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
 
+    def notify(self, method: str, **params: Any) -> None:
+        self._says.put_nowait({"jsonrpc": "2.0", "method": method, "params": params})
+
     def finish(self, text: str = "done") -> None:
         self._says.put_nowait({"jsonrpc": "2.0", "id": self.message["id"], "result": said(text)})
         self._says.put_nowait(None)
 
     async def write(self, response: web.StreamResponse) -> None:
         try:
-            while (message := await self._says.get()) is not None:
-                await response.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+            said = [await self._says.get()]
+            while said:
+                while not self._says.empty():
+                    said.append(self._says.get_nowait())
+                frames = [b"event: message\ndata: %s\n\n" % json.dumps(each).encode() for each in said if each]
+                await response.write(b"".join(frames))
+                said = [] if said[-1] is None else [await self._says.get()]
         except (asyncio.CancelledError, ConnectionError):
             self.was_dropped.set()
             raise

@@ -5,7 +5,8 @@ from functools import partial
 
 import pytest
 
-from emceepee.clock import SystemClock, iso, milliseconds, within
+from emceepee import clock as clock_module
+from emceepee.clock import SteadyTime, SystemClock, epoch_milliseconds, iso, milliseconds, within
 from emceepee.lifecycle import TaskOwner
 from support.fake_clock import FakeClock, settle
 
@@ -164,3 +165,48 @@ async def test_a_deadline_that_is_over_keeps_nobody_alive(delay: float, monkeypa
         await asyncio.wait_for(rung.wait(), 5)
     del owner
     assert watched() is None
+
+
+class Machine:
+    """Its two clocks: one that people set, and one that only goes on."""
+
+    def __init__(self) -> None:
+        self.wall, self.passed = 1_800_000_000.0, 5000.0
+        self.time = SteadyTime(lambda: self.wall, lambda: self.passed)
+
+    def goes_on(self, seconds: float) -> None:
+        self.wall += seconds
+        self.passed += seconds
+
+
+@pytest.mark.parametrize("hours", [1, -1, 24 * 365])
+def test_setting_the_wall_clock_changes_no_duration(hours: float) -> None:
+    machine = Machine()
+    began = machine.time.now()
+    assert began.timestamp() == machine.wall
+    machine.goes_on(10)
+    machine.wall += hours * 3600
+    machine.goes_on(5)
+    assert machine.time.now() - began == timedelta(seconds=15)
+
+
+@pytest.mark.parametrize("hours", [1, -1, 24 * 365])
+def test_moments_are_shown_as_the_wall_clock_has_them_now(hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    monkeypatch.setattr(clock_module, "_PROCESS_TIME", machine.time)
+    began = machine.time.now()
+    machine.wall += hours * 3600
+    assert epoch_milliseconds(began) == machine.wall * 1000
+    assert iso(began) == iso(machine.time.now())
+    assert datetime.fromisoformat(iso(began)).timestamp() == machine.wall
+
+
+def test_a_hair_between_two_clocks_is_no_setting_of_either() -> None:
+    machine = Machine()
+    began = machine.time.now()
+    machine.wall += 0.9
+    assert machine.time.on_the_wall(began) == began
+
+
+def test_the_time_of_a_process_is_that_of_the_wall() -> None:
+    assert abs(SystemClock().now() - datetime.now(UTC)) < timedelta(seconds=5)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.ids import Ulids
+from emceepee.ids import Ulids, request_numbers
 
 FORMAT = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -61,3 +61,15 @@ def test_an_unguessable_id_tells_nothing_of_the_next() -> None:
     first, second = ids.unguessable(), ids.unguessable()
     assert (len(first), first[:10]) == (26, second[:10])
     assert sum(a != b for a, b in zip(first[10:], second[10:], strict=True)) > 4
+
+
+def test_request_ids_count_up_from_a_random_number_and_fit_into_32_bits() -> None:
+    firsts = set()
+    for _ in range(100):
+        numbers = request_numbers()
+        first = next(numbers)
+        assert (next(numbers), next(numbers)) == (first + 1, first + 2)
+        firsts.add(first)
+    assert len(firsts) > 90
+    assert min(firsts) > 0
+    assert max(firsts) < 2**31 - 10**9

@@ -31,10 +31,10 @@ class Announcer:
     def __init__(self, name: str, observer: Observer, *, is_process: bool) -> None:
         self._name, self._observer, self._is_process = name, observer, is_process
 
-    def connected(self, process: JsonObject | None) -> None:
+    def connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
         if process is not None:
             self._tell(EventType.PROCESS_STARTED, pid=process["pid"])
-        self._tell(EventType.SERVER_CONNECTED)
+        self._tell(EventType.SERVER_CONNECTED, capabilities=capabilities)
 
     def reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool, invalidated: JsonObject) -> None:
         """After a loss, which `invalidated` something; `is_same` if the backend still knows us."""
@@ -47,6 +47,10 @@ class Announcer:
         """Returns what the loss invalidated."""
         if process is not None:
             self._tell(EventType.PROCESS_CRASHED, **_end_of(process))
+        return self.cut_off(reason)
+
+    def cut_off(self, reason: str) -> JsonObject:
+        """A loss that is no crash. Returns what it invalidated."""
         self._tell(EventType.SERVER_DISCONNECTED, reason=reason)
         return self._observer.lost(reason)
 

@@ -1,7 +1,6 @@
 """Requests and answers over one shared two-way line (a child's pipes, the older SSE transport), matched by id."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
 from emceepee.codec import Unreadable, id_in
+from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -32,7 +32,7 @@ class Duplex:
         """`most_requests` of the backend are served at once; `reply` sends our answers, if not as everything else."""
         self._send, self._tasks = send, tasks
         self.inbound = Inbound(listener, tasks, reply or send, most=most_requests)
-        self._numbers = itertools.count(1)
+        self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
         self.envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
@@ -91,6 +91,14 @@ class Duplex:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(LinkError(error.failure, str(error)))
                     waiting.answer.exception()  # whoever could not even send does not look
+
+    def lost(self, key: int | str | None, error: LinkError) -> None:
+        """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
+        numbers = list(self._waiting) if key is None else [_number(key)]
+        for number in numbers:
+            waiting = self._waiting.get(number)
+            if waiting is not None and not waiting.answer.done():
+                waiting.answer.set_exception(LinkError(error.failure, str(error)))
 
     def _answered(self, message: JsonObject) -> None:
         waiting = self._waiting.get(_number(message["id"]))

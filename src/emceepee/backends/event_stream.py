@@ -30,6 +30,7 @@ class EventParser:
         self._cursor, self._largest = cursor, largest
         self._unfinished: list[bytes] = []
         self._name = b""
+        self._last_id = cursor.last_id  # as last read; it counts once its event is complete
         self._data: list[bytes] = []
         self._unfinished_size = self._data_size = 0
         self._after_cr = False
@@ -69,7 +70,7 @@ class EventParser:
         elif name == b"event":
             self._name = value
         elif name == b"id" and b"\0" not in value:
-            self._cursor.last_id = value.decode("utf-8", "replace")
+            self._last_id = value.decode("utf-8", "replace") or None
         elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self._cursor.retry = int(value) / 1000
         return None
@@ -77,4 +78,5 @@ class EventParser:
     def _dispatch(self) -> ServerSentEvent | None:
         data, self._data, self._data_size = b"\n".join(self._data), [], 0
         name, self._name = self._name.decode("utf-8", "replace") or "message", b""
+        self._cursor.last_id = self._last_id
         return ServerSentEvent(name, data) if data else None

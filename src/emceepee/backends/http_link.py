@@ -5,7 +5,6 @@ is known to belong to a call, and a failed POST is the failure of one call only.
 """
 
 import asyncio
-import itertools
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -23,14 +22,16 @@ from emceepee.backends.http_wire import (
     HttpWire,
     broken,
     courtesy,
-    says_session_lost,
+    misdirected,
     session_lost,
 )
-from emceepee.backends.inbound import Inbound
+from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
+from emceepee.backends.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
+from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -57,7 +58,7 @@ class HttpLink:
         self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
-        self._numbers = itertools.count(1)
+        self._numbers = request_numbers()
         self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
         self._is_looking = False  # whether the backend is still there
@@ -110,9 +111,7 @@ class HttpLink:
         self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
         self.facts = resumption.facts
         try:
-            await self._exchange("ping", None)
-        except RpcError:
-            return True  # it answered, and not that the session is gone
+            await self._ping()
         except BaseException as error:
             self._wire.forget_session()  # also if we are cancelled: the next link may still find it
             self._is_forgotten = False
@@ -121,6 +120,25 @@ class HttpLink:
                 return False
             raise
         return True
+
+    async def _ping(self, refusal: str | None = None) -> None:
+        """Ask whether the backend still knows our session. A ping runs nothing, so its refusal may be read freely.
+
+        `refusal` is how it refused something else: who refuses a ping in the same words refuses us. Without it every
+        refusal by status counts.
+
+        Raises:
+            LinkError
+        """
+        try:
+            await self._exchange("ping", None)
+        except (RpcError, LinkError) as error:
+            in_same_words = error.status == BAD_REQUEST and refusal in (None, str(error))
+            is_unknown_method = isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND
+            if (in_same_words or says_session_lost(str(error))) and not is_unknown_method:
+                raise session_lost(error.status) from error
+            if isinstance(error, LinkError):
+                raise
 
     async def request(
         self,
@@ -156,10 +174,21 @@ class HttpLink:
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         version = MODERN_PROTOCOL_VERSIONS[-1]
         headers = {VERSION_HEADER: version} | _routing_headers(method, params)
-        return await self._exchange(method, params, headers, envelope(version, self._terms.capabilities))
+        return await self._greet(method, params, headers, envelope(version, self._terms.capabilities))
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._exchange(method, params)
+        return await self._greet(method, params)
+
+    async def _greet(
+        self, method: str, params: JsonObject, headers: dict[str, str] | None = None, meta: JsonObject | None = None
+    ) -> JsonObject:
+        """Twice if need be, which does no harm: the server may just be closing the connection that was kept open."""
+        try:
+            return await self._exchange(method, params, headers, meta)
+        except LinkError as error:
+            if not has_ended(error) or error.failure is Failure.CLOSED:
+                raise
+        return await self._exchange(method, params, headers, meta)
 
     # One request and its answer.
 
@@ -180,7 +209,7 @@ class HttpLink:
         if task is not None:
             self._in_the_air[task] = False
         try:
-            response = await self._wire.post(encode(message), headers)
+            response = await self._wire.post(encode(message), headers, number=number)
             if method == "initialize":
                 self._wire.adopt_session(response)
             return outcome(await self._answer(response, number, origin, resumable=meta is None))
@@ -195,15 +224,8 @@ class HttpLink:
         except HttpFailure as error:
             self._look_aside()
             raise broken(self._wire.url, error) from error
-        except RpcError as error:
-            if self._wire.session_id and says_session_lost(error.error):
-                self._is_forgotten = True
-                raise session_lost() from error
-            raise
-        except LinkError as error:
-            self._is_forgotten |= error.failure is Failure.SESSION_LOST
-            if error.failure is Failure.UNREACHABLE and error.may_have_run:
-                self._look_aside()
+        except (RpcError, LinkError) as error:
+            self._draw_conclusions(error, method)
             raise
         finally:
             if task is not None:
@@ -213,7 +235,7 @@ class HttpLink:
         if response.content_type != "text/event-stream":
             body = await self._wire.body(response)
             try:
-                return decode(body)
+                return self._own(decode(body), number)
             except Unreadable as error:
                 raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
@@ -230,40 +252,70 @@ class HttpLink:
                             question.add_done_callback(questions.discard)
                         if self._inbound.is_crowded:
                             await self._inbound.room()
-                    elif str(message.get("id")) == str(number):
+                    elif names_request(message.get("id"), number):
                         return message
         finally:
             for question in list(questions):  # with the stream, whoever asked on it is gone
                 question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
+    def _own(self, message: Any, number: int) -> Any:
+        """The message, if it answers our request. Raises: LinkError."""
+        if not isinstance(message, dict) or names_request(key := message.get("id"), number):
+            return message
+        error = message.get("error")
+        if not isinstance(error, dict) or not names_none(key):
+            raise misdirected(key)
+        if self._wire.session_id and says_session_lost(str(error.get("message"))):
+            raise session_lost()
+        return message
+
+    def _draw_conclusions(self, error: RpcError | LinkError, method: str) -> None:
+        """What one failed request may say of the link."""
+        if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
+            self._is_forgotten = True
+        elif error.status == BAD_REQUEST and self._wire.session_id and method != "ping":
+            self._look_aside(refusal=str(error))
+        elif isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE and error.may_have_run:
+            self._look_aside()
+
     # What the backend says of its own accord.
 
     async def _hear_pushes(self) -> None:
         try:
-            async with aclosing(self._wire.pushed()) as stream:
+            async with aclosing(self._wire.pushed(self._ping)) as stream:
                 async for message in stream:
                     if "method" in message:
                         self._inbound.receive(message, None)
                         if self._inbound.is_crowded:
                             await self._inbound.room()
-        except (LinkError, RpcError) as error:
-            self._is_forgotten |= isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
             if not self.closed.done():
                 self.closed.set_result(str(error))
 
-    def _look_aside(self) -> None:
-        """A request broke. If the backend is gone, that is told now and not when the next request finds out."""
+    def _look_aside(self, refusal: str | None = None) -> None:
+        """A request broke, or was refused. If the backend or our session is gone, the link is told now.
+
+        Otherwise the next request would have to find out; or never would, where a server has words of its own for it.
+        """
         if not self._is_looking and not self.closed.done():
             with suppress(RuntimeError):  # the link is closing
-                self._tasks.spawn(self._look(), name="look")
+                self._tasks.spawn(self._look(refusal), name="look")
                 self._is_looking = True
 
-    async def _look(self) -> None:
+    async def _look(self, refusal: str | None) -> None:
         try:
-            await self._wire.look()
+            if refusal is None:
+                await self._wire.look()
+            else:
+                async with asyncio.timeout(COURTESY_SECONDS):
+                    await self._ping(refusal)
+        except TimeoutError:
+            pass  # no answer is no proof
         except LinkError as error:
-            if not self.closed.done():
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            if not error.may_have_run and not self.closed.done():
                 self.closed.set_result(str(error))
         finally:
             self._is_looking = False

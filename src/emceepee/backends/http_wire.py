@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -13,6 +13,8 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, NotConnected
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.pace import ANSWERS, PUSHES, Pace
+from emceepee.backends.session_loss import names_none, names_request, status_says_session_lost
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.json_types import JsonObject
@@ -23,8 +25,7 @@ ACCEPT = {"content-type": "application/json", "accept": "application/json, text/
 COURTESY_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
 GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
-PUSH_PAUSE = 0.1  # before something that broke is opened again: if the backend is gone, this shows it
-LONGEST_PAUSE = 30.0  # between two attempts to reopen the push stream
+LOOK_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
 REDIRECTS = 3
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
@@ -53,8 +54,12 @@ class HttpWire:
         except ValueError as error:
             raise unsendable(error) from error
 
-    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-        """Send one request; the response is a success, its body still to be read. `headers` are its own.
+    async def post(
+        self, body: bytes, headers: Mapping[str, str] | None = None, *, number: int | None = None
+    ) -> Response:
+        """Send one message; the response is a success, its body still to be read. `headers` are its own.
+
+        `number` is its id, if it is a request.
 
         Raises:
             RpcError: the status is an error, and the body holds a JSON-RPC one.
@@ -72,7 +77,7 @@ class HttpWire:
             if response.status not in (307, 308) or not self._moved(response.headers.get("location", "")):
                 break
             response.discard()
-        raise await self._refusal(response)
+        raise await self._refusal(response, number)
 
     async def body(self, response: Response) -> bytes:
         """All of it. Raises: HttpFailure."""
@@ -84,7 +89,7 @@ class HttpWire:
 
     async def look(self) -> None:
         """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
-        await self._clock.sleep(PUSH_PAUSE)
+        await self._clock.sleep(LOOK_PAUSE)
         try:
             await self._http.connect()
         except NotConnected as error:
@@ -118,7 +123,7 @@ class HttpWire:
         Raises:
             LinkError: it cannot, or one event is too large.
         """
-        cursor = Cursor()
+        cursor, pace = Cursor(), None
         while True:
             parser = EventParser(cursor, largest=self._largest)
             try:
@@ -139,50 +144,74 @@ class HttpWire:
                 raise
             if not resumable or cursor.last_id is None:
                 return
-            response = await self._reopened(cursor)
+            pace = pace or Pace(self._clock, ANSWERS)
+            response = await self._reopened(cursor, pace)
 
-    async def pushed(self) -> AsyncGenerator[JsonObject, None]:
+    async def pushed(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
         """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
+
+        `check_session` raises LinkError if the backend no longer knows our session.
 
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
         """
-        cursor, pause, was_open = Cursor(), 0.0, False
+        cursor, pace, was_open = Cursor(), Pace(self._clock, PUSHES), False
         while True:
+            asked = 0.0
             try:
                 with closing(await self._get(cursor)) as response:
-                    # A server that never had the stream may say so with any of these; once it had, they mean a loss.
-                    if response.status in (400, 404) and self.session_id and was_open:
-                        raise await self._refusal(response)
-                    if response.status >= 500 and was_open:
-                        raise HttpFailure(f"HTTP {response.status}")
                     if response.status != 200:
-                        logger.debug("no push stream: HTTP %s", response.status)
-                        return
+                        # A server that never had the stream may say so with any of these; once it had, something broke.
+                        if not was_open or not self._is_trouble(response):
+                            logger.debug("no push stream: HTTP %s", response.status)
+                            return
+                        await self._look_into(response, cursor, check_session)
+                        raise HttpFailure(f"HTTP {response.status}")
                     was_open = True
+                    pace.opened()
                     parser = EventParser(cursor, largest=self._largest)
                     while chunk := await response.readany():
                         for event in parser.feed(chunk):
                             if isinstance(message := _decoded(event.data), dict):
                                 yield message
-                pause = cursor.retry
+                asked = cursor.retry
             except NotConnected as error:
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("push stream broke: %s", error)
-                pause = min(pause * 2 + PUSH_PAUSE if pause else PUSH_PAUSE, LONGEST_PAUSE)
-            await self._clock.sleep(pause)
+            await self._clock.sleep(pace.next_pause(asked))
 
-    async def _reopened(self, cursor: Cursor) -> Response:
+    def _is_trouble(self, response: Response) -> bool:
+        return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
+
+    async def _look_into(
+        self, response: Response, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
+        if response.status >= 500:
+            return
+        refusal = await self._refusal(response)
+        if isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST:
+            raise refusal
+        cursor.last_id = None  # perhaps it is this that the server does not know
+        try:
+            await check_session()
+        except LinkError as error:
+            if error.may_have_run:
+                raise HttpFailure(str(error)) from error
+            raise
+
+    async def _reopened(self, cursor: Cursor, pace: Pace) -> Response:
         for _ in range(REOPEN_ATTEMPTS):
-            await self._clock.sleep(cursor.retry)
+            await self._clock.sleep(pace.next_pause(cursor.retry))
             try:
                 response = await self._get(cursor)
             except HttpFailure:
                 continue
             if response.status == 200:
+                pace.opened()
                 return response
-            raise await self._refusal(response)
+            raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
     async def _get(self, cursor: Cursor) -> Response:
@@ -205,20 +234,26 @@ class HttpWire:
             return False
         return True
 
-    async def _refusal(self, response: Response) -> RpcError | LinkError:
+    async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
         status = response.status
         try:
             body = await self.body(response)
         except HttpFailure as error:
             return broken(self.url, error)
-        answered = _rpc_error(body)
-        if self.session_id and (status == 404 or (status == 400 and _speaks_of_session(answered, body))):
+        message = _rpc_error(body)
+        answered: JsonObject | None = message and message["error"]
+        words = str(answered.get("message", "")) if answered else _excerpt(body)
+        is_whole = response.content_type != "text/event-stream"
+        if self.session_id and is_whole and status_says_session_lost(status, words):
             return session_lost(status)
         if status == UNAUTHORIZED:
-            return refused(status, str(answered.get("message", "")) if answered else _excerpt(body))
-        if answered is not None:
-            return RpcError(answered)
-        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else _excerpt(body)
+            return refused(status, words)
+        if message is not None and answered is not None:
+            key = message.get("id")
+            if number is not None and not names_request(key, number) and not names_none(key):
+                return misdirected(key)
+            return RpcError(answered, status=status)
+        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else words
         return refused(status, said)
 
 
@@ -247,6 +282,17 @@ def session_lost(status: int = 200) -> LinkError:
     return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
+def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
+    """Of a request that was under way: whatever the backend says now, it may have run."""
+    is_lost = isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST
+    failure = Failure.SESSION_LOST if is_lost else Failure.UNREACHABLE
+    return LinkError(failure, f"the stream was cut and could not be taken up again: {refusal}")
+
+
+def misdirected(key: object) -> LinkError:
+    return LinkError(Failure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted")
+
+
 async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
     """Do what nobody waits for: bounded, and its failure is nobody's."""
     try:
@@ -267,21 +313,10 @@ def _decoded(data: bytes) -> Any:
 
 
 def _rpc_error(body: bytes) -> JsonObject | None:
+    """The message in an error response, if it is a JSON-RPC error."""
     message = _decoded(body) if body.lstrip().startswith(b"{") else None
     error = message.get("error") if isinstance(message, dict) else None
-    return error if isinstance(error, dict) and "code" in error else None
-
-
-def _speaks_of_session(error: JsonObject | None, body: bytes) -> bool:
-    said = str(error.get("message")) if error else body[:500].decode("utf-8", "replace")
-    return "session" in said.lower()
-
-
-def says_session_lost(error: JsonObject) -> bool:
-    """Some backends say it in a JSON-RPC error, with any status."""
-    words = str(error.get("message")).lower()
-    lost = any(word in words for word in ("not found", "terminated", "expired", "unknown", "no valid", "invalid"))
-    return error.get("code") in (-32600, -32000, -32001) and "session" in words and lost
+    return message if isinstance(error, dict) and "code" in error else None
 
 
 def _excerpt(body: bytes) -> str:

@@ -10,11 +10,14 @@ from emceepee.json_types import JsonObject
 
 
 class RpcError(Exception):
-    """The backend answered with an error; `error` is that JSON object, whole."""
+    """The backend answered with an error; `error` is that JSON object, whole.
 
-    def __init__(self, error: JsonObject) -> None:
+    `status` is the HTTP status it came with, if that was an error too.
+    """
+
+    def __init__(self, error: JsonObject, *, status: int = 0) -> None:
         super().__init__(str(error.get("message") or error))
-        self.error = error
+        self.error, self.status = error, status
 
     @property
     def code(self) -> int | None:

@@ -106,10 +106,10 @@ class RestartConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     enabled: bool = True
-    maxAttempts: int = Field(5, ge=0)  # noqa: N815  # wire name
-    baseDelayMs: int = Field(1000, ge=1)  # noqa: N815  # wire name
-    maxDelayMs: int = Field(60_000, ge=1)  # noqa: N815  # wire name
-    backoffMultiplier: float = Field(2, ge=1)  # noqa: N815  # wire name
+    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
+    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
 
     @classmethod
     def of(cls, policy: RestartPolicy) -> "RestartConfig":

@@ -3,6 +3,7 @@
 import asyncio
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.pace import CHANGES, Pace
 from emceepee.clock import Clock, give_up_after
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -13,7 +14,6 @@ log = EventLog("backends")
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGE_SECONDS = 10.0
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # before a listen that ended is opened again
 _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 
 
@@ -51,6 +51,7 @@ class Subscriptions:
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
         self._changing = asyncio.Lock()
+        self._pace = Pace(clock, CHANGES)
         self._wants_lists = False
         self.uris: set[str] = set()
 
@@ -160,6 +161,10 @@ class Subscriptions:
             self._listen = fresh
             if old is not None:
                 old.end()
+            if fresh is not None:
+                self._pace.opened()
+                if fresh.task is not None and fresh.task.done():  # acknowledged and ended in one breath
+                    self._ended(link)
             return wanted
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
@@ -170,13 +175,18 @@ class Subscriptions:
             error = failure
         listen.settle(error)
         if self._listen is listen and link is self._link:
-            self._listen = None
-            await self._take_up_again(link)
+            self._ended(link)
+
+    def _ended(self, link: Link) -> None:
+        self._listen = None
+        self._tasks.spawn(self._take_up_again(link), name="listen")
 
     async def _take_up_again(self, link: Link) -> None:
         """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
-        pause = FIRST_PAUSE
-        while link is self._link and not link.closed.done() and self._listen is None:
+        while True:
+            await self._clock.sleep(self._pace.next_pause())
+            if link is not self._link or link.closed.done() or self._listen is not None:
+                return
             try:
                 wanted = await self._renew(link)
             except LinkError as error:
@@ -189,8 +199,6 @@ class Subscriptions:
             else:
                 self._may_have_changed(wanted)
                 return
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _may_have_changed(self, wanted: JsonObject) -> None:
         for key, flag in _LIST_FLAGS.items():

@@ -15,10 +15,11 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
+from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
+from emceepee.cli.private_file import write_private
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
-from emceepee.telemetry.redaction import Invitation
 
 USAGE_ERROR = 2
 # The = signs at the end of a base64 token are its own.
@@ -28,6 +29,7 @@ log = logs.EventLog("cli")
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
+    closed = fill_closed()
     options = build_parser().parse_args(arguments)
     try:
         config = _config(options)
@@ -40,21 +42,23 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     keep_freed_memory()
-    logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+    try:
+        logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+    except OSError as error:
+        sys.stderr.write(f"emceepee: the log file {config.log_file} cannot be used: {error.strerror}\n")
+        return USAGE_ERROR
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
         return _serve(config)
-    try:
-        os.fstat(0)  # before anything is opened: the next descriptor would take its place
-        stdout = _private_stdout()
-    except OSError:
+    if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
+    stdout = _private_stdout()
     with while_loading():
         from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
 
-    _run(run_stdio(config, stdin=0, stdout=stdout, invite=_inviting(config)))
+    _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
     return 0
 
 
@@ -68,32 +72,39 @@ def _serve(config: Config) -> int:
         from emceepee.app import run_http
 
     try:
-        _run(run_http(config, announce=_announce, invite=_inviting(config)))
+        _run(run_http(config, announce=_announce, invite=_inviting(config)), config)
     except OSError as error:
         sys.stderr.write(f"emceepee: cannot listen on {config.http.host}:{config.http.port}: {error}\n")
         return USAGE_ERROR
     return 0
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(work)
+def _run(work: Coroutine[Any, Any, None], config: Config) -> None:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)
+    finally:
+        if config.link_file is not None:  # what it opened is closed
+            config.link_file.unlink(missing_ok=True)
 
 
 def _announce(address: str) -> None:
-    sys.stderr.write(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)\n")
-    sys.stderr.flush()
+    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)")
 
 
 def _inviting(config: Config) -> Callable[[str], None]:
-    """Writes where the console is for whoever started us, and into their log file, which may be all they see."""
+    """Says where the console is to whoever started us. A log file is kept, so it gets the address without the code."""
     hint = "" if config.http.sole_principal is not None else " (log in with a token)"
 
     def invite(link: str) -> None:
-        sys.stderr.write(f"emceepee console at {link}{hint}\n")
-        sys.stderr.flush()
+        logs.tell_operator(f"emceepee console at {link}{hint}")
+        if config.link_file is not None:
+            try:
+                write_private(config.link_file, f"{link}\n")
+            except OSError as error:
+                log.warning("link_file_not_written", file=str(config.link_file), error=str(error))
         if config.log_file is not None:
-            log.info("console_open", link=Invitation(link))
+            log.info("console_open", address=link)
 
     return invite
 
@@ -107,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     _common(parser)
     parser.add_argument(
         "--console",
-        type=_console_port,
+        type=_port_number,
         metavar="PORT",
         help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
     )
@@ -129,12 +140,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
+    parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest link to the console there")
 
 
 def _serve_options(parser: argparse.ArgumentParser) -> None:
     _common(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
-    parser.add_argument("--port", type=int, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
     parser.add_argument(
         "--token",
         action="append",
@@ -164,6 +176,7 @@ def _config(options: argparse.Namespace) -> Config:
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,
+        link_file=options.link_file,
         console_port=options.console,
     )
 
@@ -205,7 +218,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _console_port(text: str) -> int:
+def _port_number(text: str) -> int:
     try:
         return _port(text)
     except ConfigError:
@@ -214,8 +227,8 @@ def _console_port(text: str) -> int:
 
 def _private_stdout() -> int:
     """Keep standard output for the protocol alone: whatever else prints there, prints to standard error."""
-    protocol = os.dup(1)
+    protocol = os.dup(STDOUT)
     os.set_inheritable(protocol, False)
     sys.stdout.flush()
-    os.dup2(2, 1)
+    os.dup2(STDERR, STDOUT)
     return protocol

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from emceepee import __version__
 from emceepee.backends.connection import Connection
-from emceepee.clock import Clock, iso, within
+from emceepee.clock import Clock, epoch_milliseconds, iso, within
 from emceepee.codec import encode
 from emceepee.console.rows import log_view, row
 from emceepee.json_types import JsonObject
@@ -99,7 +99,7 @@ class Feed:
         return {
             "version": __version__,
             "principal": self._principal,
-            "now": self._clock.now().timestamp() * 1000,
+            "now": epoch_milliseconds(self._clock.now()),
             "limits": {
                 "requestsPerSession": limits.requests_per_session,
                 "requestsInAll": limits.requests_in_all,

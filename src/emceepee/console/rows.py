@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
-from emceepee.clock import iso
+from emceepee.clock import epoch_milliseconds, iso
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLine
 from emceepee.sessions.session import Session
@@ -18,7 +18,7 @@ _LOG_SLACK = timedelta(milliseconds=100)  # what a server says of a call may com
 
 def row(span: Span, session: Session) -> JsonObject:
     """One row. Its times are milliseconds: of the start since the epoch, of the phases since the start."""
-    started = span.at.timestamp() * 1000
+    started = epoch_milliseconds(span.at)
     optional = {
         "server": span.server,
         "endedAt": None if span.ended is None else started + span.ended * 1000,

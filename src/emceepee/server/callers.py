@@ -13,7 +13,9 @@ from emceepee.server.messages import Notice, Request, RequestId, cancelled_id, i
 from emceepee.sessions.calls import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
+from emceepee.state.events import Taken
 from emceepee.tools.declaration import Caller
+from emceepee.web.asgi import Connection
 
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 LONGEST_LABEL = 100
@@ -80,6 +82,7 @@ class Guest:
     visitor: Visitor
     office: Office
     may_add: MayAdd
+    connection: Connection
 
 
 class Line(Protocol):
@@ -100,9 +103,20 @@ class Started:
     task: "asyncio.Task[Any] | None" = field(default=None)  # what serves it
     session: Session | None = field(default=None)
     call: Call | None = field(default=None)
+    taken: tuple[Session, Taken] | None = field(default=None)  # the events that its reply carries
+    is_abandoned: bool = field(default=False)
 
     def began(self, session: Session, call: Call) -> None:
         self.session, self.call = session, call
+
+    def carries(self, session: Session, taken: Taken) -> None:
+        if taken.numbers or taken.dropped:
+            self.taken = session, taken
+
+    @property
+    def has_more_than_words(self) -> bool:
+        """Whether something would be lost with its reply."""
+        return self.call is not None or self.taken is not None
 
     def promote(self) -> bool:
         """Let it go on as a task; False if there is none."""
@@ -112,17 +126,29 @@ class Started:
         return True
 
     def keep(self) -> None:
-        """Its answer reached nobody: keep it as a finished task."""
+        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+        if self.taken is not None:
+            (session, taken), self.taken = self.taken, None
+            session.activity.take_back(taken)
         if self.session is not None and self.call is not None:
             self.session.calls.keep(self.call)
 
     def cancel(self) -> None:
-        """End the request, and its call with it."""
-        if self.task is not None:
+        """End the request, and its call with it, also if that is becoming a task in this very moment."""
+        if self.task is not None and not self.task.done() and not self.is_abandoned:
+            if self.session is not None and self.call is not None:
+                self.session.calls.give_up(self.call)
             self.task.cancel()
 
     def abandon(self) -> None:
         """End the request, which nobody waits for any more, but not its call."""
+        if self.is_abandoned:
+            return
+        self.is_abandoned = True  # from now on the call is the session's: a second cancellation does not mean it
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(self._leave)
+
+    def _leave(self) -> None:
         if self.task is not None and not self.task.done():
             self.promote()
             self.keep()  # the outcome may have come a moment ago
@@ -136,8 +162,7 @@ def cancel_request(notice: Notice, running: Mapping[RequestId, Started]) -> None
     if started is None:
         return
     if is_client_timeout(notice):
-        # One turn later: a request that came in the same moment has begun its call by then.
-        asyncio.get_running_loop().call_soon(started.abandon)
+        started.abandon()
     else:
         started.cancel()
 
@@ -161,6 +186,7 @@ def caller_for(
         hang_up=line.hang_up,
         follow_events=follow_events,
         on_call=started.began,
+        on_events=started.carries,
         is_gone=lambda: line.is_gone,
         office=guest.office,
         may_add=guest.may_add,

@@ -51,24 +51,29 @@ class Tools:
             result = error_reply(error)
             if session is None or not tool.needs_session or caller.is_gone():
                 return result
-            return with_notices(result, session, error)
+            return with_notices(result, session, error, caller.on_events)
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
             return (await self._done(tool, arguments, session, caller))[0]
         session.wake()
         span = begin(session, tool, arguments)
         spans.serve(span)
+        session.open_calls += 1
         try:
             result, outcome = await self._done(tool, arguments, session, caller)
         except BaseException:
             if span.task_id is None:
                 span.cancelled()
             raise
+        finally:
+            session.open_calls -= 1
         if span.task_id is None:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_news or isinstance(outcome, EmceepeeError)
-        return with_notices(result, session, outcome) if takes_notices and not caller.is_gone() else result
+        if not takes_notices or caller.is_gone():
+            return result
+        return with_notices(result, session, outcome, caller.on_events)
 
     async def _done(
         self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller

@@ -10,15 +10,15 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.message_log import PUSH
 from emceepee.server.replay import Replay
-from emceepee.web.asgi import Header, Receive, Send, is_gone_already, respond_json, until_gone
+from emceepee.web.asgi import Connection, Header, Receive, Send, respond_json, until_gone
 from emceepee.web.streams import Writing, queued_frames
 
 STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
 WATCH_AFTER = 0.5  # seconds until a caller is watched whose stream cannot be resumed; a quicker answer costs no watcher
 RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
-NOTICEABLE = 0.1  # seconds; nobody hangs up on a quicker answer, so it is not looked for
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
+Unread = Callable[[], None] | None  # what is done about a response that nobody read
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,8 @@ class Taste:
 class _Response:
     """What both eras share: the response is still open, is a stream, or has nobody to go to."""
 
-    def __init__(self, send: Send, receive: Receive, clock: Clock) -> None:
-        self._send, self._receive, self._clock = send, receive, clock
-        self._began = clock.monotonic()
+    def __init__(self, send: Send, receive: Receive, connection: Connection, clock: Clock) -> None:
+        self._send, self._receive, self._connection, self._clock = send, receive, connection, clock
         self._was_gone = False
         self._writing: Writing | None = None
 
@@ -42,9 +41,7 @@ class _Response:
     def _has_hung_up(self) -> bool:
         if self._writing is not None:
             return not self._writing.is_live
-        if not self._was_gone and self._clock.monotonic() - self._began > NOTICEABLE:
-            self._was_gone = is_gone_already(self._receive)
-        return self._was_gone
+        return self._was_gone or self._connection.is_gone()
 
 
 class Exchange(_Response):
@@ -56,6 +53,7 @@ class Exchange(_Response):
         send: Send,
         receive: Receive,
         *,
+        connection: Connection,
         clock: Clock,
         header: Header,
         primes: bool,
@@ -63,7 +61,7 @@ class Exchange(_Response):
         on_abandoned: Callable[[], object] | None = None,
     ) -> None:
         """`on_abandoned` is called when the stream was cut and nobody came back for it."""
-        super().__init__(send, receive, clock)
+        super().__init__(send, receive, connection, clock)
         self._replay, self._header, self._primes, self._taste = replay, header, primes, taste
         self._stream = PUSH  # until there is one of our own
         self._hung_up = False
@@ -86,8 +84,10 @@ class Exchange(_Response):
         self._open()
         self._replay.log.append(self._stream, encode(message))
 
-    async def answer(self, message: JsonObject | list[JsonObject], *, names_session: bool = True) -> bool:
-        """Finish; False if nobody got it."""
+    async def answer(
+        self, message: JsonObject | list[JsonObject], *, names_session: bool = True, if_unread: Unread = None
+    ) -> bool:
+        """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
         if self._patience is not None:
             self._patience.cancel()
         if not self._taste.json:
@@ -95,8 +95,12 @@ class Exchange(_Response):
         if self._writing is None:
             if self.is_gone:
                 return False
+            if if_unread is not None:
+                self._connection.if_unread(if_unread)
             await respond_json(self._send, 200, message, *((self._header,) if names_session else ()))
             return True
+        if if_unread is not None:
+            self._connection.if_unread(if_unread)
         self._replay.on_loss.pop(self._stream, None)
         if self._return is not None:
             self._return.cancel()
@@ -125,7 +129,12 @@ class Exchange(_Response):
         log.append(self._stream, b"")  # for an older caller it is not written, but marks the stream as going on
         self._replay.on_loss[self._stream] = self._await_return
         self._writing = self._replay.open(
-            self._stream, after if self._primes else after + 1, self._send, self._receive, self._header
+            self._stream,
+            after if self._primes else after + 1,
+            self._send,
+            self._receive,
+            self._header,
+            connection=self._connection,
         )
 
     def _await_return(self) -> None:
@@ -142,9 +151,16 @@ class ModernExchange(_Response):
     """In the 2026-07-28 era a stream is not resumable: what is said is written as it comes."""
 
     def __init__(
-        self, send: Send, receive: Receive, *, clock: Clock, tasks: TaskOwner, on_gone: Callable[[], None]
+        self,
+        send: Send,
+        receive: Receive,
+        *,
+        connection: Connection,
+        clock: Clock,
+        tasks: TaskOwner,
+        on_gone: Callable[[], None],
     ) -> None:
-        super().__init__(send, receive, clock)
+        super().__init__(send, receive, connection, clock)
         self._tasks, self._on_gone = tasks, on_gone
         self._said: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
         self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
@@ -162,9 +178,11 @@ class ModernExchange(_Response):
     def hang_up(self) -> None:
         """There is nothing to come back for in this era."""
 
-    async def answer(self, message: JsonObject, status: int = 200) -> bool:
-        """Finish; False if nobody got it."""
+    async def answer(self, message: JsonObject, status: int = 200, *, if_unread: Unread = None) -> bool:
+        """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
         self._stop_waiting()
+        if if_unread is not None:
+            self._connection.if_unread(if_unread)
         if self._writing is None or self._said is None:
             if self.is_gone:
                 return False
@@ -179,7 +197,14 @@ class ModernExchange(_Response):
             self._stop_waiting()
             self._said = asyncio.Queue()
             frames = queued_frames(self._said, self._clock)
-            self._writing = Writing(self._send, self._receive, frames, tasks=self._tasks, on_gone=self._on_gone)
+            self._writing = Writing(
+                self._send,
+                self._receive,
+                frames,
+                tasks=self._tasks,
+                on_gone=self._on_gone,
+                connection=self._connection,
+            )
 
     def _watch(self) -> None:
         self._patience = self._clock.call_later(STREAM_AFTER - WATCH_AFTER, self._open)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -32,7 +33,7 @@ from emceepee.server.replay import Replay
 from emceepee.server.sight import watched
 from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.sessions.session import Session
-from emceepee.web.asgi import Header, Receive, Send, respond, respond_json
+from emceepee.web.asgi import Connection, Header, Receive, Send, respond, respond_json
 
 CLOSING_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session
@@ -91,9 +92,10 @@ class HandshakeCaller:
         match classify(value):
             case Request() as request:
                 started = Started()
-                exchange = self._exchange(send, receive, taste, on_abandoned=started.promote)
+                exchange = self._exchange(send, receive, guest.connection, taste, on_abandoned=started.promote)
                 reply = await self._reply(request, exchange, guest, started)
-                if not await exchange.answer(reply, names_session=self._peer.is_open):
+                unread = started.keep if started.has_more_than_words else None
+                if not await exchange.answer(reply, names_session=self._peer.is_open, if_unread=unread):
                     started.keep()
             case Notice() as notice:
                 await self._hear(notice)
@@ -104,12 +106,19 @@ class HandshakeCaller:
                 await respond_json(send, 400, reply, self._header)
 
     def _exchange(
-        self, send: Send, receive: Receive, taste: Taste, *, on_abandoned: Callable[[], object] | None = None
+        self,
+        send: Send,
+        receive: Receive,
+        connection: Connection,
+        taste: Taste,
+        *,
+        on_abandoned: Callable[[], object] | None = None,
     ) -> Exchange:
         return Exchange(
             self._replay,
             send,
             receive,
+            connection=connection,
             clock=self.session.clock,
             header=self._header,
             primes=self._peer.is_open and self._peer.version >= PRIMED_SINCE,
@@ -140,6 +149,7 @@ class HandshakeCaller:
             started.task = None  # from here on the answer is written, and cannot be cancelled
             if self._running.get(request.request_id) is started:  # a careless caller may have used the id twice
                 del self._running[request.request_id]
+            started.task = None  # what is left to do is to answer: nobody can call that off any more
 
     async def _hear(self, notice: Notice) -> None:
         if notice.method == "notifications/cancelled":
@@ -151,7 +161,7 @@ class HandshakeCaller:
         if not self._peer.has_batches or not values:
             await refuse(send, 400, INVALID_REQUEST, "Invalid request: a batch is not accepted here", self._header)
             return
-        exchange = self._exchange(send, receive, Taste(streams=False))
+        exchange = self._exchange(send, receive, guest.connection, Taste(streams=False))
         replies: list[JsonObject] = []
         requests: list[tuple[Request, Started]] = []
         for value in values:
@@ -168,9 +178,8 @@ class HandshakeCaller:
         replies += [await task for task in serving]
         if not replies:
             await respond(send, 202, b"", self._header)
-        elif not await exchange.answer(replies):
-            for _, started in requests:
-                started.keep()
+        elif not await exchange.answer(replies, if_unread=partial(_keep_all, requests)):
+            _keep_all(requests)
 
     # GET.
 
@@ -224,3 +233,8 @@ class HandshakeCaller:
         self._ends_after_posts = after_posts
         if not after_posts:
             await self._tasks.close(within=CLOSING_SECONDS)
+
+
+def _keep_all(requests: Iterable[tuple[Request, Started]]) -> None:
+    for _, started in requests:
+        started.keep()

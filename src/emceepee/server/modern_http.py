@@ -133,7 +133,9 @@ class ModernDoor:
             if not started.promote() and task in self._running:
                 task.cancel()
 
-        exchange = ModernExchange(send, receive, clock=self._clock, tasks=self._tasks, on_gone=on_gone)
+        exchange = ModernExchange(
+            send, receive, connection=guest.connection, clock=self._clock, tasks=self._tasks, on_gone=on_gone
+        )
         if task is not None:
             self._running[task] = request.method
         try:
@@ -149,7 +151,8 @@ class ModernDoor:
             if task is not None:
                 self._running.pop(task, None)
         status = ERROR_CODE_HTTP_STATUS.get(reply.get("error", {}).get("code"), 200)
-        if not await exchange.answer(reply, status):
+        unread = started.keep if started.has_more_than_words else None
+        if not await exchange.answer(reply, status, if_unread=unread):
             started.keep()
 
     async def _result(

@@ -8,9 +8,9 @@ from emceepee.codec import encode
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.message_log import PUSH, Kept, MessageLog
+from emceepee.server.message_log import PUSH, Gap, Kept, MessageLog
 from emceepee.state.limits import Limits
-from emceepee.web.asgi import Header, Receive, Send
+from emceepee.web.asgi import Connection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
 
 RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
@@ -40,12 +40,23 @@ class Replay:
     def find(self, event_id: str) -> Kept | None:
         return self.log.find(event_id)
 
-    def open(self, stream: str, after: int, send: Send, receive: Receive, header: Header) -> Writing:
+    def open(
+        self,
+        stream: str,
+        after: int,
+        send: Send,
+        receive: Receive,
+        header: Header,
+        *,
+        connection: Connection | None = None,
+    ) -> Writing:
         """Write a stream from behind `after` on; whoever read it until now is let go."""
         self.let_go(stream)
         entries = self._noted(after) if stream == PUSH else self.log.follow(stream, after)
         frames, on_gone = kept_frames(entries), partial(self._lost, stream)
-        writing = Writing(send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone)
+        writing = Writing(
+            send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
+        )
         self._readers[stream] = writing
         return writing
 
@@ -71,18 +82,20 @@ class Replay:
         if (tell := self.on_loss.get(stream)) is not None:
             tell()
 
-    async def _noted(self, after: int) -> AsyncIterator[Kept | None]:
+    async def _noted(self, after: int) -> AsyncIterator[Kept | Gap | None]:
         async for entry in self.log.follow(PUSH, after):
             yield entry
-            if entry is not None:
+            if isinstance(entry, Kept):
                 self._pushed = max(self._pushed, entry.number)
 
 
-async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
+async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
     """Messages of a log, each with the id to come back with."""
     async for entry in entries:
         if entry is None:
             yield PING
+        elif isinstance(entry, Gap):
+            yield b": %d messages were left out, because they were not read in time\n\n" % entry.count
         elif entry.data:
             yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
         else:

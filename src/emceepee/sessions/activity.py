@@ -9,11 +9,13 @@ from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import cut
 from emceepee.sessions.signal import Signal
-from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
+from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, Taken
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
+
+EVICTIONS_TOLD_EVERY = 1.0  # second: a backend that floods is not to flood the log too
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class Activity:
         self.happened = Signal()
         self._outbox = Outbox(most=limits.events_per_session, keep=timedelta(seconds=limits.event_seconds))
         self._wake: Wake | None = None
+        self._evicted = 0  # and not yet told of in the log
+        self._quiet_until = 0.0
         budget.join(self._outbox)
 
     def close(self) -> None:
@@ -52,19 +56,19 @@ class Activity:
         self._outbox.expire(now)
         evicted = self._outbox.append(event)
         if evicted or (evicted := self._budget.enforce()):
-            log.warning("event_store_eviction", evictedCount=evicted, reason="full")
+            self._warn_of_eviction(evicted)
         elif self._outbox.crowded:
             count, most = len(self._outbox), self._limits.events_per_session
             share = round(100 * count / most)
             log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)
-        self.happened()
-        if self._wake is not None:
-            self._wake.events.append(event)
-            if not self._wake.happened.done():
-                self._wake.happened.set_result(None)
-                # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
-                asyncio.get_running_loop().call_soon(self._renew, self._wake)
+        self._tell(event)
         return event
+
+    def _warn_of_eviction(self, evicted: int) -> None:
+        self._evicted += evicted
+        if (now := self._clock.monotonic()) >= self._quiet_until:
+            log.warning("event_store_eviction", evictedCount=self._evicted, reason="full")
+            self._evicted, self._quiet_until = 0, now + EVICTIONS_TOLD_EVERY
 
     def next_wake(self) -> Wake:
         """Await its `happened`; many may await the same one."""
@@ -82,9 +86,23 @@ class Activity:
     def after(self, event_id: str) -> Delivery:
         return self._outbox.after(event_id)
 
-    def deliver(self, found: Delivery, count: int) -> None:
-        """The first `count` events of `found` go out with a reply."""
-        self._outbox.deliver(found, count)
+    def deliver(self, found: Delivery, count: int) -> Taken:
+        """The first `count` events of `found` go out with a reply; if nobody reads it, take them back."""
+        return self._outbox.deliver(found, count)
+
+    def take_back(self, taken: Taken) -> None:
+        """Nobody read the reply: its events come again, to whoever waits or asks next."""
+        if events := self._outbox.take_back(taken):
+            self._tell(*events)
+
+    def _tell(self, *events: Event) -> None:
+        self.happened()
+        if self._wake is not None:
+            self._wake.events += events
+            if not self._wake.happened.done():
+                self._wake.happened.set_result(None)
+                # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
+                asyncio.get_running_loop().call_soon(self._renew, self._wake)
 
     def _renew(self, wake: Wake) -> None:
         if self._wake is wake:

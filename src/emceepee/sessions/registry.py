@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
-from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.errors import EmceepeeError, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.persistence import ServerShelf
 
 
@@ -14,7 +15,24 @@ class Watcher(Protocol):
     """A session that follows the registry."""
 
     def server_added(self, spec: BackendSpec) -> None: ...
-    async def server_removed(self, name: str, *, by_us: bool) -> None: ...
+    async def server_removed(self, name: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Trial:
+    """A server that someone is adding just now. `outcome` is the error if it fails, and cancelled if it is given up."""
+
+    spec: BackendSpec
+    outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def settle(self, error: BaseException | None) -> None:
+        if error is None:
+            self.outcome.set_result(None)
+        elif isinstance(error, EmceepeeError):
+            self.outcome.set_exception(error)
+            self.outcome.exception()  # nobody may be waiting for it
+        else:
+            self.outcome.cancel()
 
 
 class ServerRegistry:
@@ -28,7 +46,7 @@ class ServerRegistry:
         self._shelf = shelf
         self._added: dict[str, dict[str, BackendSpec]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
-        self._reserved: set[tuple[str, str]] = set()
+        self._trials: dict[tuple[str, str], Trial] = {}
 
     async def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
         """Follow a principal's servers from now on; returns those there are."""
@@ -45,21 +63,31 @@ class ServerRegistry:
             self._watchers.pop(principal, None)
             self._added.pop(principal, None)
 
+    def trial_of(self, principal: str, spec: BackendSpec) -> Trial | None:
+        """The same server, if someone else is adding it just now."""
+        trial = self._trials.get((principal, spec.name))
+        return trial if trial is not None and trial.spec == spec else None
+
     @contextmanager
-    def reserving(self, principal: str, name: str) -> Iterator[None]:
+    def reserving(self, principal: str, spec: BackendSpec) -> Iterator[None]:
         """Hold a name while its server is being tried, so that two callers do not both add it."""
-        key = (principal, name)
-        if name in self._operators or name in self._added.get(principal, {}) or key in self._reserved:
+        name, key = spec.name, (principal, spec.name)
+        if name in self._operators or name in self._added.get(principal, {}) or key in self._trials:
             raise InvalidArguments(
                 f'The name "{name}" is in use by a server with another configuration. Choose another name, '
                 "or call remove_server first.",
                 details={"server": name},
             )
-        self._reserved.add(key)
+        trial = self._trials[key] = Trial(spec)
         try:
             yield
+        except BaseException as error:
+            trial.settle(error)
+            raise
+        else:
+            trial.settle(None)
         finally:
-            self._reserved.discard(key)
+            del self._trials[key]
 
     async def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
         await self._shelf.add(principal, spec)
@@ -68,7 +96,7 @@ class ServerRegistry:
             if watcher is not by:
                 watcher.server_added(spec)
 
-    async def remove(self, principal: str, name: str, *, by: Watcher) -> None:
+    async def remove(self, principal: str, name: str) -> None:
         """Returns when every session of the principal has let go of it.
 
         Raises:
@@ -82,4 +110,4 @@ class ServerRegistry:
             raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
         self._added.get(principal, {}).pop(name, None)
         watchers = list(self._watchers.get(principal, []))
-        await asyncio.gather(*(watcher.server_removed(name, by_us=watcher is by) for watcher in watchers))
+        await asyncio.gather(*(watcher.server_removed(name) for watcher in watchers))

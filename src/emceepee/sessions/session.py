@@ -68,9 +68,12 @@ class Session:
         self.label: str | None = None  # the caller's own name, as it gave it
         self.transport = "http"
         self.connects_on_use = False  # a server is connected when a call needs it, and not before
+        self.is_tab = False  # of a browser, which may be closed without a word
         self.is_awake = False
+        self.was_used = False  # whether a tool was ever called in it
         self.open_streams = 0  # how many a caller is reading just now
-        self._touched = self.clock.monotonic()
+        self.open_calls = 0  # of tools, being served just now
+        self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
         alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
@@ -103,10 +106,10 @@ class Session:
         self.is_open = True
 
     def wake(self) -> None:
-        """Connect every configured server in the background, each by itself."""
+        """A tool is called: connect every configured server in the background, unless each waits for its use."""
         if self.is_awake:
             return
-        self.is_awake = True
+        self.is_awake = self.was_used = True
         if not self.connects_on_use:
             for connection in self._connections.values():
                 connection.start()
@@ -118,13 +121,18 @@ class Session:
 
     def touch(self) -> None:
         """Someone uses it."""
-        self._touched = self.clock.monotonic()
+        self.touched = self.clock.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything works, waits for an answer or is being read."""
+        return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
     def idle_seconds(self) -> float:
         """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
-        if len(self.calls) or self.questions.open() or self.open_streams:
+        if self.is_busy:
             self.touch()
-        return self.clock.monotonic() - self._touched
+        return self.clock.monotonic() - self.touched
 
     async def close(self) -> None:
         self._registry.leave(self.principal, self)
@@ -165,13 +173,17 @@ class Session:
             InvalidArguments: the name belongs to another configuration.
             ExecutionFailed: it could not be connected; nothing of it is left.
         """
+        while trial := self._registry.trial_of(self.principal, spec):
+            await asyncio.wait({trial.outcome})
+            if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
+                raise EmceepeeError(str(error), code=error.code, details=error.details) from error
         known = self._connections.get(spec.name)
         if known is not None and known.spec == spec:
             if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec.name):
+        with self._registry.reserving(self.principal, spec):
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -186,27 +198,26 @@ class Session:
                 await self._discard(connection)
                 raise
             await self._registry.add(self.principal, spec, by=self)
-        self._connections[spec.name] = connection
+            self._connections[spec.name] = connection
         return connection
 
     async def remove_server(self, name: str) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name, by=self)
+        await self._registry.remove(self.principal, name)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
         self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str, *, by_us: bool) -> None:
+    async def server_removed(self, name: str) -> None:
         """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
             self._let_go(name, f'Server "{name}" was removed.')
             await self._discard(connection)
-            if not by_us:
-                self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
+            self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     def _connection(self, spec: BackendSpec) -> Connection:
         return Connection(

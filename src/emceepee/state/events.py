@@ -1,5 +1,6 @@
 """Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -38,7 +39,7 @@ class EventType(StrEnum):
     SERVER_ADDED = "server_added"
     """Another session of yours added a server."""
     SERVER_REMOVED = "server_removed"
-    """Another session of yours removed a server."""
+    """A server was removed, by you or another session of yours; its calls failed and its questions are gone."""
     SERVER_CONNECTED = "server_connected"
     """A server is ready for calls."""
     SERVER_DISCONNECTED = "server_disconnected"
@@ -80,7 +81,8 @@ class Event:
 class Delivery:
     """Events that a reply may carry, and how many were lost before them.
 
-    `start` is the number of the first one, `before` the id of the event kept just before it.
+    The first ones may be `returned`, by their numbers; the rest is numbered from `start` on. `before` is the id of the
+    event kept just before the first.
     """
 
     events: list[Event]
@@ -88,13 +90,22 @@ class Delivery:
     cursor_lost: bool = False
     start: int = field(default=0, compare=False)
     before: str | None = field(default=None, compare=False)
+    returned: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a reply carries away: the numbers of its events, and of how many lost ones it tells."""
+
+    numbers: Sequence[int]
+    dropped: int
 
 
 class Outbox:
     """The events of one session in order, and one cursor between the delivered and the rest.
 
     Every event has a number that eviction does not change, and the cursor is such a number: so it stays right whatever
-    is evicted around it.
+    is evicted around it. Events whose reply nobody read are returned, and come first the next time.
     """
 
     def __init__(self, *, most: int, keep: timedelta) -> None:
@@ -102,7 +113,8 @@ class Outbox:
         self.budget: EventBudget | None = None
         self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
         self._first = 0  # the number of the oldest event kept
-        self._cursor = 0  # the number of the oldest event not delivered yet
+        self._cursor = 0  # the number of the oldest event that no reply has carried yet
+        self._returned: list[int] = []  # numbers before the cursor, of events whose reply was not read
         self._dropped = 0
         self._warned = False
 
@@ -111,7 +123,7 @@ class Outbox:
 
     @property
     def has_news(self) -> bool:
-        return self._cursor < self._first + len(self._events) or self._dropped > 0
+        return self._cursor < self._first + len(self._events) or self._dropped > 0 or bool(self._returned)
 
     @property
     def last_id(self) -> str | None:
@@ -139,7 +151,8 @@ class Outbox:
 
     def expire(self, now: datetime) -> int:
         """Let delivered events go that are older than the retention; undelivered ones stay."""
-        count, delivered = 0, max(self._cursor - self._first, 0)
+        first_wanted = self._returned[0] if self._returned else self._cursor
+        count, delivered = 0, max(first_wanted - self._first, 0)
         while count < delivered and self._events[count].created_at + self._keep <= now:
             count += 1
         self._forget(count)
@@ -150,16 +163,29 @@ class Outbox:
         return self._from(self._cursor)
 
     def after(self, event_id: str) -> Delivery:
-        """Everything after that event, delivered or not; everything kept, if it is not known (any more)."""
+        """Everything after that event, delivered or not, and what was returned; everything kept, if it is not known."""
         for index, event in enumerate(self._events):
             if event.event_id == event_id:
                 return self._from(self._first + index + 1)
         return self._from(self._first, cursor_lost=True)
 
-    def deliver(self, found: Delivery, count: int) -> None:
-        """The first `count` of these events are delivered now, and so is the number of lost ones."""
-        self._cursor = max(self._cursor, found.start + count)
+    def deliver(self, found: Delivery, count: int) -> Taken:
+        """The first `count` of these events go out with a reply, and so does the number of lost ones."""
+        again = found.returned[:count]
+        fresh = range(found.start, found.start + count - len(again))
+        if self._returned:
+            carried = {*again, *fresh}
+            self._returned = [number for number in self._returned if number not in carried]
+        self._cursor = max(self._cursor, fresh.stop)
         self._dropped -= found.dropped
+        return Taken((*again, *fresh) if again else fresh, found.dropped)
+
+    def take_back(self, taken: Taken) -> list[Event]:
+        """Nobody read the reply: its events are undelivered again. Returns those that are still kept."""
+        kept = [number for number in taken.numbers if number >= self._first]
+        self._dropped += taken.dropped + len(taken.numbers) - len(kept)
+        self._returned = sorted({*self._returned, *kept})
+        return [self._events[number - self._first] for number in kept]
 
     def peek(self, number: int) -> tuple[list[Event], int]:
         """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
@@ -168,18 +194,24 @@ class Outbox:
 
     def _from(self, number: int, *, cursor_lost: bool = False) -> Delivery:
         index = max(number - self._first, 0)
+        events, start = self._events[index:], self._first + index
+        returned = tuple(number for number in self._returned if number < start)
+        if returned:
+            index = returned[0] - self._first
+            events = [*(self._events[number - self._first] for number in returned), *events]
         before = self._events[index - 1].event_id if index else None
-        return Delivery(self._events[index:], self._dropped, cursor_lost, self._first + index, before)
+        return Delivery(events, self._dropped, cursor_lost, start, before, returned)
 
     def _forget(self, count: int) -> None:
-        unseen = self._first + count - max(self._cursor, self._first)
+        unseen = max(self._first + count - max(self._cursor, self._first), 0)
         del self._events[:count]
         if self.budget is not None:
             self.budget.used -= count
         self._first += count
-        if unseen > 0:
-            self._dropped += unseen
-            self._cursor = self._first
+        if self._returned:
+            unseen += sum(number < self._first for number in self._returned)
+            self._returned = [number for number in self._returned if number >= self._first]
+        self._dropped += unseen
         self._cursor = max(self._cursor, self._first)
 
 

@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass, field
 
+SHORTEST, LONGEST = 0.001, 366 * 86_400.0  # seconds: a year can be waited for and added to any date, a century cannot
+MOST, MOST_BYTES = 10**9, 1 << 40
+LEAST_BYTES = 1 << 10  # of a line or a body: a handshake must fit in
+# Here nothing is a sensible wish: no wait, nothing kept, never.
+_MAY_BE_ZERO = frozenset(
+    {
+        *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
+        *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
+        *("notifications_per_server", "log_lines_per_server", "requests_per_session"),
+    }
+)
+
 
 def _limit(default: float, meaning: str) -> float:
     return field(default=float(default), metadata={"meaning": meaning})  # a float: fractions are welcome
@@ -56,17 +68,29 @@ class Limits:
     questions_per_session: int = _count(100, "questions of all servers that wait at once, per session")
     question_bytes_per_session: int = _count(32 << 20, "how large they may be together")
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
-    sessions_per_principal: int = _count(2000, "sessions of one principal")
-    sessions_in_all: int = _count(10_000, "sessions in all")
+    sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
+    sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")
     connections_per_session: int = _count(
         100, "handshake connections per named session; beyond it the one idle longest is forgotten"
     )
     session_idle_seconds: float = _limit(1800, "after which an unused session sleeps: its servers are disconnected")
     session_kept_seconds: float = _limit(86_400, "after which an unused session is forgotten")
-    replay_messages: int = _count(1000, "messages kept a session for a caller that comes back for them")
+    unused_session_seconds: float = _limit(300, "the same, if no tool was ever called in it")
+    replay_messages: int = _count(1000, "messages kept per handshake connection, for a caller that comes back for them")
     replay_seconds: float = _limit(300, "how long they are kept")
     replay_bytes: int = _count(32 << 20, "how large they may be together; beyond it the oldest go sooner")
     request_body_bytes: int = _count(4 << 20, "the largest HTTP request body")
     timers_per_session: int = _count(100, "active timers a session")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")
+
+
+def range_of(name: str) -> tuple[float, float]:
+    """The least and the most that the limit can be set to."""
+    if name.endswith("_seconds"):
+        least, most = SHORTEST, LONGEST
+    elif name.endswith("_bytes"):
+        least, most = LEAST_BYTES if name in ("line_bytes", "request_body_bytes") else 1, MOST_BYTES
+    else:
+        least, most = 1, MOST
+    return (0 if name in _MAY_BE_ZERO else least), most

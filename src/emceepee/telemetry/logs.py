@@ -2,16 +2,20 @@
 
 import json
 import logging
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from emceepee.telemetry.log_writer import LogWriter, open_log_file
+from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
 
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("text", "json")
+STANDARD_ERROR = 2
+TEXT_LENGTH = 4096  # characters of one message or field; the rest is cut
 _PYTHON_LEVEL = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 _LEVEL_NAME = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
 
@@ -43,9 +47,12 @@ class EventLog:
 
 
 def configure(*, level: str = "info", style: str = "text", file: Path | None = None) -> None:
-    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on."""
-    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(JsonLines() if style == "json" else ReadableLines())
+    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    handler = QueuedLines(JsonLines() if style == "json" else ReadableLines(), file)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -56,13 +63,63 @@ def configure(*, level: str = "info", style: str = "text", file: Path | None = N
     logging.captureWarnings(capture=True)
 
 
+def tell_operator(words: str) -> None:
+    """One line for whoever started emceepee, on standard error, also if the log goes to a file. Never waits."""
+    _standard_error().put(words)
+
+
+@cache
+def _standard_error() -> LogWriter:
+    return LogWriter(STANDARD_ERROR, dropped_line="{} lines were dropped here".format)
+
+
+class QueuedLines(logging.Handler):
+    """Hands each line to a writer. `flush`, which Python calls at exit, waits a moment for it."""
+
+    def __init__(self, formatter: logging.Formatter, file: Path | None) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._file = file
+        if file is None:
+            self._writer = _standard_error()
+            self._writer.dropped_line = self._dropped_line
+        else:
+            self._writer = LogWriter(open_log_file(file), dropped_line=self._dropped_line, on_failure=self._failed)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # a defect of whoever logged: said in a line, as Python's own traceback is not
+            line = f"a log line of {record.name} could not be written: {error!r}"
+        self._writer.put(line)
+
+    def flush(self) -> None:
+        self._writer.flush()
+        if self._file is not None:
+            _standard_error().flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._writer.close()
+        super().close()
+
+    def _failed(self, error: OSError) -> None:
+        words = "cannot be written"
+        tell_operator(f"emceepee: the log file {self._file} {words}: {error.strerror}; lines are dropped until it can")
+
+    def _dropped_line(self, count: int) -> str:
+        record = logging.LogRecord("emceepee.logs", logging.WARNING, "", 0, "log_lines_dropped", (), None)
+        record.fields = {"count": count}
+        return self.format(record)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line: `level`, `event`, `timestamp`, `data`."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
             "level": _level(record),
-            "event": public_url(record.getMessage()),
+            "event": _message(record),
             "timestamp": _timestamp(record),
             "logger": record.name,
         }
@@ -78,8 +135,11 @@ class ReadableLines(logging.Formatter):
         data = _data(record, self)
         error = data.pop("traceback", None)
         fields = "".join(f" {key}={_readable(value)}" for key, value in data.items())
-        line = f"{_timestamp(record)[11:23]} {_level(record):5} {public_url(record.getMessage())}{fields}"
-        return line if error is None else f"{line}\n{error}"
+        line = f"{_timestamp(record)[11:23]} {_level(record):5} {_escaped(_message(record))}{fields}"
+        if error is None:
+            return line
+        # Indented: what others said may be in it, and cannot pass for a line of the log.
+        return "\n".join([line, *(f"  {_escaped(part)}" for part in error.split("\n"))])
 
 
 def _level(record: logging.LogRecord) -> str:
@@ -90,11 +150,36 @@ def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _message(record: logging.LogRecord) -> str:
+    return public_url(_cut(record.getMessage()))
+
+
 def _data(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, Any]:
-    data = {key: redacted(value, name=key) for key, value in getattr(record, "fields", {}).items()}
+    """Cut before it is looked through for secrets: both are work that a server may choose the amount of."""
+    fields: Mapping[str, Any] = getattr(record, "fields", {})
+    data = {key: redacted(kept(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
     if record.exc_info and record.exc_info[0] is not None:
-        data["traceback"] = public_url(formatter.formatException(record.exc_info))
+        data["traceback"] = public_url(_cut(formatter.formatException(record.exc_info)))
     return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else str(value)
+
+
+def _cut(text: str) -> str:
+    """Without its middle if it is long: a traceback ends with what went wrong."""
+    half = TEXT_LENGTH // 2
+    return text if len(text) <= TEXT_LENGTH else f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
+
+
+def _escaped(text: str) -> str:
+    """A terminal obeys nothing in it, and it stays one line."""
+    return text if text.isprintable() else json.dumps(text)[1:-1]
 
 
 def _readable(value: Any) -> str:

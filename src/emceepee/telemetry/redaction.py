@@ -12,24 +12,21 @@ _SECRET_WORD = re.compile(f"(?i){_WORDS}")
 _SECRET_NAME = re.compile(rf"(?i)(^|[-_.])({_WORDS})($|[-_.])")
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # accessToken is an access_token
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
-_QUERY_VALUE = re.compile(r"([?&][^=&#\s]+=)[^&#\s]*")
-
-
-class Invitation(str):
-    """An address that is logged so that someone follows it: shown whole."""
-
-    __slots__ = ()
+# What begins a name ends the one before it, or a run of "?" would be looked through anew from each of them.
+_QUERY_VALUE = re.compile(r"([?&][^=&#?\s]+=)[^&#\s]*")
+_JSON_NAME = re.compile(r'"((?:[^"\\]|\\.){1,80})"\s{0,8}:\s{0,8}', re.DOTALL)
+_JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\s,\]}"]*', re.DOTALL)
 
 
 def redacted(value: Any, *, name: str = "") -> Any:
-    """The same shape with secrets masked; `name` is the key under which the value stands."""
-    if name and _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)):
+    """The same shape with secrets masked; `name` is the key under which the value stands. Takes linear time."""
+    if name and _is_telling(name):
         return MASK
     if isinstance(value, Mapping):
         return {key: redacted(item, name=str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redacted(item) for item in value]
-    if isinstance(value, str) and not isinstance(value, Invitation):
+    if isinstance(value, str):
         return _redacted_text(value)
     return value
 
@@ -40,8 +37,25 @@ def _redacted_text(text: str) -> str:
         try:
             return encode_text(redacted(decode(text.encode("utf-8", "replace"))))
         except (ValueError, RecursionError):
-            pass  # it only looks like JSON
+            text = _masked_in_part_of_json(text)  # it was cut, or only looks like JSON
     return public_url(text) if "://" in text else text
+
+
+def _masked_in_part_of_json(text: str) -> str:
+    masked, end = "", 0
+    for name in _JSON_NAME.finditer(text):
+        if name.start() < end or not _is_telling(name[1]):
+            continue
+        masked += f'{text[end : name.end()]}"{MASK}"'
+        if text[name.end() : name.end() + 1] in ("{", "["):
+            return masked  # where a value with parts of its own ends is not known
+        value = _JSON_VALUE.match(text, name.end())
+        end = value.end() if value else name.end()
+    return masked + text[end:]
+
+
+def _is_telling(name: str) -> bool:
+    return _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)) is not None
 
 
 def public_url(url: str) -> str:

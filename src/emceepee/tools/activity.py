@@ -32,13 +32,13 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     """
     activity = session.activity
     if caller.is_gone():
-        return _report([{"type": "timeout"}], NO_EVENTS, session)
+        return _report([{"type": "timeout"}], NO_EVENTS, session, caller)
     if params.last_event_id is not None:
         found = activity.after(params.last_event_id)
         if found.events or found.cursor_lost or found.dropped:
-            return _report([{"type": "immediate"}], found, session, whole=True)
+            return _report([{"type": "immediate"}], found, session, caller, whole=True)
     elif activity.has_news:
-        return _report([{"type": "immediate"}], activity.undelivered(), session)
+        return _report([{"type": "immediate"}], activity.undelivered(), session, caller)
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
         with heartbeat(caller, session.clock, timeout):
@@ -47,7 +47,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     except TimeoutError:
         triggers = [{"type": "timeout"}]
     # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
-    return _report(triggers, NO_EVENTS if caller.is_gone() else activity.undelivered(), session)
+    return _report(triggers, NO_EVENTS if caller.is_gone() else activity.undelivered(), session, caller)
 
 
 def _trigger(event: Event) -> JsonObject:
@@ -56,8 +56,10 @@ def _trigger(event: Event) -> JsonObject:
     return {"type": "event", "server": event.server, "eventType": str(event.type)}
 
 
-def _report(triggers: list[JsonObject], found: Delivery, session: Session, *, whole: bool = False) -> JsonObject:
-    """What is found is delivered by this, as far as it fits; `whole`: no event of it is cut."""
+def _report(
+    triggers: list[JsonObject], found: Delivery, session: Session, caller: Caller, *, whole: bool = False
+) -> JsonObject:
+    """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
     limits = session.limits
     report: JsonObject = {
         "triggers": triggers,
@@ -72,7 +74,9 @@ def _report(triggers: list[JsonObject], found: Delivery, session: Session, *, wh
     }
     room = limits.activity_bytes - len(encode(report)) - DETAILS_BYTES
     digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes)
-    session.activity.deliver(found, digest.count)
+    taken = session.activity.deliver(found, digest.count)
+    if caller.on_events is not None:
+        caller.on_events(session, taken)
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
         report["pending_client"] = pending_client(session.questions.open(), detailed=new)

@@ -12,6 +12,7 @@ from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
+from emceepee.state.events import Taken
 from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.schema import compact_schema
@@ -38,6 +39,7 @@ class Told:
 
     ended_task: str | None = None
     created_task: str | None = None
+    server: str | None = None  # whose capabilities stand in it
     questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
 
 
@@ -71,6 +73,9 @@ class Office(Protocol):
     def find(self, handle: str) -> Session: ...
 
 
+OnEvents = Callable[[Session, Taken], None]
+
+
 def _never() -> bool:
     return False
 
@@ -84,6 +89,7 @@ class Caller:
     hang_up: Callable[[], None] | None = None  # ends the response, not the request: the caller comes back for the rest
     follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
     on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
+    on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None
     may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed

@@ -8,7 +8,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import cut
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_details, question_summary
-from emceepee.state.events import Delivery, Event, EventType
+from emceepee.state.events import Delivery, Event, EventType, Taken
 from emceepee.state.question import Question, QuestionKind
 from emceepee.tools.declaration import NOTHING_TOLD, Told
 
@@ -36,22 +36,23 @@ class Notices:
 
     blocks: list[JsonObject]
     structured: JsonObject
+    taken: Taken  # the events in it, for the case that nobody reads the reply
 
 
 def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
-    """Events that are told here are delivered by it. `told` is what the result tells by itself.
+    """Events that are told here are delivered, if the reply is read. `told` is what the result tells by itself.
 
     The blocks are read by models and leave out what the result's own words say; a program finds every event.
     """
     found, limits = session.activity.undelivered(), session.limits
     digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, told=told)
-    session.activity.deliver(found, digest.count)
+    taken = session.activity.deliver(found, digest.count)
     blocks: list[JsonObject] = []
     structured: JsonObject = {}
     if digest.entries or found.dropped:
         rest = leftovers(found, digest)
         structured |= {"events_since_last_response": digest.entries} | rest
-        in_words = [entry for entry in digest.entries if not _is_said_in_words(entry, told)]
+        in_words = [_shortened(entry, told) for entry in digest.entries if not _is_said_in_words(entry, told)]
         if in_words or rest:
             blocks.append({"events_since_last_response": in_words} | rest)
     if session.questions.is_any_open:
@@ -59,7 +60,7 @@ def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
         pending = pending_client(session.questions.open(), detailed=new, bare=told.questions)
         blocks.append({"pending_client_action": pending})
         structured["pending_client_action"] = pending
-    return Notices(blocks, structured)
+    return Notices(blocks, structured, taken)
 
 
 def digest_events(found: Delivery, *, room: int, event_room: int | None = None, told: Told = NOTHING_TOLD) -> Digest:
@@ -165,6 +166,12 @@ def _is_said_in_words(entry: JsonObject, told: Told) -> bool:
     if entry["type"] == EventType.TASK_CREATED:
         return bool(entry["data"].get("taskId") == told.created_task)
     return entry["type"] in _QUESTION_EVENTS and entry["data"].get("requestId") in told.questions
+
+
+def _shortened(entry: JsonObject, told: Told) -> JsonObject:
+    if entry["type"] != EventType.SERVER_CONNECTED or entry["server"] != told.server:
+        return entry
+    return entry | {"data": {key: value for key, value in entry["data"].items() if key != "capabilities"}}
 
 
 def _tells_end_of(event: Event, task_id: str) -> bool:

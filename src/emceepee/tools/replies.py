@@ -5,7 +5,7 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, Outcome, OwnResult, Told
+from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, OnEvents, Outcome, OwnResult, Told
 from emceepee.tools.notices import take_notices
 
 OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
@@ -27,14 +27,18 @@ def error_reply(error: EmceepeeError) -> JsonObject:
     return {"content": [text_block(str(error))], "isError": True, "structuredContent": {"error": error.body()}}
 
 
-def with_notices(result: JsonObject, session: Session, outcome: Outcome | EmceepeeError) -> JsonObject:
-    """The result, and behind it what is new and what waits on the caller. Events taken here are delivered.
+def with_notices(
+    result: JsonObject, session: Session, outcome: Outcome | EmceepeeError, on_events: OnEvents | None = None
+) -> JsonObject:
+    """The result, and behind it what is new and what waits on the caller. `on_events` hears which events it takes.
 
     Nothing may be awaited between this and the writing of the reply: a cancelled reply must not take events with it.
     """
     if not session.questions.is_any_open and not session.activity.has_news:
         return result
     notices = take_notices(session, _told_by(outcome))
+    if on_events is not None:
+        on_events(session, notices.taken)
     if not notices.structured:
         return result
     content = result.get("content")

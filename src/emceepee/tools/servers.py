@@ -4,11 +4,13 @@ from pydantic import field_validator
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
+from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
-from emceepee.tools.declaration import Caller, NoParams, Params, ServerName, tool
+from emceepee.tools.content import text_block
+from emceepee.tools.declaration import Caller, NoParams, OwnResult, Params, ServerName, Told, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 
 STDERR_LINES_SHOWN = 20
@@ -40,7 +42,7 @@ class OneServer(Params):
 
 
 @tool(title="Add a server", effect=SETS, load=CORE)
-async def add_server(params: AddServer, session: Session, caller: Caller) -> JsonObject:
+async def add_server(params: AddServer, session: Session, caller: Caller) -> OwnResult:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
@@ -50,8 +52,8 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Jso
     try:
         tools = len(await connection.entries(Kind.TOOLS))
     except EmceepeeError as error:
-        return {"server": view, "tools": 0, "toolsError": str(error)}
-    return {"server": view | {"tools": tools}, "tools": tools}
+        return _telling({"server": view, "tools": 0, "toolsError": str(error)})
+    return _telling({"server": view | {"tools": tools}, "tools": tools})
 
 
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
@@ -62,11 +64,11 @@ async def remove_server(params: ByName, session: Session) -> JsonObject:
 
 
 @tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
-async def reconnect_server(params: ByName, session: Session) -> JsonObject:
+async def reconnect_server(params: ByName, session: Session) -> OwnResult:
     """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
     await connection.reconnect()
-    return {"server": server_view(connection)}
+    return _telling({"server": server_view(connection)})
 
 
 @tool(title="List servers", effect=READS_RECORDS, load=CORE)
@@ -88,3 +90,8 @@ async def get_server_status(params: OneServer, session: Session) -> JsonObject:
         "pendingRequests": [question_summary(question) for question in waiting],
         "stderrTail": stderr[-STDERR_LINES_SHOWN:],
     }
+
+
+def _telling(value: JsonObject) -> OwnResult:
+    """A server with its capabilities, so that the event of its connection need not repeat them."""
+    return OwnResult([text_block(encode_text(value))], value, Told(server=value["server"]["name"]))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
@@ -13,6 +13,7 @@ Receive = Callable[[], Awaitable[JsonObject]]
 Send = Callable[[JsonObject], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
 Header = tuple[bytes, bytes]
+CONNECTION = "emceepee.connection"  # the extension by which the server below gives us the caller's connection
 
 SAFE_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -88,6 +89,35 @@ async def until_gone(receive: Receive) -> None:
     """Returns when the caller has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class Connection(Protocol):
+    """The connection that a request came by, as the server below knows it."""
+
+    def is_gone(self) -> bool:
+        """Whether the caller has hung up, of which the server knows at once."""
+        ...
+
+    def if_unread(self, tell: Callable[[], None]) -> None:
+        """Call `tell` if the response that is written next turns out not to have been read."""
+        ...
+
+
+def connection_of(scope: Scope, receive: Receive) -> Connection:
+    found: Connection | None = scope.get("extensions", {}).get(CONNECTION)
+    return _PolledConnection(receive) if found is None else found
+
+
+class _PolledConnection:
+    """Below a server that does not tell."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    def is_gone(self) -> bool:
+        return is_gone_already(self._receive)
+
+    def if_unread(self, tell: Callable[[], None]) -> None: ...
 
 
 def is_gone_already(receive: Receive) -> bool:

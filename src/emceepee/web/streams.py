@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from emceepee.clock import Clock, within
 from emceepee.lifecycle import TaskOwner
-from emceepee.web.asgi import STREAM_HEADERS, Header, Receive, Send, until_gone
+from emceepee.web.asgi import STREAM_HEADERS, Connection, Header, Receive, Send, until_gone
 
 PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
 PING = b": ping\n\n"
@@ -26,8 +26,9 @@ class Writing:
         tasks: TaskOwner,
         headers: tuple[Header, ...] = (),
         on_gone: Callable[[], None] | None = None,
+        connection: Connection | None = None,
     ) -> None:
-        self._send, self._receive, self._on_gone = send, receive, on_gone
+        self._send, self._receive, self._on_gone, self._connection = send, receive, on_gone, connection
         self._headers = [*STREAM_HEADERS, *headers]
         self._is_begun = self._is_whole = self._is_gone = False
         self._writer = tasks.spawn(self._write(frames), name="stream")
@@ -61,7 +62,8 @@ class Writing:
             async with aclosing(frames):
                 async for frame in frames:
                     await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-            self._is_whole = not self._is_gone
+            # The watcher hears of it a turn later than the connection, to which nothing more can be written by then.
+            self._is_whole = not (self._is_gone or (self._connection is not None and self._connection.is_gone()))
         finally:
             if not self._is_gone:
                 await self._end()

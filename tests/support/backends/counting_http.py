@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from aiohttp import web
@@ -11,13 +12,17 @@ from aiohttp import web
 from support.fake_clock import settle
 
 Era = Literal["legacy", "2026-07-28"]
-# How a handshake-era server says that it no longer knows a session: status, JSON-RPC code (0: no JSON), words.
-SPELLINGS: dict[str, tuple[int, int, str]] = {
-    "404": (404, -32001, "Not Found"),
-    "400": (400, -32000, "Bad Request: No valid session ID provided"),
-    "session not found": (200, -32600, "Session not found"),
-    "session terminated": (404, -32600, "Session terminated"),
-    "plain words": (400, 0, "Invalid or missing session ID"),
+OURS = object()  # in place of an id: that of the request
+# How a handshake-era server says that it no longer knows a session: status, id, JSON-RPC code (0: no JSON), words.
+SPELLINGS: dict[str, tuple[int, Any, int, str]] = {
+    "404": (404, None, -32001, "Not Found"),
+    "the reference server": (400, OURS, -32000, "Bad Request: No valid session ID provided"),
+    "the TypeScript examples": (400, None, -32000, "Bad Request: No valid session ID provided"),
+    "their other words": (400, None, 0, "Invalid or missing session ID"),
+    "a TypeScript transport that began anew": (400, None, -32000, "Bad Request: Server not initialized"),
+    "the Python SDK": (404, "server-error", -32600, "Not Found: Session has been terminated"),
+    "the Python SDK behind a proxy": (200, "server-error", -32600, "Session not found"),
+    "nobody in particular": (200, None, -32600, "Session not found"),
 }
 CAPABILITIES = {
     "tools": {"listChanged": True},
@@ -38,7 +43,7 @@ class CountingBackend:
     """`ran` counts every tool call by its `id` argument; `seen` every request by its method."""
 
     def __init__(self, era: Era = "legacy", *, spelling: str = "404", get: int = 200) -> None:
-        self.era, self.spelling, self.get = era, spelling, get
+        self.era, self.says_lost, self.get = era, SPELLINGS[spelling], get
         self.ran: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
         self.headers: list[dict[str, str]] = []  # of every request
@@ -47,6 +52,8 @@ class CountingBackend:
         self.tools = ["echo", "hang", "ask"]
         self.subscribed: list[str] = []
         self.arrived = asyncio.Event()  # set whenever a request came
+        self.waiting = 0  # calls of `wait` that came
+        self.release = asyncio.Event()  # lets them go on
         self._numbers = itertools.count(1)
         self._sessions: set[str] = set()
         self._streams: list[web.StreamResponse] = []
@@ -91,8 +98,11 @@ class CountingBackend:
         self._sessions.clear()
 
     async def until_seen(self, method: str, count: int = 1) -> None:
+        await self.until(lambda: self.seen[method] >= count)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
-            while self.seen[method] < count:
+            while not is_so():
                 self.arrived.clear()
                 await self.arrived.wait()
 
@@ -116,11 +126,8 @@ class CountingBackend:
         self.seen[method or "answer"] += 1
         self.arrived.set()
         if self.era == "legacy" and method not in ("initialize", "server/discover") and session not in self._sessions:
-            status, code, words = SPELLINGS[self.spelling]
-            if code == 0:
-                return web.Response(status=status, text=words)
-            error = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": code, "message": words}}
-            return web.json_response(error, status=status)
+            status, key, code, words = self.says_lost
+            return _refusal(status, message.get("id") if key is OURS else key, code, words)
         if method is None:
             self._answers.pop(message["id"]).set_result(message)
         if "id" not in message or method is None:
@@ -131,7 +138,7 @@ class CountingBackend:
         if self.era != "legacy" or self.get != 200:
             return web.Response(status=405 if self.era != "legacy" else self.get)
         if session not in self._sessions:
-            return web.Response(status=SPELLINGS[self.spelling][0])
+            return web.Response(status=self.says_lost[0])
         stream = await _stream(request)
         self._streams.append(stream)
         self.seen["GET"] += 1
@@ -188,6 +195,12 @@ class CountingBackend:
             self.ran[str(given.get("id"))] += 1
         if params["name"] == "hang":
             await asyncio.Event().wait()
+        if params["name"] == "wait":
+            self.waiting += 1
+            self.arrived.set()
+            await self.release.wait()
+        if params["name"] == "refuse":
+            return _refusal(given["status"], key, given["code"], given["words"])
         answer: Any = given.get("text", "done")
         if params["name"] == "ask":
             if self.era == "legacy":
@@ -207,6 +220,13 @@ class CountingBackend:
         content = [{"type": "text", "text": str((answer.get("result") or {}).get("action"))}]
         await _event(stream, {"jsonrpc": "2.0", "id": key, "result": {"content": content}})
         return stream
+
+
+def _refusal(status: int, key: Any, code: int, words: str) -> web.Response:
+    if code == 0:
+        return web.Response(status=status, text=words)
+    error = {"jsonrpc": "2.0", "id": key, "error": {"code": code, "message": words}}
+    return web.json_response(error, status=status)
 
 
 async def _stream(request: web.Request) -> web.StreamResponse:

@@ -105,6 +105,7 @@ async def test_a_modern_list_without_a_time_is_kept_only_while_its_changes_are_h
         assert await names(scene) == ["one"]
         assert asked_for(backend) == kept
         listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        await scene.clock.advance(0.1)
         await backend.next_asked(LISTEN)
         offer(backend, "two")
         assert await names(scene) == ["two"]

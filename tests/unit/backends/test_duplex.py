@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,6 +22,7 @@ class Line:
         self.tasks = TaskOwner("test")
         self.listener = ScriptedListener(**{"roots/list": {"roots": []}})
         self.duplex = Duplex(self._send, self.listener, self.tasks, most_requests=100)
+        self.duplex._numbers = itertools.count(1)
 
     async def _send(self, message: JsonObject) -> None:
         self.sent.append(message)

@@ -86,6 +86,23 @@ def test_an_id_is_kept_across_events_and_one_with_a_null_byte_is_not_taken() -> 
     assert cursor.last_id == "aä"
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_the_id_of_an_event_counts_once_the_event_is_complete(line_end: bytes) -> None:
+    first, second = b"id: 1\ndata: x\n\n", b"event: message\nid: 2\nretry: 5\ndata: y\n\n"
+    first, second = (part.replace(b"\n", line_end) for part in (first, second))
+    whole = len(second) - (len(line_end) == 2)  # the CR of a CRLF ends the line
+    for cut in range(len(second) + 1):
+        cursor = Cursor()
+        events = parsed(first, second[:cut], cursor=cursor)
+        assert (len(events), cursor.last_id) == ((2, "2") if cut >= whole else (1, "1"))
+
+
+def test_an_empty_id_means_that_there_is_none() -> None:
+    cursor = Cursor()
+    parsed(b"id: 1\ndata: x\n\nid:\ndata: y\n\n", cursor=cursor)
+    assert cursor.last_id is None
+
+
 def test_a_retry_that_is_no_sensible_number_is_not_taken() -> None:
     cursor = Cursor()
     for value in (b"soon", b"-1", b"1.5", b"", "٣".encode(), b"9" * 400, b"9" * 5000):

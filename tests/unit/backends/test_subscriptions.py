@@ -109,6 +109,7 @@ async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_ag
         listen = await listed(scene, backend)
         scene.events()
         listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        await scene.clock.advance(0.1)
         again = await backend.next_asked(LISTEN)
         assert wanted(again) == wanted(listen)
         assert notices(scene) == []
@@ -127,6 +128,7 @@ async def test_a_listen_that_cannot_be_opened_again_shows_that_the_server_is_gon
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
         listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        await scene.clock.advance(0.1)
         again = await backend.next_asked(LISTEN)
         again.fail(LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False))
         await settle()
@@ -141,10 +143,57 @@ async def test_a_listen_that_was_not_acknowledged_on_a_new_link_is_tried_again()
         await backend.next_asked(LISTEN)
         await scene.clock.advance(10)
         assert scene.status("one") == "connected"
+        await scene.clock.advance(0.1)
         again = await backend.next_asked(LISTEN)
         backend.link.acknowledge(again)
         await settle()
         assert notices(scene) == ["notifications/resources/updated"]
+
+
+async def test_a_server_that_ends_every_listen_at_once_is_asked_ever_more_seldom() -> None:
+    async with a_modern_scene() as (scene, backend):
+        backend.answers["server/discover"] = lambda _: {}
+        listen = await subscribed(scene, backend, "note://a")
+        listens = 1
+        for _ in range(3000):  # five minutes
+            if not listen.answer.done():
+                listen.reply()
+            await scene.clock.advance(0.1)
+            if backend.asked:
+                listen = await backend.next_asked(LISTEN)
+                backend.link.acknowledge(listen)
+                await settle()
+                listens += 1
+        told = notices(scene).count("notifications/resources/updated")
+        print(f"{listens} listens and {told} notifications in five minutes")
+        assert 10 <= listens <= 16
+        assert told == listens - 1
+
+
+async def test_a_listen_that_lasted_is_soon_taken_up_again() -> None:
+    async with a_modern_scene() as (scene, backend):
+        listen = await subscribed(scene, backend, "note://a")
+        for _ in range(10):
+            listen.reply()
+            await scene.clock.advance(60)
+            listen = await backend.next_asked(LISTEN)
+            backend.link.acknowledge(listen)
+            await settle()
+        await scene.clock.advance(5)
+        listen.reply()
+        await scene.clock.advance(0.1)
+        assert wanted(await backend.next_asked(LISTEN)) == wanted(listen)
+
+
+async def test_a_listen_that_is_acknowledged_and_ended_in_one_breath_is_taken_up_again() -> None:
+    async with a_modern_scene() as (scene, backend):
+        asking = scene.start("subscribe_resource", server="one", uri="note://a")
+        listen = await backend.next_asked(LISTEN)
+        backend.link.acknowledge(listen)
+        listen.reply()
+        assert not (await asking).get("isError")
+        await scene.clock.advance(0.1)
+        assert wanted(await backend.next_asked(LISTEN)) == wanted(listen)
 
 
 async def test_a_subscription_that_is_refused_is_not_kept() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.codec import encode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
 from support.replies import backend_part
@@ -48,8 +49,10 @@ async def test_json_that_is_no_message_is_an_invalid_request(talk: Talk, value: 
 
 
 async def test_a_line_too_long_is_an_invalid_request(talk: Talk) -> None:
-    await talk.say(None)
+    await talk.say(TooLongLine(b"xxx", b"xxx"))
     assert code(await talk.next()) == (None, -32600)
+    await talk.say(TooLongLine(b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x', b'x"}}'))
+    assert code(await talk.next()) == ("big", -32600)
 
 
 async def test_an_unknown_method_is_not_found(talk: Talk) -> None:

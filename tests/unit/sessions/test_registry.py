@@ -25,7 +25,7 @@ class Watching:
     def server_added(self, spec: BackendSpec) -> None:
         self.added.append(spec.name)
 
-    async def server_removed(self, name: str, *, by_us: bool) -> None:
+    async def server_removed(self, name: str) -> None:
         await self.may_let_go.wait()
         self.removed.append(name)
 
@@ -58,7 +58,7 @@ async def test_a_session_that_left_hears_nothing_more() -> None:
     registry.leave("ann", gone)
     registry.leave("ann", gone)
     await registry.add("ann", scripted_spec("new"), by=adder)
-    await registry.remove("ann", "new", by=Watching())
+    await registry.remove("ann", "new")
     assert (gone.added, gone.removed) == ([], [])
 
 
@@ -76,26 +76,45 @@ async def test_a_name_in_use_cannot_be_reserved(name: str) -> None:
     registry, watcher = a_registry("theirs"), Watching()
     await registry.join("ann", watcher)
     await registry.add("ann", scripted_spec("mine"), by=watcher)
-    with pytest.raises(InvalidArguments, match=f'The name "{name}" is in use'), registry.reserving("ann", name):
+    with (
+        pytest.raises(InvalidArguments, match=f'The name "{name}" is in use'),
+        registry.reserving("ann", scripted_spec(name)),
+    ):
         pytest.fail("it was reserved")
 
 
 async def test_a_name_is_held_while_its_server_is_tried_and_free_again_if_that_fails() -> None:
     registry = a_registry()
-    with suppress(ConnectionError), registry.reserving("ann", "x"):
-        with pytest.raises(InvalidArguments), registry.reserving("ann", "x"):
+    with suppress(ConnectionError), registry.reserving("ann", scripted_spec("x")):
+        with pytest.raises(InvalidArguments), registry.reserving("ann", scripted_spec("x")):
             pytest.fail("it was reserved twice")
-        with registry.reserving("bob", "x"):
+        with registry.reserving("bob", scripted_spec("x")):
             raise ConnectionError
-    with registry.reserving("ann", "x"), registry.reserving("bob", "x"):
+    with registry.reserving("ann", scripted_spec("x")), registry.reserving("bob", scripted_spec("x")):
         pass
+
+
+async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
+    registry, spec = a_registry(), scripted_spec("x")
+    other = BackendSpec(name="x", target=HttpTarget(url="http://other.test"))
+    with registry.reserving("ann", spec):
+        trial = registry.trial_of("ann", scripted_spec("x"))
+        assert trial is not None
+        assert (registry.trial_of("bob", spec), registry.trial_of("ann", other)) == (None, None)
+    assert (trial.outcome.result(), registry.trial_of("ann", spec)) == (None, None)
+    for error in (InvalidArguments("no"), ConnectionError("gone")):
+        with suppress(InvalidArguments, ConnectionError), registry.reserving("ann", spec):
+            trial = registry.trial_of("ann", spec)
+            raise error
+        assert trial is not None
+        assert trial.outcome.cancelled() == isinstance(error, ConnectionError)
 
 
 async def test_removing_returns_when_every_session_has_let_go() -> None:
     registry, quick, slow = a_registry("x"), Watching(), Watching(lets_go=False)
     await registry.join("ann", quick)
     await registry.join("ann", slow)
-    removing = asyncio.create_task(registry.remove("ann", "x", by=Watching()))
+    removing = asyncio.create_task(registry.remove("ann", "x"))
     await settle()
     assert quick.removed == ["x"]
     assert not removing.done()
@@ -110,8 +129,8 @@ async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() 
     await registry.join("ann", watcher)
     await registry.add("ann", scripted_spec("mine"), by=watcher)
     for name in ("theirs", "mine"):
-        await registry.remove("ann", name, by=watcher)
-        with registry.reserving("ann", name):
+        await registry.remove("ann", name)
+        with registry.reserving("ann", scripted_spec(name)):
             pass
     assert await registry.join("ann", Watching()) == {}
 
@@ -122,7 +141,7 @@ async def test_a_principal_cannot_remove_what_another_one_added() -> None:
     await registry.join("bob", Watching())
     await registry.add("ann", scripted_spec("hers"), by=watcher)
     with pytest.raises(UnknownBackend, match='No server is called "hers"'):
-        await registry.remove("bob", "hers", by=Watching())
+        await registry.remove("bob", "hers")
     assert watcher.removed == []
 
 
@@ -130,7 +149,7 @@ async def test_the_operators_servers_can_be_fixed() -> None:
     registry, watcher = a_registry("theirs", fixed=True), Watching()
     await registry.join("ann", watcher)
     with pytest.raises(NotAllowed, match="is the operator's"):
-        await registry.remove("ann", "theirs", by=Watching())
+        await registry.remove("ann", "theirs")
     assert watcher.removed == []
     assert list(await registry.join("ann", Watching())) == ["theirs"]
 
@@ -139,4 +158,4 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
     registry = a_registry("github")
     await registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
-        await registry.remove("ann", "gihub", by=Watching())
+        await registry.remove("ann", "gihub")

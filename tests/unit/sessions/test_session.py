@@ -19,6 +19,7 @@ from support.another_session import another_session
 from support.fake_clock import FakeClock, settle
 from support.scene import a_scene, scripted_spec
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.taking import take
 
 NONE: list[BackendSpec] = []
 
@@ -130,6 +131,21 @@ async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> No
         assert (scene.session.connections, scene.session.buffers_of(None)) == ([], [])
         with pytest.raises(UnknownBackend):
             await scene.session.remove_server("demo")
+
+
+async def test_every_session_of_the_principal_hears_that_a_server_was_removed_also_the_one_that_did_it() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as other:
+        scene.events()
+        await scene.session.remove_server("demo")
+        assert scene.events() == [("server_removed", {"name": "demo"})]
+        assert [event.type for event in take(other.activity).events] == ["server_removed"]
+
+
+async def test_a_connected_server_is_told_of_with_what_it_can_do() -> None:
+    backend = ScriptedBackend()
+    backend.facts.capabilities = {"tools": {}, "logging": {}}
+    async with a_scene(demo=backend) as scene:
+        assert scene.events() == [("server_connected", {"name": "demo", "capabilities": {"tools": {}, "logging": {}}})]
 
 
 async def test_a_call_in_the_air_fails_when_its_server_is_removed() -> None:

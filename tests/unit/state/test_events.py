@@ -138,12 +138,68 @@ def test_the_shared_room_is_never_exceeded_and_enforcing_always_ends(most: int) 
     assert evicted == 28 - sum(map(len, boxes)) == sum(take(box).dropped for box in boxes)
 
 
+# Replies that nobody read.
+
+
+def test_events_of_a_reply_that_nobody_read_come_again_before_what_is_newer() -> None:
+    box = a_box(4)
+    lost = box.deliver(box.undelivered(), 2)
+    assert ids(take(box)) == ["e2", "e3"]
+    assert [event.event_id for event in box.take_back(lost)] == ["e0", "e1"]
+    box.append(an_event(4))
+    assert (box.has_news, ids(take(box)), box.has_news) == (True, ["e0", "e1", "e4"], False)
+
+
+def test_of_what_came_back_a_small_reply_takes_the_oldest_and_the_rest_waits() -> None:
+    box = a_box(3)
+    box.take_back(box.deliver(box.undelivered(), 3))
+    assert [ids(take(box, most=1)) for _ in range(4)] == [["e0"], ["e1"], ["e2"], []]
+
+
+def test_who_asks_for_what_came_after_an_event_gets_what_came_back_too() -> None:
+    """It lost that reply, and saw a later one."""
+    box = a_box(1)
+    lost = box.deliver(box.undelivered(), 1)
+    box.append(an_event(1))
+    take(box)
+    box.take_back(lost)
+    box.append(an_event(2))
+    assert ids(take(box, after="e1")) == ["e0", "e2"]
+    assert not box.has_news
+
+
+def test_what_came_back_is_kept_however_old_and_counted_if_it_must_go() -> None:
+    box = a_box(2, most=5)
+    lost = box.deliver(box.undelivered(), 2)
+    box.take_back(lost)
+    assert box.expire(NOW + KEEP) == 0
+    box.evict()
+    assert take(box) == Delivery([an_event(1)], dropped=1)
+
+
+def test_what_was_let_go_while_its_reply_was_on_its_way_is_counted_as_lost() -> None:
+    box = a_box(2, most=5)
+    lost = box.deliver(box.undelivered(), 2)
+    box.evict()
+    box.take_back(lost)
+    assert take(box) == Delivery([an_event(1)], dropped=1)
+
+
+def test_a_number_of_lost_events_that_nobody_read_is_told_again() -> None:
+    box = a_box(1, most=5)
+    box.evict()
+    lost = box.deliver(box.undelivered(), 0)
+    box.take_back(lost)
+    assert take(box) == Delivery([], dropped=1)
+
+
 @dataclass
 class Kept:
     """An event in the model."""
 
     event: Event
     is_delivered: bool = False
+    was_carried: bool = False
 
 
 class OutboxAgainstAModel(RuleBasedStateMachine):
@@ -164,17 +220,19 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         gone, self.kept = self.kept[:count], self.kept[count:]
         self.owed_drops += sum(not item.is_delivered for item in gone)
 
-    def delivered(self, delivery: Delivery, expected: list[Kept], *, until: int | None = None) -> None:
-        """`until` is where in the model the delivery ends: all that stands before it counts as seen."""
+    def delivered(self, delivery: Delivery, expected: list[Kept], *, seen: int = 0) -> None:
+        """The caller says that it has seen the first `seen` of those kept, unless it is known that it has not."""
         assert delivery.events == [item.event for item in expected]
         assert delivery.dropped == self.owed_drops
         self.told_drops += delivery.dropped
         self.owed_drops = 0
+        for item in self.kept[:seen]:
+            if not item.is_delivered and not item.was_carried:
+                self.passed_over.add(item.event.event_id)
+                item.is_delivered = True
         self.taken += [item.event.event_id for item in expected if not item.is_delivered]
-        for item in self.kept[:until]:
-            if not item.is_delivered and item not in expected:
-                self.passed_over.add(item.event.event_id)  # the caller says it has seen them
-            item.is_delivered = True
+        for item in expected:
+            item.is_delivered = item.was_carried = True
 
     @rule(count=st.integers(1, 8), pause=st.sampled_from([0, 1, 600]))
     def append(self, count: int, pause: int) -> None:
@@ -196,25 +254,24 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
 
     @rule(most=st.integers(0, 5))
     def take_some(self, most: int) -> None:
-        seen = sum(item.is_delivered for item in self.kept)
-        expected = self.kept[seen : seen + most]
-        self.delivered(take(self.box, most=most), expected, until=seen + len(expected))
+        self.delivered(take(self.box, most=most), [item for item in self.kept if not item.is_delivered][:most])
+
+    @rule(most=st.integers(0, 5))
+    def lose_a_reply(self, most: int) -> None:
+        """It comes to nothing: all is as before, but what it carried is known not to be seen."""
+        found = self.box.undelivered()
+        self.box.take_back(self.box.deliver(found, min(most, len(found.events))))
+        for item in [item for item in self.kept if not item.is_delivered][:most]:
+            item.was_carried = True
 
     @precondition(lambda self: self.kept)
-    @rule(data=st.data(), most=st.integers(0, 5))
+    @rule(data=st.data(), most=st.integers(0, 5) | st.just(MOST))
     def take_some_after_a_known_event(self, data: st.DataObject, most: int) -> None:
         index = data.draw(st.integers(0, len(self.kept) - 1))
-        expected = self.kept[index + 1 :][:most]
+        lost = [item for item in self.kept[: index + 1] if item.was_carried and not item.is_delivered]
         delivery = take(self.box, after=self.kept[index].event.event_id, most=most)
-        self.delivered(delivery, expected, until=index + 1 + len(expected))
-
-    @precondition(lambda self: self.kept)
-    @rule(data=st.data())
-    def take_after_a_known_event(self, data: st.DataObject) -> None:
-        index = data.draw(st.integers(0, len(self.kept) - 1))
-        delivery = take(self.box, after=self.kept[index].event.event_id)
         assert not delivery.cursor_lost
-        self.delivered(delivery, self.kept[index + 1 :])
+        self.delivered(delivery, [*lost, *self.kept[index + 1 :]][:most], seen=index + 1)
 
     @rule()
     def take_after_an_unknown_event(self) -> None:

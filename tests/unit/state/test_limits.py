@@ -1,6 +1,6 @@
 from dataclasses import asdict, fields
 
-from emceepee.state.limits import Limits
+from emceepee.state.limits import Limits, range_of
 
 
 def test_the_defaults_are_the_promised_ones() -> None:
@@ -49,6 +49,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "connections_per_session": 100,
         "session_idle_seconds": 30 * 60,
         "session_kept_seconds": 24 * 3600,
+        "unused_session_seconds": 5 * 60,
         "replay_messages": 1000,
         "replay_seconds": 5 * 60,
         "replay_bytes": 32 << 20,
@@ -67,3 +68,8 @@ def test_every_limit_says_what_it_means() -> None:
 def test_durations_may_be_fractions_and_counts_are_whole() -> None:
     for item in fields(Limits):
         assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name
+
+
+def test_a_limit_that_says_what_zero_means_may_be_zero() -> None:
+    for item in fields(Limits):
+        assert "0:" not in item.metadata["meaning"] or range_of(item.name)[0] == 0, item.name

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.telemetry.logs import FORMATS, LEVELS, EventLog, configure
+from emceepee.telemetry.logs import FORMATS, LEVELS, EventLog, configure, tell_operator
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -31,8 +31,15 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
+def written(file: Path) -> bytes:
+    """All of it: lines are written by a thread, which is waited for here."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    return file.read_bytes()
+
+
 def lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").splitlines()
+    return written(file).decode().splitlines()
 
 
 def entries(file: Path) -> list[dict[str, Any]]:
@@ -55,7 +62,7 @@ def test_a_json_line_has_level_event_timestamp_and_data(file: Path) -> None:
 def test_a_json_line_is_one_line_whatever_is_in_it(file: Path) -> None:
     configure(style="json", file=file)
     EventLog("x").info("odd", text="a\nb\u2028c\ud800", thing=Path("/tmp"), number=float("inf"))
-    [line] = file.read_bytes().splitlines()
+    [line] = written(file).splitlines()
     assert json.loads(line)["data"]["text"] == "a\nb\u2028c\ud800"
     assert json.loads(line)["data"]["thing"] == "/tmp"
 
@@ -76,6 +83,35 @@ def test_a_readable_line_cannot_be_broken_or_colored_by_what_a_server_said(file:
     [line] = lines(file)
     assert line.isprintable()
     assert line.endswith(f"line={json.dumps(nasty)}")
+
+
+@pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\u2028", "\x9b31m", "\u202eback"])
+def test_a_message_cannot_break_or_color_the_log_either(file: Path, nasty: str) -> None:
+    """Libraries put what others said into whole messages, and into the errors that they raise."""
+    configure(style="text", file=file)
+    logging.getLogger("somelibrary").warning("said: %s", nasty)
+    try:
+        raise ValueError(nasty)
+    except ValueError:
+        logging.getLogger("somelibrary").exception("failed")
+    first, second, *traceback = lines(file)
+    assert first.endswith(f"warn  said: {json.dumps(nasty)[1:-1]}")
+    assert second.endswith("error failed")
+    assert all(line.isprintable() and line.startswith("  ") for line in traceback)
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_long_texts_are_cut(file: Path, style: str) -> None:
+    configure(style=style, file=file)
+    EventLog("x").info("said", line="a" * 100_000, nested={"list": ["b" * 100_000]}, rest=["c"] * 100_000)
+    logging.getLogger("somelibrary").warning("d" * 100_000)
+    try:
+        raise ValueError("e" * 100_000 + "the end")
+    except ValueError:
+        logging.getLogger("somelibrary").exception("failed")
+    text = written(file).decode()
+    assert len(text) < 40_000
+    assert "the end" in text
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -113,7 +149,7 @@ def test_no_secret_is_written_wherever_it_stands(file: Path, style: str) -> None
         raise ValueError("bad address https://user:s3cret@host/")
     except ValueError:
         logging.getLogger("emceepee.x").exception("failed")
-    text = file.read_text(encoding="utf-8")
+    text = written(file).decode()
     assert "s3cret" not in text
     assert text.count("host") >= 4
 
@@ -125,17 +161,26 @@ def test_a_failure_is_logged_with_its_traceback(file: Path, style: str) -> None:
         raise ValueError("what went wrong")
     except ValueError:
         logging.getLogger("emceepee.x").exception("failed")
-    text = file.read_text(encoding="utf-8")
+    text = written(file).decode()
     assert "Traceback" in text
     assert "ValueError: what went wrong" in text
 
 
-def test_without_a_file_everything_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_everything_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
     configure()
     EventLog("x").info("hello")
-    out, err = capsys.readouterr()
+    tell_operator("come in")
+    logging.getLogger().handlers[0].flush()
+    out, err = capfd.readouterr()
     assert out == ""
-    assert err.endswith("info  hello\n")
+    assert err.endswith("info  hello\ncome in\n")
+
+
+def test_a_line_that_cannot_be_formatted_is_said_in_one(file: Path) -> None:
+    configure(file=file)
+    logging.getLogger("somelibrary").warning("%d lines", "no number")
+    [line] = lines(file)
+    assert line.startswith("a log line of somelibrary could not be written: TypeError")
 
 
 def test_configuring_again_replaces_what_was_there(file: Path, tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
+import time
+
 import pytest
 
-from emceepee.telemetry.redaction import MASK, Invitation, public_url, redacted
+from emceepee.telemetry.redaction import MASK, public_url, redacted
+
+SIZE = 64_000
 
 
 @pytest.mark.parametrize(
@@ -54,13 +58,49 @@ def test_other_values_stay_what_they_are() -> None:
     assert redacted({"a": None, "b": 1.5, "c": True, "d": "text"}) == {"a": None, "b": 1.5, "c": True, "d": "text"}
 
 
-def test_an_invitation_is_shown_whole_unless_its_name_says_that_it_is_a_secret() -> None:
-    link = Invitation("http://127.0.0.1:8080/console/login?code=abc")
-    assert redacted({"link": link, "token": link}) == {"link": str(link), "token": MASK}
-
-
 def test_a_text_that_is_json_is_looked_into() -> None:
     text = '{"api_key":"s3cret","page":3,"next":[{"token":"s3cret"}]}'
     assert redacted({"text": text}) == {"text": '{"api_key":"***","page":3,"next":[{"token":"***"}]}'}
     for other in ("{token", "[secret] of the sea", '{"page":3}'):
         assert redacted(other) == other
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("?" * SIZE, "&" * SIZE, "?&" * (SIZE // 2), "?a" * (SIZE // 2), "=" * SIZE, "@" * SIZE, "?" + "a" * SIZE),
+        *("://" * (SIZE // 3), "://a" * (SIZE // 4), ":/" * (SIZE // 2), "://" + "a" * SIZE, "://" + "@" * SIZE),
+        *("token" * (SIZE // 5), "aA" * (SIZE // 2), "token-" * (SIZE // 6)),
+        *(
+            '{"token' + '"' * SIZE,
+            '{"token":"' + '\\"' * (SIZE // 2),
+            '{"token"' + ":" * SIZE,
+            '["token"' + '"a' * SIZE,
+        ),
+        *('{"' + "token" * (SIZE // 5), '{"token' + '":"' * (SIZE // 3), '{"token' + "\\" * SIZE),
+    ],
+    ids=lambda text: text[:14],
+)
+def test_the_time_it_takes_grows_no_faster_than_the_text(text: str) -> None:
+    began = time.perf_counter()
+    redacted({text: text, "url": "https://h/" + text})
+    public_url(text)
+    took = time.perf_counter() - began
+    assert took < 0.5, f"{len(text)} characters took {took:.2f} s"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"a":1,"token":"s3cret","b":"cut he', '{"a":1,"token":"***","b":"cut he'),
+        ('{"token": "s3c\\"ret", "n": 2', '{"token": "***", "n": 2'),
+        ('[{"apiKey":"s3cret', '[{"apiKey":"***"'),
+        ('{"password":12345,"user":"me"', '{"password":"***","user":"me"'),
+        ('{"tokenizer":"bpe","token', '{"tokenizer":"bpe","token'),
+        ('{"a":{"b":["x",{"token":"s3cret"},"y', '{"a":{"b":["x",{"token":"***"},"y'),
+        ('{"secret": {"deep": "s3cret"}, "x', '{"secret": "***"'),
+        ('{"secret": ["s3cret", "s3cret2"], "x', '{"secret": "***"'),
+    ],
+)
+def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> None:
+    assert redacted(text) == shown

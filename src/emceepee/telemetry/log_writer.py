@@ -1,0 +1,144 @@
+"""Writes log lines in a thread of its own: a reader that is slow, or a disk that is full, delays nobody else."""
+
+import errno
+import os
+import select
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+MOST_BYTES = 2 << 20  # waiting to be written: a burst of some ten thousand lines
+BATCH_BYTES = 64 << 10  # written at once
+FLUSH_SECONDS = 1.0  # at exit, for a reader that still reads
+PRIVATE = 0o600
+
+
+class LogWriter:
+    """`put` never waits, and drops what does not fit. What was dropped is counted, and told when there is room."""
+
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        dropped_line: Callable[[int], str],  # says how many
+        on_failure: Callable[[OSError], None] = lambda _: None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._descriptor, self._on_failure, self._most_bytes = descriptor, on_failure, most_bytes
+        self.dropped_line = dropped_line
+        self._queue: SimpleQueue[bytes | threading.Event | None] = SimpleQueue()
+        self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
+        # Each number is changed by one side only, so that the thread needs no lock.
+        self._put_bytes = self._written_bytes = 0
+        self._dropped = self._failed = self._told = 0  # lines
+        self._is_failing = self._is_mid_line = False
+        self._thread: threading.Thread | None = None
+
+    def put(self, line: str) -> None:
+        data = _encoded(line)
+        with self._putting:
+            if self._put_bytes - self._written_bytes + len(data) > self._most_bytes:
+                self._dropped += 1
+                return
+            self._put_bytes += len(data)
+            self._queue.put(data)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+                self._thread.start()
+
+    def flush(self, *, within: float = FLUSH_SECONDS) -> bool:
+        """Wait until everything that was put is written, but not for ever."""
+        if self._thread is None or not self._thread.is_alive():
+            return True
+        reached = threading.Event()
+        self._queue.put(reached)
+        return reached.wait(within)
+
+    def close(self) -> None:
+        """Close the descriptor once everything is written; that is not waited for."""
+        self._queue.put(None)
+        if self._thread is None:
+            os.close(self._descriptor)
+
+    def _run(self) -> None:
+        while True:
+            lines, behind = self._batch()
+            if lines:
+                self._write(lines)
+            self._tell_dropped()
+            if isinstance(behind, threading.Event):
+                behind.set()
+            elif behind is not None:
+                os.close(self._descriptor)
+                return
+
+    def _batch(self) -> tuple[list[bytes], threading.Event | bool | None]:
+        """The next lines, and what stands behind them: a mark to set, True for the end, None for nothing."""
+        lines: list[bytes] = []
+        item = self._queue.get()
+        size = 0
+        while isinstance(item, bytes):
+            lines.append(item)
+            size += len(item)
+            try:
+                item = self._queue.get_nowait() if size < BATCH_BYTES else b""
+            except Empty:
+                item = b""
+            if not item:
+                return lines, None
+        return lines, True if item is None else item
+
+    def _write(self, lines: list[bytes]) -> None:
+        if not self._try(b"".join(lines)):
+            self._failed += len(lines)
+        self._written_bytes += sum(map(len, lines))
+
+    def _tell_dropped(self) -> None:
+        missing = self._dropped + self._failed - self._told
+        if missing and not self._is_failing and self._try(_encoded(self.dropped_line(missing))):
+            self._told += missing
+
+    def _try(self, data: bytes) -> bool:
+        try:
+            self._write_all(b"\n" + data if self._is_mid_line else data)
+        except OSError as error:
+            if not self._is_failing:
+                self._on_failure(error)
+            self._is_failing = True
+            return False
+        self._is_failing = False
+        return True
+
+    def _write_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                count = os.write(self._descriptor, view)
+            except BlockingIOError:  # another program that shares the descriptor made it so
+                writable = select.poll()
+                writable.register(self._descriptor, select.POLLOUT)
+                writable.poll()
+                continue
+            self._is_mid_line = view[count - 1] != ord("\n")
+            view = view[count:]
+
+
+def open_log_file(path: Path) -> int:
+    """For its owner alone, and never through a link that someone else may have put there. Raises: OSError."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, PRIVATE)  # a named pipe without a reader would be waited for
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link") from None
+        raise
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+        os.fchmod(descriptor, PRIVATE)
+    return descriptor
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode("utf-8", "backslashreplace") + b"\n"

@@ -1,0 +1,77 @@
+"""Setting the wall clock neither delays nor hastens anything that runs for a while."""
+
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support import jumping_emceepee
+from support.emceepee_process import configured, emceepee
+from support.recorder import Recorder, hostile
+
+JUMPS = {signal.SIGUSR1: timedelta(hours=1), signal.SIGUSR2: timedelta(hours=-1)}
+both_ways = pytest.mark.parametrize("jump", JUMPS, ids=["an hour ahead", "an hour back"])
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Recorder]:
+    server = {key: value for key, value in hostile().items() if key != "name"}
+    async with emceepee(env=configured({"one": server}), entry=(jumping_emceepee.__file__,)) as caller:
+        await caller.initialize()
+        yield Recorder(caller)
+
+
+async def after_the_alarm(caller: Recorder) -> None:
+    """Whatever is due has happened."""
+    await caller.value("set_timer", duration_ms=50, message="now")
+    await caller.until("timer_expired")
+
+
+@both_ways
+async def test_a_timer_fires_when_its_time_is_over(jump: signal.Signals) -> None:
+    async with running() as caller:
+        began = time.monotonic()
+        await caller.value("set_timer", duration_ms=1000, message="tea")
+        caller.process.process.send_signal(jump)
+        await caller.until("timer_expired")
+        took = time.monotonic() - began
+        print(f"\na timer of 1 s fired after {took:.2f} s")
+        assert 0.9 < took < 10
+
+
+@both_ways
+async def test_nothing_expires_before_its_time(jump: signal.Signals) -> None:
+    async with running() as caller:
+        working = (await caller.value("execute_tool", server="one", tool="hang", timeout_ms=0))["proxy_task"]["task_id"]
+        asking = (await caller.value("execute_tool", server="one", tool="ask"))["proxy_task"]["task_id"]
+        done = (await caller.value("execute_tool", server="one", tool="echo", timeout_ms=0))["proxy_task"]["task_id"]
+        await caller.until("task_completed")
+        await caller.value("set_timer", duration_ms=1_800_000, message="later")
+        caller.process.process.send_signal(jump)
+        await after_the_alarm(caller)
+        tasks = {task["taskId"]: task["status"] for task in await all_tasks(caller)}
+        assert tasks == {working: "working", asking: "working", done: "completed"}
+        assert len((await caller.value("get_elicitations"))["requests"]) == 1
+        assert "later" in [timer["message"] for timer in (await caller.value("list_timers"))["timers"]]
+        assert "task_expired" not in caller.types
+        assert "elicitation_expired" not in caller.types
+
+
+async def all_tasks(caller: Recorder) -> list[dict[str, str]]:
+    return list((await caller.value("list_tasks", include_completed=True))["tasks"])
+
+
+@both_ways
+async def test_times_are_shown_as_the_wall_clock_has_them_now(jump: signal.Signals) -> None:
+    """Also those of what began before."""
+    async with running() as caller:
+        await caller.value("set_timer", duration_ms=60_000, message="tea")
+        caller.process.process.send_signal(jump)
+        await after_the_alarm(caller)
+        [timer] = (await caller.value("list_timers"))["timers"]
+        now = datetime.now(UTC) + JUMPS[jump]
+        assert abs((datetime.fromisoformat(timer["createdAt"]) - now).total_seconds()) < 20
+        assert 30 < (datetime.fromisoformat(timer["expiresAt"]) - now).total_seconds() <= 60

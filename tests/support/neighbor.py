@@ -1,0 +1,40 @@
+"""Somebody else who uses the same emceepee meanwhile, and how long they had to wait."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+
+PAUSE = 0.01
+
+
+class Neighbor:
+    """Asks for /healthz again and again on one connection."""
+
+    longest = 0.0  # seconds
+
+
+@asynccontextmanager
+async def a_neighbor(origin: str) -> AsyncIterator[Neighbor]:
+    """Asks until the block is left, and once more after it, so that no wait is missed."""
+    neighbor, left = Neighbor(), asyncio.Event()
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as http:
+            is_last = False
+            while not is_last:
+                is_last = left.is_set()
+                began = time.monotonic()
+                async with http.get(f"{origin}/healthz") as response:
+                    assert response.status == 200
+                neighbor.longest = max(neighbor.longest, time.monotonic() - began)
+                await asyncio.sleep(PAUSE)
+
+    asking = asyncio.create_task(ask())
+    try:
+        yield neighbor
+    finally:
+        left.set()
+        await asking

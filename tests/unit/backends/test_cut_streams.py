@@ -1,0 +1,154 @@
+"""Streams that end too early: what is taken up where, how soon, and how often."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+
+from emceepee.backends.dialer import Dialer
+from support.fake_clock import FakeClock
+from support.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
+from support.raw_server import RawServer, raw_server
+from support.scripted_listener import ScriptedListener
+from support.waiting import eventually
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    async with raw_server() as running:
+        yield running
+
+
+class NotingClock(FakeClock):
+    """Keeps how long each sleep was to be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sleeps: list[float] = []
+
+    async def sleep(self, delay: float) -> None:
+        self.sleeps.append(delay)
+        await super().sleep(delay)
+
+    async def slept(self, times: int) -> None:
+        """Let as much time pass as the last of so many sleeps wants."""
+        await eventually(lambda: len(self.sleeps) == times)
+        await self.advance(self.sleeps[-1])
+
+
+@pytest.fixture
+def clock() -> NotingClock:
+    return NotingClock()
+
+
+@pytest.fixture
+async def dialer(clock: NotingClock) -> AsyncIterator[Dialer]:
+    async with a_dialer(clock) as running:
+        yield running
+
+
+async def test_a_stream_cut_anywhere_inside_the_answer_is_taken_up_before_it(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    taken_up_from: list[list[str]] = []
+    async with a_link(dialer, server) as (link, peer):
+        for cut in itertools.count():
+            call = asking(link)
+            answer = b"id: 2\nevent: message\ndata: " + result_for(await peer.request(), ok=True) + b"\n\n"
+            peer.send(STREAM + chunk(b"id: 1\ndata:\n\n") + (chunk(answer[:cut]) if cut else b""))
+            if cut == len(answer):
+                assert await call == {"ok": True}
+                break
+            peer.close()
+            await eventually(lambda: not dialer._pool.open)
+            await clock.advance(60)
+            peer = await server.peer()
+            taken_up_from.append((await peer.request()).all("last-event-id"))
+            peer.send(STREAM + chunk(answer) + b"0\r\n\r\n")
+            assert await call == {"ok": True}
+    kept = taken_up_from.count(["1"])
+    print(f"{kept} of {len(taken_up_from)} cuts lose nothing")
+    assert kept == len(taken_up_from) > 50
+
+
+def rounded(pauses: list[float]) -> list[float]:
+    return [round(pause, 3) for pause in pauses]
+
+
+GROWING = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+
+
+async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_longer_ones(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server, pushes=True) as (_, peer):
+        for times in range(1, len(GROWING) + 1):
+            assert (await peer.request()).line.startswith("GET ")
+            peer.send(STREAM + chunk(b"retry: 0\n\n") + b"0\r\n\r\n")
+            await clock.slept(times)
+        within = sum(1 for total in itertools.accumulate(clock.sleeps) if total <= 3) + 1
+        print(f"{within} GETs in three seconds")
+        assert rounded(clock.sleeps) == GROWING
+
+
+async def test_a_push_stream_that_lasted_is_opened_again_after_the_pause_that_its_server_asked_for(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    heard = (listener := ScriptedListener()).heard
+    async with a_link(dialer, server, pushes=True, listener=listener) as (_, peer):
+        for times, lasts in enumerate((0, 0, 0, 5, 0, 5), start=1):
+            assert (await peer.request()).line.startswith("GET ")
+            peer.send(STREAM + chunk(b'retry: 150\ndata: {"method": "notifications/x"}\n\n'))
+            await eventually(lambda times=times: len(heard) == times)  # type: ignore[misc]  # bound to this turn
+            await clock.advance(lasts)
+            peer.send(b"0\r\n\r\n")
+            await clock.slept(times)
+        assert rounded(clock.sleeps) == [0.15, 0.2, 0.4, 0.15, 0.2, 0.15]
+
+
+async def test_a_cut_answer_that_ends_at_once_again_and_again_is_asked_for_ever_more_seldom(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        request = await peer.request()
+        for times in range(1, 10):
+            peer.send(STREAM + chunk(b"id: 1\nretry: 0\ndata:\n\n") + b"0\r\n\r\n")
+            await clock.slept(times)
+            assert (await peer.request()).all("last-event-id") == ["1"]
+        peer.send(STREAM + chunk(b"data: " + result_for(request, ok=True) + b"\n\n") + b"0\r\n\r\n")
+        assert await call == {"ok": True}
+        assert rounded(clock.sleeps) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+
+
+async def test_a_push_stream_whose_last_event_is_unknown_begins_anew(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
+        await peer.request()
+        peer.send(STREAM + chunk(b"id: 7\ndata:\n\n") + b"0\r\n\r\n")
+        await clock.slept(1)
+        assert (await peer.request()).all("last-event-id") == ["7"]
+        peer.answer(b"Invalid event ID format", status="400 Bad Request")
+        ping = await peer.request()
+        peer.answer(result_for(ping), JSON)
+        await clock.slept(2)
+        again = await peer.request()
+        assert (again.line, again.all("last-event-id")) == ("GET /mcp HTTP/1.1", [])
+        assert not link.closed.done()
+
+
+async def test_a_push_stream_that_is_refused_because_the_session_is_lost_ends_the_link(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
+        await peer.request()
+        peer.send(STREAM + b"0\r\n\r\n")
+        await clock.slept(1)
+        await peer.request()
+        peer.answer(b"what session?", status="400 Bad Request")
+        assert (await peer.request()).line.startswith("POST ")
+        peer.answer(b"what session?", status="400 Bad Request")
+        async with asyncio.timeout(10):
+            assert await link.closed == "the server no longer knows our session"

@@ -1,0 +1,84 @@
+"""Many who add the same server at once all get the one server, or all the one reason why not."""
+
+import asyncio
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.errors import EmceepeeError, InvalidArguments
+from support.another_session import another_session
+from support.fake_clock import settle
+from support.scene import a_scene, scripted_spec
+from support.scripted_backend import ScriptedBackend
+
+NONE: list[BackendSpec] = []
+CALLERS = 10
+
+
+async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        adding = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(CALLERS)]
+        await settle()
+        backend.opens.set_result(None)
+        async with asyncio.timeout(5):
+            connections = await asyncio.gather(*adding, return_exceptions=True)
+        print(f"{sum(not isinstance(each, Exception) for each in connections)} of {CALLERS} succeeded")
+        assert set(connections) == {scene.session.connection("demo")}
+        assert len(backend.links) == 1
+
+
+async def test_another_session_of_the_principal_that_adds_it_meanwhile_has_it_too() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        backend.opens = asyncio.get_running_loop().create_future()
+        adding = [asyncio.create_task(session.add_server(scripted_spec("demo"))) for session in (scene.session, other)]
+        await settle()
+        backend.opens.set_result(None)
+        async with asyncio.timeout(5):
+            first, second = await asyncio.gather(*adding)
+        assert (first, second) == (scene.session.connection("demo"), other.connection("demo"))
+        assert second.is_connected
+
+
+async def test_if_it_cannot_be_connected_all_are_told_the_same_after_one_try() -> None:
+    backend = ScriptedBackend()
+    backend.refuses = LinkError(Failure.UNREACHABLE, "no token")
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        adding = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(CALLERS)]
+        async with asyncio.timeout(5):
+            errors = await asyncio.gather(*adding, return_exceptions=True)
+        assert len({str(error) for error in errors}) == 1
+        told = {(error.code, error.details["server"]) for error in errors if isinstance(error, EmceepeeError)}
+        assert told == {("TOOL_ERR_EXECUTION_FAILED", "demo")}
+        assert len(backend.dials) == 1
+
+
+async def test_if_the_first_one_leaves_the_next_goes_on() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        first, *others = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(3)]
+        await settle()
+        first.cancel()
+        await settle()
+        backend.opens.set_result(None)
+        async with asyncio.timeout(5):
+            connections = await asyncio.gather(*others)
+        assert set(connections) == {scene.session.connection("demo")}
+        assert first.cancelled()
+
+
+async def test_another_configuration_of_that_name_is_refused_meanwhile() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        await settle()
+        other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
+        with pytest.raises(InvalidArguments, match='The name "demo" is in use'):
+            await scene.session.add_server(other)
+        backend.opens.set_result(None)
+        assert (await adding).is_connected
