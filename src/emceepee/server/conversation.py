@@ -17,6 +17,8 @@ from emceepee.server.kernel import CallerState
 from emceepee.server.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
+    REQUEST_CANCELLED,
+    SHUTTING_DOWN,
     Answer,
     Invalid,
     Notice,
@@ -46,6 +48,7 @@ class Conversation:
         self._peer: Peer | None = None
         self._tasks = TaskOwner("requests")
         self._running: dict[RequestId, Started] = {}
+        self._is_draining = False
 
     async def hear(self, line: bytes | TooLongLine) -> None:
         """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
@@ -78,6 +81,19 @@ class Conversation:
         if running := [started.task for started in self._running.values() if started.task is not None]:
             await asyncio.wait(running, timeout=within)
 
+    async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:
+        """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then whoever waits is told so."""
+        self._is_draining = True
+        hurry = self._tasks.spawn(hurried.wait(), name="hurry")
+        running = asyncio.ensure_future(self.finish(within=finish))
+        await asyncio.wait({running, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        running.cancel()
+        self._session.calls.stop()
+        await self.finish(within=let_go)
+        for request_id, started in list(self._running.items()):
+            started.cancel()
+            self._send(error_message(request_id, REQUEST_CANCELLED, SHUTTING_DOWN))
+
     async def close(self) -> None:
         await self._tasks.close(within=CLOSING_SECONDS)
 
@@ -102,6 +118,8 @@ class Conversation:
 
     async def _reply(self, request: Request, started: Started) -> JsonObject | None:
         """The response; None if the caller cancelled the request, for then it expects none."""
+        if self._is_draining:
+            return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
         peer = self._peer
         if peer is None:
             peer = self._peer = peer_for(request, self._kernel, self._state)

@@ -21,11 +21,12 @@ from emceepee.server.exchange import Taste
 from emceepee.server.handshake_connections import HandshakeConnections
 from emceepee.server.handshake_http import HandshakeCaller
 from emceepee.server.kernel import CallerState
-from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
+from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, SHUTTING_DOWN, Request, classify
 from emceepee.server.modern_http import ModernDoor
 from emceepee.server.peers import refusal_of_handshake
 from emceepee.server.refusal import refuse
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
@@ -52,8 +53,6 @@ SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
     *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
 )
-FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
-LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
 CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
 
 
@@ -103,6 +102,7 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeCaller, parts.kernel, parts.tools))
         self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, requires_session=parts.requires_session)
         self.is_draining = False
+        self.is_over = False  # nobody is waited for any more
         parts.directory.on_end = self._session_ended
 
     @property
@@ -148,14 +148,15 @@ class HttpEndpoint:
         self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
 
     def _hurry(self) -> None:
-        """Whoever still waits on a backend gets its task; whoever waits for anything else is let go."""
-        self._parts.directory.promote_all()
+        """Whoever still waits on a backend is told that we stop; whoever waits for anything else is let go."""
+        self._parts.directory.stop_calls()
         self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
 
     def _let_go(self) -> None:
         for caller in self._connections:
             caller.cancel_requests()
         self._modern.cancel_requests()
+        self.is_over = True
 
     async def close(self) -> None:
         """What stands on the wire for a session ends with it, when the directory closes it."""
@@ -178,7 +179,7 @@ class HttpEndpoint:
             await self._turn_away(send, visitor)
             return
         if self.is_draining:
-            await refuse(send, 503, INVALID_REQUEST, "The server is shutting down.", (b"retry-after", b"1"))
+            await refuse(send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
             return
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
         is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
@@ -235,9 +236,7 @@ class HttpEndpoint:
                 await caller.post(value, send, receive, guest=guest, taste=taste)
         elif (caller := await self._opened(value, scope, headers, visitor, send)) is not None:
             await caller.post(value, send, receive, guest=guest, taste=taste)
-            if caller.is_open:
-                caller.session.wake()  # its backends connect in the background
-            else:
+            if not caller.is_open:
                 await self._connections.end(caller)
 
     async def _opened(
@@ -253,11 +252,13 @@ class HttpEndpoint:
             await respond_json(send, 200, refusal)
             return None
         try:
+            is_tab = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
             return await self._connections.open(
                 visitor.principal,
                 pinned_name(headers, scope.get("query_string", b"")),
                 label=client_label(message.params),
-                connects_on_use=headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use",
+                connects_on_use=is_tab or visitor.is_remote,
+                is_tab=is_tab,
             )
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))

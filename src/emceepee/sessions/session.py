@@ -68,9 +68,12 @@ class Session:
         self.label: str | None = None  # the caller's own name, as it gave it
         self.transport = "http"
         self.connects_on_use = False  # a server is connected when a call needs it, and not before
+        self.is_tab = False  # of a browser, which may be closed without a word
         self.is_awake = False
+        self.was_used = False  # whether a tool was ever called in it
         self.open_streams = 0  # how many a caller is reading just now
-        self._touched = self.clock.monotonic()
+        self.open_calls = 0  # of tools, being served just now
+        self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
         alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
@@ -103,10 +106,10 @@ class Session:
         self.is_open = True
 
     def wake(self) -> None:
-        """Connect every configured server in the background, each by itself."""
+        """A tool is called: connect every configured server in the background, unless each waits for its use."""
         if self.is_awake:
             return
-        self.is_awake = True
+        self.is_awake = self.was_used = True
         if not self.connects_on_use:
             for connection in self._connections.values():
                 connection.start()
@@ -118,13 +121,18 @@ class Session:
 
     def touch(self) -> None:
         """Someone uses it."""
-        self._touched = self.clock.monotonic()
+        self.touched = self.clock.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything works, waits for an answer or is being read."""
+        return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
     def idle_seconds(self) -> float:
         """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
-        if len(self.calls) or self.questions.open() or self.open_streams:
+        if self.is_busy:
             self.touch()
-        return self.clock.monotonic() - self._touched
+        return self.clock.monotonic() - self.touched
 
     async def close(self) -> None:
         self._registry.leave(self.principal, self)

@@ -68,14 +68,15 @@ class Limits:
     questions_per_session: int = _count(100, "questions of all servers that wait at once, per session")
     question_bytes_per_session: int = _count(32 << 20, "how large they may be together")
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
-    sessions_per_principal: int = _count(2000, "sessions of one principal")
-    sessions_in_all: int = _count(10_000, "sessions in all")
+    sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
+    sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")
     connections_per_session: int = _count(
         100, "handshake connections per named session; beyond it the one idle longest is forgotten"
     )
     session_idle_seconds: float = _limit(1800, "after which an unused session sleeps: its servers are disconnected")
     session_kept_seconds: float = _limit(86_400, "after which an unused session is forgotten")
-    replay_messages: int = _count(1000, "messages kept a session for a caller that comes back for them")
+    unused_session_seconds: float = _limit(300, "the same, if no tool was ever called in it")
+    replay_messages: int = _count(1000, "messages kept per handshake connection, for a caller that comes back for them")
     replay_seconds: float = _limit(300, "how long they are kept")
     replay_bytes: int = _count(32 << 20, "how large they may be together; beyond it the oldest go sooner")
     request_body_bytes: int = _count(4 << 20, "the largest HTTP request body")

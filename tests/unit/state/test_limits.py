@@ -49,6 +49,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "connections_per_session": 100,
         "session_idle_seconds": 30 * 60,
         "session_kept_seconds": 24 * 3600,
+        "unused_session_seconds": 5 * 60,
         "replay_messages": 1000,
         "replay_seconds": 5 * 60,
         "replay_bytes": 32 << 20,
