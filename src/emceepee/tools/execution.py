@@ -7,7 +7,7 @@ from pydantic import Field
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection, first_text
 from emceepee.codec import encode
-from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool
+from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
@@ -70,10 +70,11 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
     """
     connection = session.connection(params.server)
     if not connection.spec.tools.permits(params.tool):
+        name = cut_name(params.tool)
         raise NotAllowed(
-            f'The configuration of server "{params.server}" does not allow the tool "{params.tool}". '
+            f'The configuration of server "{params.server}" does not allow the tool "{name}". '
             "list_tools shows the allowed ones.",
-            details={"server": params.server, "tool": params.tool},
+            details={"server": params.server, "tool": name},
         )
     arguments = params.args or {}
     try:
