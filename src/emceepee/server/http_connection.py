@@ -88,24 +88,23 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        cast(dict[str, Any], self.scope)["extensions"] = {CONNECTION: self}
+        self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]  # uvicorn knows none of ours
         self._in_head, self._head_bytes, self._ticks = True, 0, 0
         self._unconfirmed.clear()  # who asks again has read what came before
 
     def on_headers_complete(self) -> None:
-        if len(self.headers) > self._table.headers or self._is_head_too_large():
+        table = self._table
+        is_large = self._head_bytes + PART_BYTES > table.head_bytes  # or may be; hardly any head is
+        if len(self.headers) > table.headers or (is_large and self._head_size() > table.head_bytes):
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if len(self.pipeline) >= self._table.pipelined:
+        if len(self.pipeline) >= table.pipelined:
             self.cycle.keep_alive = False  # the answers up to here go out, and then the connection is closed
             raise _Refused(HTTPStatus.TOO_MANY_REQUESTS)
         self._in_head, self._in_body, self._was_asked, self._ticks = False, True, True, 0
         super().on_headers_complete()
 
-    def _is_head_too_large(self) -> bool:
-        most = self._table.head_bytes
-        if self._head_bytes + PART_BYTES <= most:  # nearly always
-            return False
-        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > most
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
