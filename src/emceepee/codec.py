@@ -30,12 +30,6 @@ _HIGH, _LOW = rb"\\u[dD][89abAB]" + _HEX + _HEX, rb"\\u[dD][c-fC-F]" + _HEX + _H
 _LONE_HIGH = re.compile(_HIGH + rb"(?!" + _LOW + rb")")
 _LONE_LOW = re.compile(_LOW + rb"(?<!" + _HIGH + _LOW + rb")")  # it looks behind last: so a search can leap
 _REPLACEMENT = rb"\\ufffd"
-_ID = rb'"id"\s*:\s*("[^"\\]{0,1000}"|-?[0-9]{1,18})\s*'
-_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
-_BEGINS_WITH_ID = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb",\s*)?" + _ID + rb"[,}]").match
-_ENDS_WITH_ID = re.compile(_ID + rb"(?:,\s*" + _VERSION + rb")?\}\s*$").search
-_LONGEST_END = 2048  # bytes in which an id at the end is looked for
-_BEGINS_WITH_KEY = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb',\s*)?("[a-z]{1,20}")\s*:').match
 
 
 class Unreadable(ValueError):
@@ -82,20 +76,6 @@ def encode(value: Any) -> bytes:
 def encode_text(value: Any) -> str:
     """Compact JSON as text, for a content block."""
     return encode(value).decode()
-
-
-def id_in(data: bytes | bytearray, *, beside: tuple[str, ...]) -> int | str | None:
-    """The id of a message that cannot be read as a whole, where it stands at one of the ends, `beside` such a key."""
-    keys = tuple(b'"%b"' % key.encode() for key in beside)
-    found = _BEGINS_WITH_ID(data)
-    if found is not None:
-        is_beside = bytes(data[found.end() : found.end() + 100]).lstrip().startswith(keys)
-    else:
-        begins = _BEGINS_WITH_KEY(data)
-        is_beside = begins is not None and begins[1] in keys
-        found = _ENDS_WITH_ID(bytes(data[-_LONGEST_END:]))
-    key = json.loads(found[1]) if found is not None and is_beside else None
-    return key if isinstance(key, int | str) else None
 
 
 def _thorough_encode(value: Any) -> bytes:

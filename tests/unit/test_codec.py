@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.codec import DEEPEST, MOST_VALUES, Unreadable, decode, encode, encode_text, id_in
+from emceepee.codec import DEEPEST, MOST_VALUES, Unreadable, decode, encode, encode_text
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 SCALARS = (
@@ -100,28 +100,6 @@ def test_more_values_than_can_be_held_are_refused_and_the_limit_is_not(value: by
 def test_commas_and_brackets_in_a_text_are_no_values() -> None:
     text = '[1,2,{},\\"]' * 400_000
     assert decode(json.dumps({"text": text}).encode()) == {"text": text}
-
-
-@pytest.mark.parametrize(
-    ("data", "found"),
-    [
-        (b'{"jsonrpc":"2.0","id":5,"result":{"id":7}}', 5),
-        (b' { "jsonrpc" : "2.0" , "id" : "a" , "error" : {}}', "a"),
-        (b'{"id":5,"result":[', 5),
-        (b'{"jsonrpc":"2.0","result":{"id":7},"id":5}', 5),
-        (b'{"result":{"id":7},"id":5,"jsonrpc":"2.0"}', 5),
-        (b'{"result":{"id":7},"jsonrpc":"2.0","id":-5} ', -5),
-        (b'{"jsonrpc":"2.0","id":5,"method":"ping"}', None),
-        (b'{"jsonrpc":"2.0","method":"ping","id":5}', None),
-        (b'{"result":{"id":7}}', None),
-        (b'{"id":null,"result":{}}', None),
-        (b'[{"id":5,"result":{}}]', None),
-        (b"", None),
-        (b"hello", None),
-    ],
-)
-def test_the_id_of_an_answer_is_found_at_its_ends(data: bytes, found: int | str | None) -> None:
-    assert id_in(data, beside=("result", "error")) == found
 
 
 @given(st.binary(max_size=200))

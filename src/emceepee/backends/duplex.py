@@ -7,7 +7,8 @@ from typing import Any
 
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
-from emceepee.codec import Unreadable, id_in
+from emceepee.codec import Unreadable
+from emceepee.framing import TooLongLine
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -149,7 +150,8 @@ def stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: in
 
 def unreadable(data: bytes, why: Unreadable) -> JsonObject | None:
     """In the place of a response that cannot be read, so that its request fails; None if it is not known which."""
-    key = id_in(data, beside=("result", "error"))
+    ends = TooLongLine.of(data)
+    key = ends.message_id if ends.may_be_an_answer else None
     return None if key is None else {"jsonrpc": "2.0", "id": key, "result": why}
 
 

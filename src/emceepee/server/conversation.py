@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.codec import Unreadable, decode, id_in
+from emceepee.codec import Unreadable, decode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -197,6 +197,5 @@ class Conversation:
 
 def _parse_error(line: bytes, error: ValueError) -> JsonObject:
     if isinstance(error, Unreadable):  # it was meant for us, and whoever asked waits for this id
-        key = id_in(line, beside=("method", "params"))
-        return error_message(key, PARSE_ERROR, f"Parse error: the line is {error}")
+        return error_message(TooLongLine.of(line).message_id, PARSE_ERROR, f"Parse error: the line is {error}")
     return error_message(None, PARSE_ERROR, "Parse error: the line is not JSON")
