@@ -107,6 +107,7 @@ async def console_beside(
                 endpoint,
                 host=config.http.host,
                 port=config.http.port,
+                limits=config.limits,
                 announce=lambda address: welcome(address, config.http, logins, invite),
                 stopped=stopped,
             )
@@ -141,7 +142,9 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 welcome(address, config.http, logins, invite)
 
         try:
-            await serve_http(endpoint, host=config.http.host, port=config.http.port, announce=is_open)
+            await serve_http(
+                endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
+            )
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()

@@ -114,13 +114,16 @@ class UnknownTool(EmceepeeError):
 
     code = ErrorCode.TOOL_NOT_FOUND
 
-    def __init__(self, name: str, *, backend: str, known: Iterable[str], answer: str) -> None:
+    def __init__(
+        self, name: str, *, backend: str, known: Iterable[str], answer: str, whole: JsonObject | None = None
+    ) -> None:
+        """`answer` is what the server said; `whole` is that as it came, for `details`."""
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"It has: {_shortened(known)}. " if known else "It lists no tools. ")
         name = cut_name(name)
         message = f'Server "{backend}" has no tool "{name}". {hint}list_tools shows them. The server said: {answer}'
-        super().__init__(message, details={"server": backend, "tool": name, "near": near})
+        super().__init__(message, details={"server": backend, "tool": name, "near": near} | (whole or {}))
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:

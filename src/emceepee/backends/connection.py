@@ -204,7 +204,7 @@ class Connection:
                 self._heed_era(link, str(error), {"error": error.error})
                 raise
             if result.get("isError"):
-                self._heed_era(link, _first_text(result), {"result": result})
+                self._heed_era(link, first_text(result), {"result": result})
             return result
 
         return await self._on_link(send, method)
@@ -343,7 +343,8 @@ class Connection:
         return ExecutionFailed(f'Server "{name}" gave no usable answer to {method}: {error}', details={"server": name})
 
 
-def _first_text(result: JsonObject) -> str:
+def first_text(result: JsonObject) -> str:
+    """The words of a tool's error, if it has any."""
     content = result.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return str(first.get("text", "")) if isinstance(first, dict) else ""

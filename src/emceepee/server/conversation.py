@@ -165,6 +165,10 @@ class Conversation:
         if self._peer is None or not self._peer.has_batches or not values:
             self._send(error_message(None, INVALID_REQUEST, "Invalid request: a batch is not accepted here"))
             return
+        if len(values) > (most := self._session.limits.batch_messages):
+            words = f"Invalid request: the batch has {len(values)} messages, and may have {most}"
+            self._send(error_message(None, INVALID_REQUEST, words))
+            return
         self._tasks.spawn(self._serve_batch(values), name="batch")
 
     async def _serve_batch(self, values: list[Any]) -> None:

@@ -88,6 +88,16 @@ class Limits:
     replay_seconds: float = _limit(300, "how long they are kept")
     replay_bytes: int = _count(32 << 20, "how large they may be together; beyond it the oldest go sooner")
     request_body_bytes: int = _count(4 << 20, "the largest HTTP request body")
+    request_head_bytes: int = _count(64 << 10, "the largest HTTP request head: address and headers together")
+    request_headers: int = _count(200, "headers per HTTP request")
+    request_head_seconds: float = _limit(10, "how long the head of an HTTP request may take to arrive")
+    request_body_seconds: float = _limit(30, "how long the body of an HTTP request may take to arrive")
+    idle_connection_seconds: float = _limit(75, "after which a caller's connection without a request is closed")
+    pipelined_requests: int = _count(16, "requests that wait on a connection for earlier ones; then it is closed")
+    batch_messages: int = _count(50, "messages per JSON-RPC batch")
+    caller_connections: int = _count(
+        10_000, "connections of callers; beyond it, or three quarters of the descriptors, idle ones are closed"
+    )
     timers_per_session: int = _count(100, "active timers a session")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")

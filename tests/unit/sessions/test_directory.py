@@ -240,7 +240,7 @@ async def test_the_session_idle_longest_gives_way_to_a_new_one() -> None:
         _, fourth = await place.directory.open("ada")
         assert place.directory.sessions_of("ada") == [first, third, fourth]
         await settle()
-        assert second.connection("one").state.status is ConnectionStatus.NOT_CONNECTED
+        assert not second.connection("one").is_connected
         assert place.links == 2
 
 
