@@ -44,7 +44,12 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
-        registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
+        registry = ServerRegistry(
+            config.servers,
+            shelf,
+            operators_are_fixed=many_principals,
+            most_added=config.limits.servers_per_principal,
+        )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(

@@ -424,3 +424,15 @@ async def test_no_event_and_no_reply_names_the_session() -> None:
             scene.backends["one"].seen,
         ]
         assert scene.session.session_id not in json.dumps(said)
+
+
+async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken() -> None:
+    async with a_scene(limits=Limits(waiting_per_session=3), one=ScriptedBackend()) as scene:
+        scene.quiet()
+        waiting = [scene.start("await_activity") for _ in range(3)]
+        await settle()
+        error = await scene.error("await_activity")
+        assert (error["code"], "3 requests wait" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
+        scene.session.backend_notified("one", "notifications/custom", {})
+        assert [not (await call).get("isError") for call in waiting] == [True] * 3
+        assert not (await scene.call("await_activity", timeout_ms=100, last_event_id="0")).get("isError")

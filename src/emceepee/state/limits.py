@@ -46,7 +46,10 @@ class Limits:
     buffered_bytes_per_session: int = _count(32 << 20, "the same for all servers together, per session")
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
-    line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
+    list_entries: int = _count(50_000, "entries of one backend's list")
+    list_bytes: int = _count(32 << 20, "how large one backend's list may be")
+    subscriptions_per_server: int = _count(100, "resources of one server that are followed, per session")
+    line_bytes: int = _count(64 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
     requests_per_link: int = _count(100, "requests of a server's own that are served at once, per connection")
     connections_per_origin: int = _count(2000, "connections of one principal to one HTTP origin")
     connections_in_all: int = _count(
@@ -76,6 +79,8 @@ class Limits:
     questions_per_session: int = _count(100, "questions of all servers that wait at once, per session")
     question_bytes_per_session: int = _count(32 << 20, "how large they may be together")
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
+    servers_per_principal: int = _count(100, "servers that one principal may add")
+    waiting_per_session: int = _count(2000, "requests that wait for something to happen at once, per session")
     sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
     sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")
     connections_per_session: int = _count(

@@ -41,7 +41,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
         return _report([{"type": "immediate"}], activity.undelivered(), session, caller)
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
-        with heartbeat(caller, session.clock, timeout):
+        with session.waiting(), heartbeat(caller, session.clock, timeout):
             await within(session.clock, timeout, wake.happened)
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:

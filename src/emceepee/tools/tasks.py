@@ -67,7 +67,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     timeout = seconds(params.timeout_ms)
     if timeout is None and caller.on_progress is None:
         timeout = session.limits.quiet_call_seconds
-    with heartbeat(caller, session.clock, timeout):
+    with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
         return result_of(task.method, task.result, Told(ended_task=task.task_id))
