@@ -1,6 +1,6 @@
 """The way of every tool call: find the tool, check the arguments, do it, render the reply."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import cast
 
 from mcp.shared.inbound import X_MCP_HEADER_KEY
@@ -117,7 +117,8 @@ class Tools:
         return tool, arguments
 
 
-call_tool = Tools().call
+CallTool = Callable[[JsonObject | None, Session | None, Caller], Awaitable[JsonObject]]
+call_tool: CallTool = Tools().call
 
 
 def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller) -> tuple[Session, JsonObject]:

@@ -39,8 +39,8 @@ class Limits:
     health_check_seconds: float = _limit(120, "between two checks that a connected server still answers; 0: never")
     health_answer_seconds: float = _limit(10, "how long a check waits for any answer")
     idle_stop_seconds: float = _limit(0, "after which a server that nobody used is stopped until it is; 0: never")
-    notifications_per_server: int = _count(100, "notifications kept for get_notifications, a server")
-    log_lines_per_server: int = _count(500, "log lines kept for get_logs, a server")
+    notifications_per_server: int = _count(100, "notifications kept for get_notifications, per server")
+    log_lines_per_server: int = _count(500, "log lines kept for get_logs, per server")
     buffered_item_bytes: int = _count(1 << 20, "the largest notification or log line kept whole; the rest is cut")
     buffered_bytes_per_server: int = _count(8 << 20, "how large all of them may be, per server; the oldest go first")
     buffered_bytes_per_session: int = _count(32 << 20, "the same for all servers together, per session")
@@ -55,7 +55,7 @@ class Limits:
     connections_in_all: int = _count(
         8000, "connections to HTTP servers in all; never more than half of what may be open"
     )
-    events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
+    events_per_session: int = _count(1000, "events kept per session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")
     event_bytes_per_session: int = _count(8 << 20, "how large the events of a session may be; the oldest go first")
@@ -63,9 +63,9 @@ class Limits:
     notice_bytes: int = _count(8192, "the largest block of events in a reply; what does not fit comes with the next")
     event_notice_bytes: int = _count(2048, "the largest event in it; a larger one is cut, await_activity has it whole")
     activity_bytes: int = _count(65_536, "the largest answer of await_activity, unless one event alone is larger")
-    requests_per_session: int = _count(100, "requests kept a session for the waterfall; 0: none")
+    requests_per_session: int = _count(100, "requests kept per session for the waterfall; 0: none")
     requests_in_all: int = _count(1000, "requests kept for the waterfall in all sessions together")
-    tasks_per_session: int = _count(100, "calls and tasks at work at once, a session")
+    tasks_per_session: int = _count(100, "calls and tasks at work at once, per session")
     task_ttl_seconds: float = _limit(600, "how long a task may work when the caller does not say")
     longest_task_ttl_seconds: float = _limit(1800, "the longest time to live a caller may ask for")
     task_retention_seconds: float = _limit(300, "how long a finished task and its result are kept")
@@ -103,7 +103,7 @@ class Limits:
     caller_connections: int = _count(
         10_000, "connections of callers; beyond it, or three quarters of the descriptors, idle ones are closed"
     )
-    timers_per_session: int = _count(100, "active timers a session")
+    timers_per_session: int = _count(100, "active timers per session, and as many that are done")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")
 
