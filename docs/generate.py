@@ -25,7 +25,7 @@ from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
-from emceepee.state.limits import Limits
+from emceepee.state.limits import LONGEST, MOST, Limits, range_of
 from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
@@ -65,7 +65,7 @@ RESULTS = {
     "get_prompt": "The server's own result: `{description?, messages: […]}`, or "
     "[the task](#a-call-that-becomes-a-task) that the call became.",
     "complete": "`{values, total?, hasMore?}`",
-    "get_notifications": "`{notifications: [{server, method, timestamp, params?}]}`",
+    "get_notifications": "`{notifications: [{server, method, timestamp, params?}], dropped?}`",
     "get_logs": "`{logs: [{server, timestamp, level, source, logger?, data}], dropped}`. With `clear`, exactly the "
     "lines returned are forgotten; `dropped` counts those lost to the buffer's limit since it was last asked.",
     "set_log_level": "`{servers}`: the names of those that obeyed.",
@@ -469,15 +469,27 @@ A tool that fails answers with `isError: true`. The text is a sentence for peopl
 
 def limits() -> str:
     rows = [
-        [f"`{item.name}`", _limit_default(item.name, item.default), _meaning(item.metadata, item.name)]
+        [
+            f"`{item.name}`",
+            _limit_default(item.name, item.default),
+            _limit_least(item.name),
+            _meaning(item.metadata, item.name),
+        ]
         for item in fields(Limits)
     ]
     return f"""
 # Limits
 
-Every limit can be set under `limits` in the [configuration file](settings.md). Durations are seconds, sizes bytes.
+Every limit can be set under `limits` in the [configuration file](settings.md). Durations are seconds, at most a year
+({LONGEST:,.0f}); sizes are bytes, at most 1 TiB; counts go up to {MOST:,}. What is out of
+range is an error at the start.
 
-{_table(["name", "default", "meaning"], rows)}"""
+{_table(["name", "default", "least", "meaning"], rows)}"""
+
+
+def _limit_least(name: str) -> str:
+    least, _ = range_of(name)
+    return f"{least:g}"
 
 
 def _meaning(metadata: Mapping[str, Any], name: str) -> str:

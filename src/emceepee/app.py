@@ -44,7 +44,7 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
-        budget = EventBudget(config.limits.events_in_all)
+        budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(
             registry=registry,

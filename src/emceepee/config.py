@@ -14,7 +14,7 @@ from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root
 from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.guard.visitor import LOCAL
 from emceepee.json_types import JsonObject
-from emceepee.state.limits import Limits
+from emceepee.state.limits import Limits, range_of
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import problems
 
@@ -199,10 +199,17 @@ def _limits(given: Any, source: str) -> Limits:
         if name not in known:
             raise ConfigError(f"{source}: limits.{name}: no such limit; there are {', '.join(known)}")
         wants_int = known[name].type is int  # not by the default: a duration of 30 may be set to 0.5
-        if isinstance(value, bool) or not isinstance(value, int if wants_int else int | float) or value < 0:
-            expected = "a whole number" if wants_int else "a number"
-            raise ConfigError(f"{source}: limits.{name}: expected {expected} that is not negative, found {value!r}")
+        is_number = isinstance(value, int if wants_int else int | float) and not isinstance(value, bool)
+        least, most = range_of(name)
+        if not (is_number and least <= value <= most):  # neither holds of NaN
+            expected = f"{'a whole number' if wants_int else 'a number'} from {least:,g} to {most:,.15g}"
+            raise ConfigError(f"{source}: limits.{name}: expected {expected}, found {_shown(value)}")
     return Limits(**given)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _roots(given: Any, source: str) -> tuple[str, ...]:

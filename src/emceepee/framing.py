@@ -1,18 +1,52 @@
 """Lines out of a stream of bytes, in linear time however long a line is."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+ENDS_KEPT = 256  # bytes of each end of a line that is too long
+_ID = rb'"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{0,100})")'
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+# Programs write the id first or last. Only there can it be told from one inside the result without reading it all.
+_AT_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID)
+_AT_TAIL = re.compile(rb"[,{]\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class TooLongLine:
+    """The two ends of a line over the limit, which tell whose it was."""
+
+    head: bytes
+    tail: bytes
+
+    @classmethod
+    def of(cls, line: bytes) -> "TooLongLine":
+        """Of a line that was kept, but cannot be read."""
+        return cls(line[:ENDS_KEPT], line[-ENDS_KEPT:])
+
+    @property
+    def message_id(self) -> int | str | None:
+        found = _AT_HEAD.match(self.head) or _AT_TAIL.search(self.tail)
+        if found is None:
+            return None
+        return int(found[1]) if found[1] is not None else found[2].decode("utf-8", "replace")
+
+    @property
+    def may_be_an_answer(self) -> bool:
+        return self.head.lstrip().startswith((b"{", b"[")) and b'"method"' not in self.head
 
 
 class LineSplitter:
-    """Feed it chunks, get whole lines without their end. A line over the limit comes out as None, and is not kept."""
+    """Feed it chunks, get whole lines without their end. Of a line over the limit only the ends are kept."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self._parts: list[bytes] = []
         self._size = 0
-        self._skipping = False
+        self._head: bytes | None = None  # of a line that is being skipped
+        self._tail = b""
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+    def feed(self, chunk: bytes) -> Iterator[bytes | TooLongLine]:
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             yield self._finish(chunk[start:end])
@@ -20,20 +54,30 @@ class LineSplitter:
         if start < len(chunk):
             self._keep(chunk[start:])
 
-    def rest(self) -> bytes | None:
+    def rest(self) -> bytes | TooLongLine:
         """What came after the last line end, once nothing more will come."""
         return self._finish(b"")
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > self._longest:
-            self._skipping = True
-            self._parts.clear()
-        else:
+        if self._size <= self._longest:
             self._parts.append(part)
+        else:
+            self._skip(part)
 
-    def _finish(self, last: bytes) -> bytes | None:
-        too_long = self._skipping or self._size + len(last) > self._longest
-        line = b"".join([*self._parts, last]) if self._parts else last
-        self._parts, self._size, self._skipping = [], 0, False
-        return None if too_long else line.removesuffix(b"\r")
+    def _skip(self, part: bytes) -> None:
+        if self._head is None:
+            part = b"".join([*self._parts, part])
+            self._parts.clear()
+            self._head = part[:ENDS_KEPT]
+        self._tail = (self._tail + part[-ENDS_KEPT:])[-ENDS_KEPT:]
+
+    def _finish(self, last: bytes) -> bytes | TooLongLine:
+        line: bytes | TooLongLine
+        if self._head is not None or self._size + len(last) > self._longest:
+            self._skip(last)
+            line = TooLongLine(self._head or b"", self._tail)
+        else:
+            line = (b"".join([*self._parts, last]) if self._parts else last).removesuffix(b"\r")
+        self._parts, self._size, self._head, self._tail = [], 0, None, b""
+        return line

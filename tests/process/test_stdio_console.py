@@ -141,10 +141,12 @@ async def test_an_open_page_does_not_delay_the_end(end: str) -> None:
     [
         (("--console", "70000"), "expected a port number, found '70000'"),
         (("--console", "x"), "expected a port number, found 'x'"),
+        (("serve", "--port", "70000"), "expected a port number, found '70000'"),
+        (("serve", "--port", "-1"), "expected a port number, found '-1'"),
         (("--console", "0", "serve"), "serve has the console at its own port"),
     ],
 )
-async def test_a_console_that_cannot_be_is_said_plainly(arguments: tuple[str, ...], said: str) -> None:
+async def test_a_port_that_cannot_be_is_said_plainly(arguments: tuple[str, ...], said: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee", *arguments), stderr=asyncio.subprocess.PIPE
     )

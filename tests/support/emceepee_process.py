@@ -126,10 +126,11 @@ async def emceepee(
     env: dict[str, str] | None = None,
     stderr: int | None = None,
     entry: tuple[str, ...] = ("-m", "emceepee"),
+    command: tuple[str, ...] = (),
 ) -> AsyncIterator[EmceepeeProcess]:
-    """A running `emceepee`; it is killed at the end if the test has not ended it."""
+    """A running `emceepee`, by way of `command` if one is given; it is ended if the test has not ended it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *entry, *arguments),
+        *(*command, sys.executable, *entry, *arguments),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=stderr,

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from emceepee.codec import encode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.server.conversation import Conversation
 from emceepee.server.kernel import build_kernel
@@ -34,7 +35,7 @@ class Talk:
         self._arrived.set()
 
     async def say(self, message: Any) -> None:
-        line = message if isinstance(message, bytes | None) else encode(message)
+        line = message if isinstance(message, bytes | TooLongLine) else encode(message)
         async with asyncio.timeout(5):
             await self.conversation.hear(line)
 

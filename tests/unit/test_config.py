@@ -1,4 +1,6 @@
 import json
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +8,7 @@ import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
 from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, parse
-from emceepee.state.limits import Limits
+from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
 
 HTTP = {"url": "https://host/mcp"}
@@ -204,16 +206,44 @@ def test_a_limit_that_does_not_exist_is_told_with_those_that_do() -> None:
     assert message.startswith("file.json: limits.conect_seconds: no such limit; there are connect_seconds, ")
 
 
-@pytest.mark.parametrize("value", [-1, "5", None, True, 1.5])
-def test_a_count_must_be_a_whole_number_that_is_not_negative(value: Any) -> None:
+NO_NUMBERS: list[Any] = ["5", None, True, [], {}]
+OUT_OF_RANGE = [-1, -1e-9, float("nan"), float("inf"), float("-inf"), 1e300, 10**400, 10**13]
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 1.5])
+def test_a_count_must_be_a_whole_number_in_its_range(value: Any) -> None:
     message = refused({"limits": {"list_pages": value}})
-    assert message == (f"file.json: limits.list_pages: expected a whole number that is not negative, found {value!r}")
+    expected = "file.json: limits.list_pages: expected a whole number from 1 to 1,000,000,000, found "
+    assert message == expected + (repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "...")
 
 
-@pytest.mark.parametrize("value", [-0.1, "5", None, False])
-def test_a_duration_must_be_a_number_that_is_not_negative(value: Any) -> None:
+@pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 0.0005])
+def test_a_duration_must_be_a_number_in_its_range(value: Any) -> None:
     message = refused({"limits": {"connect_seconds": value}})
-    assert message == f"file.json: limits.connect_seconds: expected a number that is not negative, found {value!r}"
+    expected = "file.json: limits.connect_seconds: expected a number from 0.001 to 31,622,400, found "
+    assert message.startswith(expected)
+
+
+@pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
+def test_every_limit_has_a_range_that_its_default_is_in(name: str) -> None:
+    least, most = range_of(name)
+    whole = not name.endswith("_seconds")
+    for value in (least, most, getattr(Limits(), name)):
+        limits = parsed({"limits": {name: int(value) if whole else value}}).limits
+        assert getattr(limits, name) == value
+    for value in (least - (1 if whole else 0.001), most * 2):
+        assert f"file.json: limits.{name}: expected " in refused({"limits": {name: int(value) if whole else value}})
+
+
+def test_durations_at_the_end_of_their_range_can_be_added_to_any_date() -> None:
+    assert datetime(2100, 1, 1, tzinfo=UTC) + timedelta(seconds=LONGEST)
+
+
+@pytest.mark.parametrize("key", ["maxAttempts", "baseDelayMs", "maxDelayMs", "backoffMultiplier"])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 1e300, 10**400])
+def test_restarts_are_set_in_a_range_too(key: str, value: Any) -> None:
+    server = {"command": "x", "restartConfig": {key: value}}
+    assert f"file.json: mcpServers.a.restartConfig.{key}: " in refused({"mcpServers": {"a": server}})
 
 
 def test_logging_is_set_in_the_file() -> None:

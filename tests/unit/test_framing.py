@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.framing import LineSplitter
+from emceepee.framing import ENDS_KEPT, LineSplitter, TooLongLine
 from support.chunks import chunked
 
 LONGEST = 8
@@ -10,7 +11,7 @@ LONGEST = 8
 def lines_of(chunks: list[bytes]) -> list[bytes | None]:
     splitter = LineSplitter(LONGEST)
     lines = [line for chunk in chunks for line in splitter.feed(chunk)]
-    return [*lines, splitter.rest()]
+    return [None if isinstance(line, TooLongLine) else line for line in [*lines, splitter.rest()]]
 
 
 def expected(data: bytes) -> list[bytes | None]:
@@ -42,7 +43,8 @@ def test_a_line_that_is_too_long_is_not_kept_while_it_goes_on() -> None:
     for _ in range(1000):
         assert list(splitter.feed(b"x" * LONGEST)) == []
     assert sum(map(len, splitter._parts)) <= LONGEST
-    assert list(splitter.feed(b"\nnext\n")) == [None, b"next"]
+    ends = b"x" * ENDS_KEPT
+    assert list(splitter.feed(b"\nnext\n")) == [TooLongLine(ends[:LONGEST] + b"x" * LONGEST, ends), b"next"]
 
 
 def test_what_follows_the_last_line_end_is_the_rest_and_is_given_once() -> None:
@@ -50,3 +52,38 @@ def test_what_follows_the_last_line_end_is_the_rest_and_is_given_once() -> None:
     assert list(splitter.feed(b"a\nrest")) == [b"a"]
     assert splitter.rest() == b"rest"
     assert splitter.rest() == b""
+
+
+@given(st.binary(min_size=1, max_size=3000).filter(lambda data: b"\n" not in data), st.lists(st.integers(0, 3000)))
+def test_the_two_ends_of_a_line_that_is_too_long_are_kept(data: bytes, cuts: list[int]) -> None:
+    splitter = LineSplitter(0)
+    [line] = [line for chunk in chunked(data + b"\n", cuts) for line in splitter.feed(chunk)]
+    assert isinstance(line, TooLongLine)
+    assert data.startswith(line.head)
+    assert data.endswith(line.tail)
+    assert len(line.tail) == min(len(data), ENDS_KEPT)
+
+
+FILLER = b'"result":{"content":[{"id":99,"text":"' + b"x" * 5000 + b'","id":98}],"id":97}'
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,' + FILLER + b"}", 7),
+        (b'{ "id" : 7 , "jsonrpc":"2.0",' + FILLER + b"}", 7),
+        (b"{" + FILLER + b',"jsonrpc":"2.0","id":7}', 7),
+        (b"{" + FILLER + b', "id": 7, "jsonrpc": "2.0" } \r', 7),
+        (b'{"jsonrpc":"2.0",' + FILLER + b',"id":"seven"}', "seven"),
+        (b'{"jsonrpc":"2.0","id":null,' + FILLER + b"}", None),
+        (b'{"jsonrpc":"2.0",' + FILLER + b"}", None),
+        (b'{"jsonrpc":"2.0","method":"x","params":{' + FILLER + b"}}", None),
+        (b"x" * 5000, None),
+    ],
+)
+def test_whose_answer_a_line_was_is_found_at_either_end(line: bytes, key: object) -> None:
+    splitter = LineSplitter(100)
+    [found] = splitter.feed(line + b"\n")
+    assert isinstance(found, TooLongLine)
+    assert found.message_id == key
+    assert found.may_be_an_answer == (line.startswith(b"{") and b"method" not in line)

@@ -13,7 +13,7 @@ from emceepee.backends.family import Family
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
-from emceepee.framing import LineSplitter
+from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
 from emceepee.state.ring import Ring
@@ -39,7 +39,7 @@ STDERR_LINES_KEPT = 50
 TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
 
-OnLine = Callable[[bytes | None], None]
+OnLine = Callable[[bytes | TooLongLine], None]
 
 
 class Child(asyncio.SubprocessProtocol):
@@ -120,8 +120,11 @@ class Child(asyncio.SubprocessProtocol):
             self._writable.set_result(None)
         self._writable = None
 
-    def _hear(self, line: bytes | None) -> None:
-        text = f"(a line over {STDERR_LINE_BYTES} bytes)" if line is None else line.decode("utf-8", "replace")
+    def _hear(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            text = f"(a line over {STDERR_LINE_BYTES} bytes)"
+        else:
+            text = line.decode("utf-8", "replace")
         self.stderr_tail.append(text)
         self._on_stderr(text)
 

@@ -10,9 +10,11 @@ from emceepee.backends.negotiation import Terms
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 
 CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
+TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
 DEAF = "it sent more requests than are served at once, and did not read the answers"
 
@@ -52,9 +54,11 @@ class StdioLink(DuplexLink):
             raise LinkError(Failure.CLOSED, "the process was not started")
         await self._child.write(encode(message) + b"\n")
 
-    def _line(self, line: bytes | None) -> None:
-        if line is None:
+    def _line(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
             self._listener.said("(a line too long to be read)", "stdout")
+            if line.may_be_an_answer:
+                self._duplex.lost(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
         elif line.strip():
             self._hear(line)
             if self._duplex.inbound.is_crowded and self._child is not None and not self._is_holding:

@@ -15,6 +15,7 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
+from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
 from emceepee.cli.private_file import write_private
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.garbage import while_loading
@@ -28,6 +29,7 @@ log = logs.EventLog("cli")
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
+    closed = fill_closed()
     options = build_parser().parse_args(arguments)
     try:
         config = _config(options)
@@ -49,16 +51,14 @@ def main(arguments: list[str] | None = None) -> int:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
         return _serve(config)
-    try:
-        os.fstat(0)  # before anything is opened: the next descriptor would take its place
-        stdout = _private_stdout()
-    except OSError:
+    if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
+    stdout = _private_stdout()
     with while_loading():
         from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
 
-    _run(run_stdio(config, stdin=0, stdout=stdout, invite=_inviting(config)), config)
+    _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
     return 0
 
 
@@ -118,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     _common(parser)
     parser.add_argument(
         "--console",
-        type=_console_port,
+        type=_port_number,
         metavar="PORT",
         help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
     )
@@ -146,7 +146,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _serve_options(parser: argparse.ArgumentParser) -> None:
     _common(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
-    parser.add_argument("--port", type=int, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
     parser.add_argument(
         "--token",
         action="append",
@@ -218,7 +218,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _console_port(text: str) -> int:
+def _port_number(text: str) -> int:
     try:
         return _port(text)
     except ConfigError:
@@ -227,8 +227,8 @@ def _console_port(text: str) -> int:
 
 def _private_stdout() -> int:
     """Keep standard output for the protocol alone: whatever else prints there, prints to standard error."""
-    protocol = os.dup(1)
+    protocol = os.dup(STDOUT)
     os.set_inheritable(protocol, False)
     sys.stdout.flush()
-    os.dup2(2, 1)
+    os.dup2(STDERR, STDOUT)
     return protocol

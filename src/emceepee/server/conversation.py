@@ -6,7 +6,8 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.callers import Started, cancel_request, client_label
@@ -16,6 +17,8 @@ from emceepee.server.kernel import CallerState
 from emceepee.server.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
+    REQUEST_CANCELLED,
+    SHUTTING_DOWN,
     Answer,
     Invalid,
     Notice,
@@ -45,16 +48,17 @@ class Conversation:
         self._peer: Peer | None = None
         self._tasks = TaskOwner("requests")
         self._running: dict[RequestId, Started] = {}
+        self._is_draining = False
 
-    async def hear(self, line: bytes | None) -> None:
+    async def hear(self, line: bytes | TooLongLine) -> None:
         """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
-        if line is None:
-            self._send(error_message(None, INVALID_REQUEST, "Invalid request: the line is too long"))
+        if isinstance(line, TooLongLine):
+            self._send(error_message(line.message_id, INVALID_REQUEST, "Invalid request: the line is too long"))
             return
         try:
             value = decode(line)
-        except ValueError:
-            self._send(error_message(None, PARSE_ERROR, "Parse error: the line is not JSON"))
+        except ValueError as error:
+            self._send(_parse_error(line, error))
             return
         if isinstance(value, list):
             self._hear_batch(value)
@@ -76,6 +80,19 @@ class Conversation:
         """Let what is running come to its end, but not for longer than `within` seconds."""
         if running := [started.task for started in self._running.values() if started.task is not None]:
             await asyncio.wait(running, timeout=within)
+
+    async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:
+        """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then whoever waits is told so."""
+        self._is_draining = True
+        hurry = self._tasks.spawn(hurried.wait(), name="hurry")
+        running = asyncio.ensure_future(self.finish(within=finish))
+        await asyncio.wait({running, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        running.cancel()
+        self._session.calls.stop()
+        await self.finish(within=let_go)
+        for request_id, started in list(self._running.items()):
+            started.cancel()
+            self._send(error_message(request_id, REQUEST_CANCELLED, SHUTTING_DOWN))
 
     async def close(self) -> None:
         await self._tasks.close(within=CLOSING_SECONDS)
@@ -101,6 +118,8 @@ class Conversation:
 
     async def _reply(self, request: Request, started: Started) -> JsonObject | None:
         """The response; None if the caller cancelled the request, for then it expects none."""
+        if self._is_draining:
+            return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
         peer = self._peer
         if peer is None:
             peer = self._peer = peer_for(request, self._kernel, self._state)
@@ -174,3 +193,9 @@ class Conversation:
         replies += [reply for reply in answered if reply is not None]
         if replies:
             self._send(replies)
+
+
+def _parse_error(line: bytes, error: ValueError) -> JsonObject:
+    if isinstance(error, Unreadable):  # it was meant for us, and whoever asked waits for this id
+        return error_message(TooLongLine.of(line).message_id, PARSE_ERROR, f"Parse error: the line is {error}")
+    return error_message(None, PARSE_ERROR, "Parse error: the line is not JSON")

@@ -9,7 +9,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
@@ -21,11 +21,12 @@ from emceepee.server.exchange import Taste
 from emceepee.server.handshake_connections import HandshakeConnections
 from emceepee.server.handshake_http import HandshakeCaller
 from emceepee.server.kernel import CallerState
-from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, Request, classify
+from emceepee.server.messages import INVALID_REQUEST, PARSE_ERROR, SHUTTING_DOWN, Request, classify
 from emceepee.server.modern_http import ModernDoor
 from emceepee.server.peers import refusal_of_handshake
 from emceepee.server.refusal import refuse
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.telemetry.logs import EventLog
@@ -52,8 +53,6 @@ SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
     *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
 )
-FINISH_SECONDS = 2.0  # for calls that are nearly done when the server stops
-LET_GO_SECONDS = 0.5  # for the replies of those that became tasks
 CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
 
 
@@ -103,6 +102,7 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeCaller, parts.kernel, parts.tools))
         self._modern = ModernDoor(parts.kernel, parts.tools, parts.directory, requires_session=parts.requires_session)
         self.is_draining = False
+        self.is_over = False  # nobody is waited for any more
         parts.directory.on_end = self._session_ended
 
     @property
@@ -148,14 +148,15 @@ class HttpEndpoint:
         self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
 
     def _hurry(self) -> None:
-        """Whoever still waits on a backend gets its task; whoever waits for anything else is let go."""
-        self._parts.directory.promote_all()
+        """Whoever still waits on a backend is told that we stop; whoever waits for anything else is let go."""
+        self._parts.directory.stop_calls()
         self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
 
     def _let_go(self) -> None:
         for caller in self._connections:
             caller.cancel_requests()
         self._modern.cancel_requests()
+        self.is_over = True
 
     async def close(self) -> None:
         """What stands on the wire for a session ends with it, when the directory closes it."""
@@ -178,7 +179,7 @@ class HttpEndpoint:
             await self._turn_away(send, visitor)
             return
         if self.is_draining:
-            await refuse(send, 503, INVALID_REQUEST, "The server is shutting down.", (b"retry-after", b"1"))
+            await refuse(send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
             return
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
         is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
@@ -217,8 +218,9 @@ class HttpEndpoint:
             return
         try:
             value = decode(await read_body(receive, self._parts.body_bytes))
-        except ValueError:
-            await refuse(send, 400, PARSE_ERROR, "Parse error: the body is not JSON")
+        except ValueError as error:
+            what = error if isinstance(error, Unreadable) else "not JSON"
+            await refuse(send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
             return
         except BodyTooLarge:
             words = f"The request body is larger than {self._parts.body_bytes} bytes."

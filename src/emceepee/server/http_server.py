@@ -15,9 +15,10 @@ from emceepee.server.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.garbage import spare_what_stays
 from emceepee.server.http_connection import HttpConnection
 from emceepee.server.http_endpoint import HttpEndpoint
+from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
 
-DRAIN_SECONDS = 5  # for calls that are nearly done; then whoever waits gets its task
+CLOSE_SECONDS = 5  # for the last answers to be written
 BACKLOG = 2048
 TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
 
@@ -38,18 +39,25 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._endpoint, self._table, self._ready, self._stopped = endpoint, table, ready, stopped
+        self._is_told = False
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         if self._stopped is not None:
             yield  # they are someone else's
             return
-        with super().capture_signals():
+        before = {number: signal.signal(number, self.handle_exit) for number in stop_signals()}
+        try:
             yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def on_tick(self, counter: int) -> bool:
+        """While calls finish, we go on listening: who comes then is told that we stop."""
         if self._stopped is not None and self._stopped.is_set():
             self._endpoint.drain()
+        if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
             self.should_exit = True
         if counter % TURNS_PER_TICK == 0:
             self._table.tick()
@@ -61,8 +69,9 @@ class _Server(uvicorn.Server):
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
+        if self._is_told and sig == signal.SIGINT:  # someone at a terminal will not wait
+            self.should_exit = self.force_exit = True
+        self._is_told = True
         asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
 
 
@@ -75,7 +84,7 @@ async def serve_http(
     announce: Callable[[str], None],
     stopped: asyncio.Event | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; where someone else takes these, until `stopped`.
+    """Serve until a signal to stop; where someone else takes these, until `stopped`.
 
     Raises:
         OSError: the address cannot be had.
@@ -92,7 +101,7 @@ async def serve_http(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=CLOSE_SECONDS,
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"

@@ -11,6 +11,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 REQUEST_CANCELLED = -32800
+SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
 
 RequestId = int | str
 _TIMEOUT_WORDS = ("-32001", "timed out", "timeout", "deadline")

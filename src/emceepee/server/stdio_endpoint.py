@@ -1,7 +1,6 @@
 """The stdio door: one process, one caller, one session."""
 
 import asyncio
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,6 +13,7 @@ from emceepee.server.conversation import Conversation
 from emceepee.server.garbage import spare_what_stays
 from emceepee.server.kernel import CallerState
 from emceepee.server.stdio_pipes import LineReader, LineWriter
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, stop_signals
 from emceepee.sessions.session import Session
 
 END_GRACE = 0.5  # after end of input, for answers that are nearly there: someone may have piped requests in
@@ -29,7 +29,7 @@ async def serve_stdio(
     longest_line: int,
     on_first_answer: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until end of input, SIGINT or SIGTERM. `on_first_answer` is for what can wait until then."""
+    """Serve until end of input or a signal to stop. `on_first_answer` is for what can wait until then."""
     spare_what_stays()
     reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
 
@@ -42,13 +42,15 @@ async def serve_stdio(
 
     conversation = Conversation(kernel, session, send)
     owner = TaskOwner("stdio")
-    stopped = asyncio.Event()
-    _on_signals(stopped)
+    stopped, hurried = asyncio.Event(), asyncio.Event()
+    _on_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
     listening = owner.spawn(_listen(reader, writer, conversation), name="listen")
     stopping = owner.spawn(stopped.wait(), name="signals")
     try:
         await asyncio.wait({listening, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not stopped.is_set():
+        if stopped.is_set():
+            await conversation.drain(finish=FINISH_SECONDS, let_go=LET_GO_SECONDS, hurried=hurried)
+        else:
             await conversation.finish(within=END_GRACE)
     finally:
         await owner.close(within=END_GRACE)
@@ -65,8 +67,8 @@ async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversa
             return
 
 
-def _on_signals(stopped: asyncio.Event) -> None:
+def _on_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         with suppress(NotImplementedError, RuntimeError):  # not in a thread, not on every platform
-            loop.add_signal_handler(number, stopped.set)
+            loop.add_signal_handler(number, stop)

@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import cast
 
-from emceepee.framing import LineSplitter
+from emceepee.framing import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20  # what Linux gives anyone who asks; with its usual 64 KiB, a large line takes many turns
@@ -20,7 +20,7 @@ class LineReader(asyncio.Protocol):
 
     def __init__(self, longest: int) -> None:
         self._splitter = LineSplitter(longest)
-        self._lines: deque[bytes | None] = deque()
+        self._lines: deque[bytes | TooLongLine] = deque()
         self._transport: asyncio.ReadTransport | None = None
         self._is_paused = False
         self._at_end = False
@@ -43,12 +43,12 @@ class LineReader(asyncio.Protocol):
             self._lines.extend(self._splitter.feed(data))
         self.connection_lost(None)
 
-    async def read(self) -> bytes | None:
-        """The next line with content; None for one that was too long; b"" at the end."""
+    async def read(self) -> bytes | TooLongLine:
+        """The next line with content, or what is left of one that was too long; b"" at the end."""
         while True:
             while self._lines:
                 line = self._lines.popleft()
-                if line is None or line.strip():
+                if isinstance(line, TooLongLine) or line.strip():
                     return line
             if self._is_paused and self._transport is not None:
                 self._is_paused = False

@@ -9,7 +9,7 @@ from typing import Protocol
 from emceepee.backends.connection import Connection
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.clock import within
-from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
+from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.desk import DeskParts
@@ -286,10 +286,10 @@ class CallDesk:
                 self._end(later)
         return min((task.next_deadline for task in self._tasks.values()), default=None)
 
-    def promote_all(self) -> None:
-        """Whoever waits gets its task now: the line is about to be closed."""
+    def stop(self) -> None:
+        """The process is stopping: every call and task fails now. A task would be a promise that nobody keeps."""
         for call in list(self._in_flight):
-            self.promote(call)
+            self._settle(call, _stopping(call.server))
 
     def keep(self, call: Call) -> None:
         """The answer found nobody to read it: it is kept as a finished task."""
@@ -358,6 +358,14 @@ class CallDesk:
         if (call := self._calls_of_tasks.get(task.task_id)) is not None and call.span is not None:
             _show(task, call.span)
         self._activity.emit(_SETTLED_EVENT[task.status], task.server, **told)
+
+
+def _stopping(server: str) -> BackendDisconnected:
+    return BackendDisconnected(
+        f'emceepee is stopping, so the call to "{server}" was given up. It is not known whether it ran there. '
+        "Call again once emceepee is back.",
+        details={"server": server, "mayHaveRun": True},
+    )
 
 
 def _show(task: Task, span: Span) -> None:

@@ -78,9 +78,9 @@ class SessionDirectory:
     def kept_ms(self) -> int:
         return round(self._limits.session_kept_seconds * 1000)
 
-    def promote_all(self) -> None:
+    def stop_calls(self) -> None:
         for session in self._sessions.values():
-            session.calls.promote_all()
+            session.calls.stop()
 
     def find(self, key: SessionKey) -> Session | None:
         """The session, touched: it is in use."""

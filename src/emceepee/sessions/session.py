@@ -16,7 +16,7 @@ from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
 from emceepee.sessions.alarm import Alarm
-from emceepee.sessions.buffers import ServerBuffers
+from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.calls import Call, CallDesk, OnProgress
 from emceepee.sessions.desk import DeskParts
 from emceepee.sessions.listener import BackendListener, BackendObserver
@@ -59,6 +59,7 @@ class Session:
         self._registry, self._dialer = parts.registry, parts.dialer
         self._connections: dict[str, Connection] = {}
         self._buffers: dict[str, ServerBuffers] = {}
+        self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
         self.structured_notices = parts.structured_notices
@@ -265,7 +266,7 @@ class Session:
     def buffers(self, server: str) -> ServerBuffers:
         buffers = self._buffers.get(server)
         if buffers is None:
-            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed)
+            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed, self._buffer_budget)
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:

@@ -2,6 +2,18 @@
 
 from dataclasses import dataclass, field
 
+SHORTEST, LONGEST = 0.001, 366 * 86_400.0  # seconds: a year can be waited for and added to any date, a century cannot
+MOST, MOST_BYTES = 10**9, 1 << 40
+LEAST_BYTES = 1 << 10  # of a line or a body: a handshake must fit in
+# Here nothing is a sensible wish: no wait, nothing kept, never.
+_MAY_BE_ZERO = frozenset(
+    {
+        *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
+        *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
+        *("notifications_per_server", "log_lines_per_server", "requests_per_session"),
+    }
+)
+
 
 def _limit(default: float, meaning: str) -> float:
     return field(default=float(default), metadata={"meaning": meaning})  # a float: fractions are welcome
@@ -30,6 +42,8 @@ class Limits:
     notifications_per_server: int = _count(100, "notifications kept for get_notifications, a server")
     log_lines_per_server: int = _count(500, "log lines kept for get_logs, a server")
     buffered_item_bytes: int = _count(1 << 20, "the largest notification or log line kept whole; the rest is cut")
+    buffered_bytes_per_server: int = _count(8 << 20, "how large all of them may be, per server; the oldest go first")
+    buffered_bytes_per_session: int = _count(32 << 20, "the same for all servers together, per session")
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     line_bytes: int = _count(256 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
@@ -41,6 +55,8 @@ class Limits:
     events_per_session: int = _count(1000, "events kept a session; beyond it the oldest tenth goes")
     event_seconds: float = _limit(1800, "how long delivered events are kept; undelivered ones as long as the session")
     events_in_all: int = _count(10_000, "events kept in all sessions together")
+    event_bytes_per_session: int = _count(8 << 20, "how large the events of a session may be; the oldest go first")
+    event_bytes_in_all: int = _count(64 << 20, "the same for all sessions together; what was delivered goes first")
     notice_bytes: int = _count(8192, "the largest block of events in a reply; what does not fit comes with the next")
     event_notice_bytes: int = _count(2048, "the largest event in it; a larger one is cut, await_activity has it whole")
     activity_bytes: int = _count(65_536, "the largest answer of await_activity, unless one event alone is larger")
@@ -81,3 +97,14 @@ class Limits:
     timers_per_session: int = _count(100, "active timers a session")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")
+
+
+def range_of(name: str) -> tuple[float, float]:
+    """The least and the most that the limit can be set to."""
+    if name.endswith("_seconds"):
+        least, most = SHORTEST, LONGEST
+    elif name.endswith("_bytes"):
+        least, most = LEAST_BYTES if name in ("line_bytes", "request_body_bytes") else 1, MOST_BYTES
+    else:
+        least, most = 1, MOST
+    return (0 if name in _MAY_BE_ZERO else least), most

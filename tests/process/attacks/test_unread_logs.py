@@ -34,7 +34,9 @@ async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> N
             slowest = 0.0
             for number in range(CALLS):
                 began = time.monotonic()
-                call = caller.call("execute_tool", server="small", tool="echo", args={"n": number}, timeout_ms=0)
+                call = caller.call(
+                    "execute_tool", server="small", tool="echo", args={"text": str(number)}, timeout_ms=0
+                )
                 await asyncio.wait_for(call, LONGEST_ANSWER)
                 slowest = max(slowest, time.monotonic() - began)
             print(f"\n{CALLS} promoted calls, the slowest answer after {slowest * 1000:.0f} ms")
@@ -74,7 +76,7 @@ async def test_a_full_disk_is_one_clear_line_and_stops_no_call() -> None:
     ) as caller:
         await caller.initialize()
         for _ in range(30):
-            await caller.call("execute_tool", server="small", tool="echo", args={}, timeout_ms=0)
+            await caller.call("execute_tool", server="small", tool="echo", args={"text": "hello"}, timeout_ms=0)
         assert await caller.end() == 0
         assert caller.process.stderr is not None
         heard = (await asyncio.wait_for(caller.process.stderr.read(), BOUND)).decode().splitlines()

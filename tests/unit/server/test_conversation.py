@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.codec import encode
+from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
 from support.replies import backend_part
@@ -48,8 +49,10 @@ async def test_json_that_is_no_message_is_an_invalid_request(talk: Talk, value: 
 
 
 async def test_a_line_too_long_is_an_invalid_request(talk: Talk) -> None:
-    await talk.say(None)
+    await talk.say(TooLongLine(b"xxx", b"xxx"))
     assert code(await talk.next()) == (None, -32600)
+    await talk.say(TooLongLine(b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x', b'x"}}'))
+    assert code(await talk.next()) == ("big", -32600)
 
 
 async def test_an_unknown_method_is_not_found(talk: Talk) -> None:
@@ -74,6 +77,14 @@ async def test_a_result_of_a_backend_passes_through_without_loss(talk: Talk) -> 
     talk.backend.answers["tools/call"] = lambda _: result
     await talk.call("execute_tool", server="demo", tool="echo")
     assert backend_part((await talk.next())["result"]) == result
+
+
+async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(talk: Talk) -> None:
+    deep = b"[" * 300 + b"]" * 300
+    await talk.conversation.hear(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
+    answer = await talk.next()
+    assert code(answer) == (7, -32700)
+    assert "deeper than 200 levels" in answer["error"]["message"]
 
 
 async def test_answers_and_notifications_from_the_caller_are_not_answered(talk: Talk) -> None:

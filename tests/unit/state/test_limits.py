@@ -1,6 +1,6 @@
 from dataclasses import asdict, fields
 
-from emceepee.state.limits import Limits
+from emceepee.state.limits import Limits, range_of
 
 
 def test_the_defaults_are_the_promised_ones() -> None:
@@ -14,6 +14,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "notifications_per_server": 100,
         "log_lines_per_server": 500,
         "buffered_item_bytes": 1 << 20,
+        "buffered_bytes_per_server": 8 << 20,
+        "buffered_bytes_per_session": 32 << 20,
         "full_list_bytes": 32 << 10,
         "list_pages": 1000,
         "line_bytes": 256 << 20,
@@ -29,6 +31,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "events_per_session": 1000,
         "event_seconds": 30 * 60,
         "events_in_all": 10_000,
+        "event_bytes_per_session": 8 << 20,
+        "event_bytes_in_all": 64 << 20,
         "notice_bytes": 8192,
         "event_notice_bytes": 2048,
         "activity_bytes": 64 << 10,
@@ -76,3 +80,8 @@ def test_every_limit_says_what_it_means() -> None:
 def test_durations_may_be_fractions_and_counts_are_whole() -> None:
     for item in fields(Limits):
         assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name
+
+
+def test_a_limit_that_says_what_zero_means_may_be_zero() -> None:
+    for item in fields(Limits):
+        assert "0:" not in item.metadata["meaning"] or range_of(item.name)[0] == 0, item.name

@@ -1,0 +1,12 @@
+"""What tells the process to stop, and how long those who wait have then."""
+
+import signal
+
+FINISH_SECONDS = 2.0  # for calls that are nearly done
+LET_GO_SECONDS = 0.5  # for the replies of those whose calls were given up
+
+
+def stop_signals() -> list[signal.Signals]:
+    """SIGHUP too, as a terminal sends it that is closed, unless it was ignored when we were started, as by nohup."""
+    hears_hang_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_hang_up else [])]

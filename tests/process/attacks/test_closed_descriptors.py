@@ -1,0 +1,89 @@
+"""A process that is started without standard input, output or error serves as any other, or says why it cannot."""
+
+import asyncio
+import itertools
+import os
+import socket
+import sys
+
+import aiohttp
+import pytest
+
+from support.emceepee_process import BOUND, configured, emceepee
+from support.http_door import Door
+from support.stdio_backends import stdio_server
+from support.waiting import eventually
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+SOME = [closed for count in (1, 2, 3) for closed in itertools.combinations((STDIN, STDOUT, STDERR), count)]
+
+
+def without(closed: tuple[int, ...], *command: str) -> list[str]:
+    """The command, by way of a shell that closes these first."""
+    return ["/bin/sh", "-c", 'exec "$@" ' + " ".join(f"{number}>&-" for number in closed), "sh", *command]
+
+
+def a_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("closed", SOME, ids=str)
+async def test_serve_serves_and_its_servers_work(closed: tuple[int, ...]) -> None:
+    port = a_free_port()
+    process = await asyncio.create_subprocess_exec(
+        *without(closed, sys.executable, "-m", "emceepee", "serve", "--port", str(port)),
+        env={**os.environ, **configured({"small": stdio_server()})},
+    )
+    try:
+        async with aiohttp.ClientSession() as http:
+            door = Door(None, f"http://127.0.0.1:{port}/mcp", http)
+            await eventually(lambda: answers(door), what="it answers")
+            caller = await door.caller()
+            result = await caller.call("execute_tool", server="small", tool="echo", args={"text": "hello"})
+            assert not result.get("isError"), result
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), BOUND) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def answers(door: Door) -> bool:
+    try:
+        async with door.http.get(f"{door.origin}/healthz") as response:
+            return response.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def test_a_caller_on_pipes_is_served_without_a_standard_error() -> None:
+    env = configured({"small": stdio_server()})
+    async with emceepee(env=env, command=tuple(without((STDERR,)))) as caller:
+        await caller.initialize()
+        result = await caller.call("execute_tool", server="small", tool="echo", args={"text": "hello"})
+        assert not result.get("isError"), result
+        assert await caller.end() == 0
+        assert caller.stdout_garbage == []
+
+
+@pytest.mark.parametrize("closed", [(STDIN,), (STDOUT,), (STDIN, STDOUT), (STDIN, STDOUT, STDERR)], ids=str)
+async def test_without_a_caller_it_says_so_and_ends(closed: tuple[int, ...]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *without(closed, sys.executable, "-m", "emceepee"),
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, heard = await asyncio.wait_for(process.communicate(), BOUND)
+    said = "" if STDERR in closed else "emceepee: standard input or output is closed, so there is nobody to serve\n"
+    assert (process.returncode, heard.decode()) == (2, said)
+
+
+@pytest.mark.parametrize("words", [("--config", "/no/such/file"), ("--nonsense",)], ids=str)
+async def test_a_mistake_is_a_mistake_also_where_it_cannot_be_told(words: tuple[str, ...]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *without((STDIN, STDOUT, STDERR), sys.executable, "-m", "emceepee", *words)
+    )
+    assert await asyncio.wait_for(process.wait(), BOUND) == 2
