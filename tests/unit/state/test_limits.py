@@ -19,7 +19,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "full_list_bytes": 32 << 10,
         "list_pages": 1000,
         "list_entries": 50_000,
-        "list_bytes": 32 << 20,
+        "list_bytes": 16 << 20,
         "subscriptions_per_server": 100,
         "line_bytes": 64 << 20,
         "requests_per_link": 100,
