@@ -6,7 +6,7 @@ from typing import cast
 from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from emceepee.codec import encode
-from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.server.sight import begin
@@ -83,7 +83,7 @@ class Tools:
             outcome = await tool.verb(tool.check(arguments), session, caller)
             return reply(outcome), outcome
         except EmceepeeError as error:
-            failure = error
+            failure = caught(error)
         except Exception as error:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
             failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
