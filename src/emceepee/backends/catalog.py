@@ -75,7 +75,10 @@ class Catalog:
             coming = self._coming[kind] = asyncio.get_running_loop().create_future()
             fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
             fetching.add_done_callback(partial(_give_up, coming))
-        return (await asyncio.shield(coming)).items
+        try:
+            return (await asyncio.shield(coming)).items
+        finally:
+            del coming  # which has the error that has this frame
 
     def changed(self, method: str) -> None:
         """A notification came: what it speaks of is asked for anew, also if an answer is on its way just now."""
@@ -96,7 +99,7 @@ class Catalog:
         try:
             listing = await self._all_pages(kind)
         except (RpcError, LinkError) as error:
-            coming.set_exception(error)
+            coming.set_exception(error.with_traceback(None))  # the way that it came has the whole list
             coming.exception()  # the askers may all have left
         except asyncio.CancelledError:
             coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
