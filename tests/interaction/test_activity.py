@@ -307,6 +307,17 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
     assert messages.count("event_store_eviction") == 1  # a second
 
 
+async def test_events_that_are_too_large_together_are_dropped_and_counted_too() -> None:
+    async with a_scene(limits=Limits(event_bytes_per_session=3000), one=ScriptedBackend()) as scene:
+        await hush(scene)
+        for number in range(5):
+            told = {"n": number, "text": "x" * 900}
+            scene.backends["one"].link.listener.notified("notifications/tick", told, None)
+        report = await scene.value("await_activity")
+        assert numbers(report)[-1] == 4
+        assert report["events_dropped"] == 5 - len(numbers(report)) > 0
+
+
 # Several waiters.
 
 
