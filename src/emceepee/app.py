@@ -26,6 +26,7 @@ from emceepee.server.stdio_endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
@@ -53,6 +54,7 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
             limits=config.limits,
             budget=budget,
             journals=journals,
+            results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
             structured_notices=config.notices == "all",
         )
 

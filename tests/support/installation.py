@@ -9,6 +9,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
@@ -50,6 +51,7 @@ async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[In
         limits=settings,
         budget=EventBudget(settings.events_in_all),
         journals=JournalRoom(settings.requests_in_all),
+        results=ResultBudget(settings.task_bytes_in_all, settings.task_bytes_per_session),
         spread=lambda: 0.0,
     )
     directory = SessionDirectory(parts)

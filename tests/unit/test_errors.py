@@ -46,9 +46,9 @@ def test_names_too_long_to_be_a_slip_have_no_near_ones_and_are_near_to_none() ->
 @pytest.mark.parametrize(("name", "known"), [("ab" * 50, 5000), ("x" * 30_000, 10)])
 def test_however_long_and_many_names_are_they_are_compared_at_once(name: str, known: int) -> None:
     names = [name[::-1] + str(number) if len(name) > 100 else f"{name[:95]}{number}" for number in range(known)]
-    began = time.perf_counter()
+    began = time.process_time()
     near_names(name, names)
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     print(f"{took:.3f} s")
     assert took < 2.5
 

@@ -22,6 +22,7 @@ from emceepee.sessions.desk import DeskParts
 from emceepee.sessions.listener import BackendListener, BackendObserver
 from emceepee.sessions.questions import QuestionDesk
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.rounds import Interviewer
 from emceepee.sessions.signal import Signal
 from emceepee.sessions.timers import TimerDesk
@@ -46,6 +47,7 @@ class SessionParts:
     limits: Limits
     budget: EventBudget
     journals: JournalRoom
+    results: ResultBudget
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
@@ -89,6 +91,7 @@ class Session:
             clock=self.clock,
             ids=ids,
             limits=self.limits,
+            results=parts.results,
             wake_by=alarm.not_later_than,
             changed=self.changed,
         )

@@ -66,6 +66,10 @@ class Limits:
     task_ttl_seconds: float = _limit(600, "how long a task may work when the caller does not say")
     longest_task_ttl_seconds: float = _limit(1800, "the longest time to live a caller may ask for")
     task_retention_seconds: float = _limit(300, "how long a finished task and its result are kept")
+    task_bytes_per_session: int = _count(
+        32 << 20, "how large finished tasks may be, per session; the oldest lose their results first"
+    )
+    task_bytes_in_all: int = _count(128 << 20, "the same for all sessions together")
     question_seconds: float = _limit(600, "how long a server's question waits for an answer")
     modern_question_seconds: float = _limit(540, "the same for 2026-07-28 servers, whose own state lasts ten minutes")
     questions_per_server: int = _count(20, "questions of one server that wait at once, per session")

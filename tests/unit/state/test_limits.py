@@ -42,6 +42,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "task_ttl_seconds": 10 * 60,
         "longest_task_ttl_seconds": 30 * 60,
         "task_retention_seconds": 5 * 60,
+        "task_bytes_per_session": 32 << 20,
+        "task_bytes_in_all": 128 << 20,
         "question_seconds": 10 * 60,
         "modern_question_seconds": 9 * 60,
         "question_rounds": 50,

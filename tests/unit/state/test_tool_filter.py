@@ -47,9 +47,9 @@ def test_many_rules_and_many_tools_take_no_time() -> None:
     globs = tuple(f"*{'a*' * 90}{number}" for number in range(100))
     many = ToolFilter(allowed=globs, denied=(*globs, *(f"name{number}" for number in range(900))))
     names = [f"{'a' * 50}{number}x" for number in range(500)]
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(10):
         assert not any(many.permits(name) for name in names)
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     print(f"{took:.3f} s")
     assert took < 2.5

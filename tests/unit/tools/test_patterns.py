@@ -79,12 +79,12 @@ def test_a_usual_pattern_is_searched_in_as_many_names_as_there_can_be() -> None:
 @pytest.mark.parametrize("tail", ["", "(?=x)", "("])
 def test_no_pattern_is_ever_given_to_an_engine_that_it_could_stall(tail: str) -> None:
     """Of this one Python's own compiler takes seconds."""
-    began = time.perf_counter()
+    began = time.process_time()
     with suppress(InvalidArguments):
         compile_pattern("server", "(?i)" + "[\x00-\uffff]" * 199 + tail)
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     print(f"{took * 1000:.1f} ms")
-    assert took < 0.5
+    assert took < 1
 
 
 def test_nothing_is_written_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
