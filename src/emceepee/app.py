@@ -199,7 +199,9 @@ def http_parts(
         tools=Tools(tools),
         directory=directory,
         gate=gate,
-        policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
+        policy=AddServerPolicy(
+            remote_commands=http.allow_commands, asks_for_proof=http.asks_for_proof, urls=http.allow_urls
+        ),
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,

@@ -81,6 +81,7 @@ class Limits:
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
     servers_per_principal: int = _count(100, "servers that one principal may add")
     waiting_per_session: int = _count(2000, "requests that wait for something to happen at once, per session")
+    processes_in_all: int = _count(250, "server processes that run at once for all sessions together")
     sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
     sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")
     connections_per_session: int = _count(
