@@ -17,6 +17,7 @@ from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
 from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
 from emceepee.cli.private_file import write_private
+from emceepee.cli.secrecy import hide_process
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     keep_freed_memory()
+    hide_process(os.environ)
     try:
         logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
     except OSError as error:
