@@ -131,7 +131,8 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
     async with session_parts(config, clock) as parts:
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
         logins = Logins(clock, seconds=seconds) if config.http.has_console else None
-        endpoint = HttpEndpoint(http_parts(config, SessionDirectory(parts), clock, logins))
+        made = http_parts(config, SessionDirectory(parts), clock, logins)
+        endpoint = HttpEndpoint(made)
 
         def is_open(address: str) -> None:
             announce(address)
@@ -143,6 +144,8 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()
+            if made.oauth is not None:
+                await made.oauth.close()
 
 
 def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,14 +141,6 @@ async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> Non
             seen = await browser.log_in_with(issuer.token(aud=resource))
             assert "; Max-Age=3600;" in seen.headers["set-cookie"]
             assert (await browser.initialize()).status == 200
-
-
-async def test_the_link_is_in_the_log_file_whole(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    async with a_door("--log-file", str(file), "--log-format", "json") as door:
-        link = await the_link(door.log)
-        logged = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    assert [entry["data"]["link"] for entry in logged if entry["event"] == "console_open"] == [link]
 
 
 async def test_an_open_page_does_not_delay_the_end() -> None:
