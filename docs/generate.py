@@ -65,7 +65,7 @@ RESULTS = {
     "get_prompt": "The server's own result: `{description?, messages: […]}`, or "
     "[the task](#a-call-that-becomes-a-task) that the call became.",
     "complete": "`{values, total?, hasMore?}`",
-    "get_notifications": "`{notifications: [{server, method, timestamp, params?}]}`",
+    "get_notifications": "`{notifications: [{server, method, timestamp, params?}], dropped?}`",
     "get_logs": "`{logs: [{server, timestamp, level, source, logger?, data}], dropped}`. With `clear`, exactly the "
     "lines returned are forgotten; `dropped` counts those lost to the buffer's limit since it was last asked.",
     "set_log_level": "`{servers}`: the names of those that obeyed.",

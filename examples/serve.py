@@ -6,7 +6,13 @@ import sys
 
 PORT = os.environ.get("PORT", "8080")
 SOURCE_TREE = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
-CONFIG = {"mcpServers": {"demo": {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": SOURCE_TREE}}}
+DEMO = {
+    "command": sys.executable,
+    "args": ["-m", "emceepee.demo"],
+    "env": SOURCE_TREE,
+    "description": "things to try: a sum, a slow dig, a table to book, a haiku",
+}
+CONFIG = {"mcpServers": {"demo": DEMO}}
 
 INVITATION = f"""
 emceepee will listen on http://127.0.0.1:{PORT}/mcp with one server behind it, "demo".

@@ -26,6 +26,7 @@ from emceepee.server.stdio_endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
@@ -44,7 +45,7 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
         registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
-        budget = EventBudget(config.limits.events_in_all)
+        budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(
             registry=registry,
@@ -53,6 +54,7 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
             limits=config.limits,
             budget=budget,
             journals=journals,
+            results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
             structured_notices=config.notices == "all",
         )
 
@@ -105,6 +107,7 @@ async def console_beside(
                 endpoint,
                 host=config.http.host,
                 port=config.http.port,
+                limits=config.limits,
                 announce=lambda address: welcome(address, config.http, logins, invite),
                 stopped=stopped,
             )
@@ -140,7 +143,9 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 welcome(address, config.http, logins, invite)
 
         try:
-            await serve_http(endpoint, host=config.http.host, port=config.http.port, announce=is_open)
+            await serve_http(
+                endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
+            )
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()

@@ -1,30 +1,67 @@
-"""JSON to and from the wire: fast for what is well-formed, lenient for what real servers send."""
+"""JSON to and from the wire: fast for what is well-formed, lenient for what real servers send, and bounded."""
 
 import json
+import random
 import re
+from itertools import accumulate
+from math import isfinite
 from typing import Any
 
 import msgspec
 from orjson import dumps as _quick_encode
 
+DEEPEST = 200  # levels: far below what the encoders can write, and far above what anyone means
+MOST_VALUES = 1_000_000  # in one message: a value of two bytes takes fifty in memory
+SHORT = 4096  # bytes: orjson takes a kilobyte for anything, so what is short and may be kept moves to where it fits
+_TOO_SHORT_TO_BE_DEEP = 2 * DEEPEST  # bytes, as each level takes two
+_TOO_SHORT_FOR_OBJECTS = 5 * DEEPEST  # bytes, as each level that is an object takes five
+_TOO_SHORT_TO_BE_MANY = 2 * MOST_VALUES
+_QUICKLY_COUNTED = 1 << 16  # bytes
+_SAMPLES, _SAMPLE_BYTES = 32, 1024
 _strict_decode = msgspec.json.Decoder().decode
 _strict_encode = msgspec.json.Encoder().encode
-SHORT = 4096  # bytes: orjson takes a kilobyte for anything, so what is short and may be kept moves to where it fits
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_NO_VALUES = bytes(byte for byte in range(256) if byte not in b'[{,"')
+_ALIKE = bytes.maketrans(b"{}", b"[]")
+_STEP = [1 if byte == b"["[0] else -1 for byte in range(256)]
+_STRING = re.compile(rb'"[^"]*"')
+_HEX = rb"[0-9a-fA-F]"
+_HIGH, _LOW = rb"\\u[dD][89abAB]" + _HEX + _HEX, rb"\\u[dD][c-fC-F]" + _HEX + _HEX
+_LONE_HIGH = re.compile(_HIGH + rb"(?!" + _LOW + rb")")
+_LONE_LOW = re.compile(_LOW + rb"(?<!" + _HIGH + _LOW + rb")")  # it looks behind last: so a search can leap
+_REPLACEMENT = rb"\\ufffd"
+
+
+class Unreadable(ValueError):
+    """It is JSON, and more of it than anyone means."""
+
+
+TOO_DEEP = f"nested deeper than {DEEPEST} levels"
+TOO_MANY = f"made of more than {MOST_VALUES} values"
 
 
 def decode(data: bytes | bytearray) -> Any:
     """Parse JSON. Lone surrogates, NaN and bad bytes are made clean instead of refused.
 
     Raises:
-        ValueError: it is no JSON, or is nested too deeply to be held.
+        Unreadable: it is nested too deeply, or has too many values to be held.
+        ValueError: it is no JSON.
     """
     try:
-        return _strict_decode(data)
+        if len(data) <= _TOO_SHORT_TO_BE_DEEP:
+            return _strict_decode(data)
+        if len(data) > _TOO_SHORT_TO_BE_MANY and _has_too_many_values(data):
+            raise Unreadable(TOO_MANY)
+        value = _strict_decode(data)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise Unreadable(TOO_DEEP) from None
+    except Unreadable:
+        raise
     except ValueError:
-        return _lenient_decode(data)
+        value = _lenient_decode(data)
+    if _may_be_deep(data, value) and _is_deep(data):
+        raise Unreadable(TOO_DEEP)
+    return value
 
 
 def encode(value: Any) -> bytes:
@@ -49,10 +86,72 @@ def _thorough_encode(value: Any) -> bytes:
 
 
 def _lenient_decode(data: bytes | bytearray) -> Any:
+    """In one pass of the slower parser, so that one odd byte does not make a large message many times as slow."""
+    if b"\\ud" in data or b"\\uD" in data:
+        data = _without_lone_surrogates(data)
     try:
-        parsed = json.loads(data.decode("utf-8", "replace"))
-        clean = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", json.dumps(parsed, ensure_ascii=False))
+        # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.
+        return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
-    # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.
-    return json.loads(clean, parse_constant=lambda _: None)
+        raise Unreadable(TOO_DEEP) from None
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)  # of 1e999 more than a float can hold
+    return value if isfinite(value) else None
+
+
+def _without_lone_surrogates(data: bytes | bytearray) -> bytes | bytearray:
+    if b"\0" in data:
+        raise ValueError("a null byte is in it")
+    if data.count(rb"\ud") + data.count(rb"\uD") > MOST_VALUES:
+        raise Unreadable(TOO_MANY)
+    data = data.replace(rb"\\", b"\0\0")  # out of the way: so each backslash that is left begins an escape
+    return _LONE_LOW.sub(_REPLACEMENT, _LONE_HIGH.sub(_REPLACEMENT, data)).replace(b"\0\0", rb"\\")
+
+
+def _may_be_deep(data: bytes | bytearray, value: Any) -> bool:
+    """False if that is certain for little: there are too few brackets, or too few values."""
+    size = len(data)
+    if size <= _QUICKLY_COUNTED:
+        # `count` looks at every byte; `replace` leaps from one find to the next.
+        rest = data.replace(b"[", b"", DEEPEST + 1)
+        if size - len(rest) <= (_TOO_SHORT_FOR_OBJECTS - size) // 3:  # objects could not make up for what is missing
+            return False
+        return size - len(rest.replace(b"{", b"", DEEPEST + 1)) > DEEPEST
+    containers, seen = [value], 0
+    for container in containers:
+        seen += len(container) if isinstance(container, dict | list) else 0
+        if seen > DEEPEST:
+            return True
+        if isinstance(container, dict):
+            containers += container.values()
+        elif isinstance(container, list):
+            containers += container
+    return False
+
+
+def _is_deep(data: bytes | bytearray) -> bool:
+    """Of JSON that was read already, so that its quotes and brackets come in pairs."""
+    brackets = _outside_strings(data, _NO_BRACKETS).translate(_ALIKE)
+    for _ in range(3):  # most are leaves, and this is quicker than to go over each
+        brackets = brackets.replace(b"[]", b"")
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) + 3 > DEEPEST
+
+
+def _has_too_many_values(data: bytes | bytearray) -> bool:
+    """A few samples say whether it is worth a closer look. Nobody knows beforehand where they are taken."""
+    starts = [random.randrange(len(data) - _SAMPLE_BYTES) for _ in range(_SAMPLES)]
+    sample = b"".join(bytes(data[start : start + _SAMPLE_BYTES]) for start in starts)
+    found = sample.count(b",") + sample.count(b"[") + sample.count(b"{")
+    if found * len(data) // len(sample) <= MOST_VALUES:
+        return False
+    return len(_outside_strings(data, _NO_VALUES)) > MOST_VALUES
+
+
+def _outside_strings(data: bytes | bytearray, unwanted: bytes) -> bytes:
+    """What stands outside of strings, without the bytes that are unwanted."""
+    if b"\\" in data:
+        data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    marks = bytes(data.translate(None, unwanted).replace(b'""', b""))
+    return _STRING.sub(b"", marks) if b'"' in marks else marks

@@ -1,12 +1,17 @@
 """What can go wrong for a caller: few conditions, each with a stable code and a sentence that says what to do next."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from enum import StrEnum
+from heapq import nlargest
+from itertools import islice
 
 from emceepee.json_types import JsonObject
 
 _LISTED_NAMES = 10
+LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown
+MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: a close look is a hundred times as costly as a glance
+_ALIKE = 0.6
 
 
 class ErrorCode(StrEnum):
@@ -100,8 +105,8 @@ class UnknownBackend(EmceepeeError):
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"Known: {_shortened(known)}. " if known else "No server is configured yet. ")
-        message = f'No server is called "{name}". {hint}Add one with add_server.'
-        super().__init__(message, details={"server": name, "near": near, "known": known[:_LISTED_NAMES]})
+        message = f'No server is called "{cut_name(name)}". {hint}Add one with add_server.'
+        super().__init__(message, details={"server": cut_name(name), "near": near, "known": known[:_LISTED_NAMES]})
 
 
 class UnknownTool(EmceepeeError):
@@ -109,21 +114,46 @@ class UnknownTool(EmceepeeError):
 
     code = ErrorCode.TOOL_NOT_FOUND
 
-    def __init__(self, name: str, *, backend: str, known: Iterable[str], answer: str) -> None:
+    def __init__(
+        self, name: str, *, backend: str, known: Iterable[str], answer: str, whole: JsonObject | None = None
+    ) -> None:
+        """`answer` is what the server said; `whole` is that as it came, for `details`."""
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"It has: {_shortened(known)}. " if known else "It lists no tools. ")
+        name = cut_name(name)
         message = f'Server "{backend}" has no tool "{name}". {hint}list_tools shows them. The server said: {answer}'
-        super().__init__(message, details={"server": backend, "tool": name, "near": near})
+        super().__init__(message, details={"server": backend, "tool": name, "near": near} | (whole or {}))
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
     """The names someone may have meant, best first: alike in spelling, or one holding the other."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+    if len(name) > LONGEST_NAME:
+        return []
+    short = (candidate for candidate in known if len(candidate) <= LONGEST_NAME)
+    by_folded = {candidate.casefold(): candidate for candidate in islice(short, MOST_COMPARED)}
     folded = name.casefold()
-    alike = get_close_matches(folded, by_folded, n=5, cutoff=0.6)
+    alike = _alike(folded, by_folded)
     holding = [key for key in by_folded if key not in alike and folded and (folded in key or key in folded)]
     return [by_folded[key] for key in [*alike, *holding][:5]]
+
+
+def _alike(name: str, candidates: Iterable[str]) -> list[str]:
+    matcher = SequenceMatcher(b=name)
+    glanced_at: list[tuple[float, str]] = []
+    for candidate in candidates:
+        matcher.set_seq1(candidate)
+        if matcher.real_quick_ratio() >= _ALIKE and (upper_bound := matcher.quick_ratio()) >= _ALIKE:
+            glanced_at.append((upper_bound, candidate))
+    found: list[tuple[float, str]] = []
+    for _, candidate in nlargest(MOST_COMPARED_CLOSELY, glanced_at):
+        matcher.set_seq1(candidate)
+        found.append((matcher.ratio(), candidate))
+    return [candidate for ratio, candidate in nlargest(5, found) if ratio >= _ALIKE]
+
+
+def cut_name(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def _did_you_mean(near: list[str]) -> str:
@@ -132,4 +162,4 @@ def _did_you_mean(near: list[str]) -> str:
 
 def _shortened(names: list[str]) -> str:
     rest = len(names) - _LISTED_NAMES
-    return ", ".join(names[:_LISTED_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(cut_name, names[:_LISTED_NAMES])) + (f" and {rest} more" if rest > 0 else "")

@@ -19,6 +19,11 @@ class TooLongLine:
     head: bytes
     tail: bytes
 
+    @classmethod
+    def of(cls, line: bytes) -> "TooLongLine":
+        """Of a line that was kept, but cannot be read."""
+        return cls(line[:ENDS_KEPT], line[-ENDS_KEPT:])
+
     @property
     def message_id(self) -> int | str | None:
         found = _AT_HEAD.match(self.head) or _AT_TAIL.search(self.tail)

@@ -81,7 +81,7 @@ OFFER: dict[str, Any] = {
         "tools": [
             tool("speak"),
             tool(bad("tool name")),
-            tool("deep", inputSchema=schema(depth=300)),
+            tool("deep", inputSchema=schema(depth=80)),  # nearly as deep as is read at all
             tool("long", description="long " * 20_000),
             tool("bidi", description="\u202etxt.exe\u2066 \u0000 \ufeff \ud800 end"),
         ]

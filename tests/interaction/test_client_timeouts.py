@@ -143,6 +143,33 @@ async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_
     assert talk.backend.cancelled == []
 
 
+@pytest.mark.parametrize("turns", range(-4, 12))
+async def test_a_call_that_is_cancelled_at_about_the_moment_when_its_wait_is_over_does_not_go_on(
+    talk: Talk, turns: int
+) -> None:
+    """Either the task was told of, or there is none at work. Turns below zero: the wait ends after the cancellation."""
+    await talk.call("execute_tool", 1, **SLOW)
+    asked = await talk.backend.next_asked()
+    if turns < 0:
+        await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+        for _ in range(-turns - 1):
+            await asyncio.sleep(0)
+    talk.scene.clock.jump(10)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if turns >= 0:
+        await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+    await settle()
+    answers = [message["id"] for message in talk.heard]
+    talk.heard.clear()
+    statuses = [task["status"] for task in await tasks_of(talk)]
+    if answers:
+        assert (statuses, talk.backend.cancelled) == (["working"], [])
+    else:
+        assert set(statuses) <= {"cancelled"}
+        assert talk.backend.cancelled == [asked]
+
+
 async def test_a_call_that_is_read_together_with_its_timeout_is_made(talk: Talk) -> None:
     """As from a client that wrote both before emceepee had started."""
     await talk.call("execute_tool", 1, **SLOW)
@@ -221,6 +248,28 @@ async def test_over_http_the_cancelled_request_ends_in_order_and_its_call_goes_o
     result = await caller.call("get_task_result", task_id=task["taskId"])
     assert result["content"][0] == DONE["content"][0]
     assert caller.backend.cancelled == []
+
+
+@pytest.mark.parametrize("turns", range(20))
+async def test_over_http_what_is_told_of_a_call_that_is_cancelled_when_its_wait_is_over_is_so(
+    caller: AsgiCaller, turns: int
+) -> None:
+    line = caller.start("execute_tool", server="one", tool="slow", timeout_ms=10_000, key=7)
+    asked = await caller.backend.next_asked()
+    telling = asyncio.create_task(caller.tell("notifications/cancelled", requestId=7, reason="enough"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    caller.clock.jump(10)
+    await telling
+    answer = (await line.served()).message
+    await settle()
+    tasks = (await caller.call("list_tasks", include_completed=True))["structuredContent"]["tasks"]
+    if "error" in answer:
+        assert answer["error"]["message"] == "Request cancelled"
+        assert {task["status"] for task in tasks} <= {"cancelled"}
+        assert caller.backend.cancelled == [asked]
+    else:
+        assert [task["status"] for task in tasks] == ["working"]
 
 
 async def test_over_http_any_other_reason_cancels_the_call(caller: AsgiCaller) -> None:

@@ -577,3 +577,41 @@ async def test_every_order_of_four_happenings_in_one_turn_has_exactly_one_outcom
     chance = random.Random(1)
     for happenings in chance.sample(list(permutations(HAPPENINGS, 4)), 100):
         await play([(0, what) for what in happenings], starts_as_task=chance.random() < 0.5)
+
+
+async def test_a_result_that_had_to_make_room_is_a_clear_error_and_newer_ones_stay() -> None:
+    async with a_scene(limits=Limits(task_bytes_per_session=5000), one=ScriptedBackend()) as scene:
+        ids = []
+        for size in (3000, 3000, 1000):
+            task, asked = await a_task(scene)
+            asked.reply(content=[{"type": "text", "text": "x" * size}])
+            await settle()
+            ids.append(task)
+        error = await scene.error("get_task_result", task_id=ids[0])
+        assert error["code"] == "ERR_LIMIT_EXCEEDED"
+        assert "completed, but its result was let go" in error["message"]
+        for task in ids[1:]:
+            assert not (await scene.call("get_task_result", task_id=task)).get("isError")
+        listed = (await scene.value("list_tasks", include_completed=True))["tasks"]
+        assert [(item["status"], item["hasResult"]) for item in listed] == [
+            ("completed", False),
+            ("completed", True),
+            ("completed", True),
+        ]
+        await scene.clock.advance(301)
+        assert scene.session.calls.tasks() == []
+
+
+async def test_endless_words_of_progress_and_errors_are_cut_where_tasks_are_listed() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        task, asked = await a_task(scene)
+        listener = scene.backends["one"].link.listener
+        told = {"progress": 1, "total": 2, "message": "m" * 1_000_000, "more": "x" * 1_000_000}
+        listener.notified("notifications/progress", told, asked.origin)
+        shown = (await scene.value("get_task", task_id=task))["task"]
+        assert (shown["progress"]["progress"], shown["progress"]["total"]) == (1, 2)
+        assert len(str(shown)) < 100_000
+        asked.refuse(-1, "e" * 1_000_000)
+        await settle()
+        assert len(str(await scene.call("list_tasks", include_completed=True))) < 20_000
+        assert len((await scene.error("get_task_result", task_id=task))["message"]) > 1_000_000

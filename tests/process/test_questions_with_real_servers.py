@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.asking import events_in, notices, task_id
-from support.asking_servers import everything, modern
+from support.asking_servers import asking_as_before, everything, modern
 from support.emceepee_process import BOUND, EmceepeeProcess, emceepee
 
 EVENTS = "emceepee://events"
@@ -249,3 +249,27 @@ async def test_a_subscriber_of_the_2026_07_28_era_hears_that_something_happened(
     assert (await proxy.value("await_activity"))["events"][0]["events"][0]["data"]["message"] == "more"
     assert len(proxy.heard) == 2
     listening.cancel()
+
+
+# A server of both eras that can ask in one of them.
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_server_that_cannot_ask_in_2026_07_28_is_connected_in_the_era_in_which_it_can(
+    proxy: EmceepeeProcess, transport: str
+) -> None:
+    async def version() -> str:
+        return str((await proxy.value("list_servers"))["servers"][0]["protocolVersion"])
+
+    with asking_as_before(transport) as server:
+        await connected(proxy, server)
+        assert await version() == "2026-07-28"
+        error = (await run(proxy, "ask"))["structuredContent"]["error"]
+        assert "call again, and it will work" in error["message"]
+        assert "no back-channel" in error["details"]["error"]["message"]
+        promotion = await run(proxy, "ask")
+        (question,) = (await proxy.value("get_elicitations"))["requests"]
+        answer = {"request_id": question["requestId"], "action": "accept", "content": {"name": "Ann"}}
+        await proxy.value("respond_to_elicitation", **answer)
+        assert words(await result_of(proxy, promotion)).startswith("accept")
+        assert await version() == "2025-11-25"

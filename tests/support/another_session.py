@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.telemetry.journal import JournalRoom
@@ -20,6 +21,7 @@ async def another_session(scene: Scene, principal: str = "local") -> AsyncIterat
         limits=first.limits,
         budget=EventBudget(1000),
         journals=JournalRoom(1000),
+        results=ResultBudget(1 << 20, 1 << 20),
     )
     session = Session("01ANOTHERSESSION0000000000", principal, parts)
     await session.open()

@@ -109,7 +109,7 @@ class AsgiCaller:
             self._words.headers["mcp-session-id"] = hello.answered.headers["mcp-session-id"]
             self._words.headers["mcp-protocol-version"] = str(HELLO["protocolVersion"])
             await self.tell("notifications/initialized")
-        await self.call("list_timers")
+        await self.call("list_tools")  # connects the backend
         await settle()
         await self.call("list_timers")  # takes what happened so far
 

@@ -12,6 +12,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 EVERYTHING = TESTS / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 MODERN = TESTS / "support/backends/modern_server.py"
+BACK_CHANNEL = TESTS / "support/backends/back_channel_server.py"
 ATTEMPTS = 3  # another program may take the free port before the server does
 # Preloaded into the server, which would otherwise listen on every interface.
 LOOPBACK_ONLY = (
@@ -41,10 +42,23 @@ def everything(transport: str) -> Iterator[dict[str, Any]]:
 @contextmanager
 def modern(transport: str) -> Iterator[dict[str, Any]]:
     """Our own server of the 2026-07-28 era, over `stdio` or `http`."""
+    with _python_server(MODERN, transport) as server:
+        yield server
+
+
+@contextmanager
+def asking_as_before(transport: str) -> Iterator[dict[str, Any]]:
+    """A server of both eras on the SDK, whose tool can ask in the handshake era only."""
+    with _python_server(BACK_CHANNEL, transport) as server:
+        yield server
+
+
+@contextmanager
+def _python_server(script: Path, transport: str) -> Iterator[dict[str, Any]]:
     if transport == "stdio":
-        yield {"command": sys.executable, "args": [str(MODERN)]}
+        yield {"command": sys.executable, "args": [str(script)]}
         return
-    with _running([sys.executable, str(MODERN), "http"], stdout=subprocess.PIPE) as process:
+    with _running([sys.executable, str(script), "http"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}
 

@@ -137,7 +137,7 @@ async def serve(port: int) -> None:
         directory = SessionDirectory(parts)
         endpoint = HttpEndpoint(replace(http_parts(config, directory, clock), kernel=kernel, tools=tools))
         try:
-            await serve_http(endpoint, host="127.0.0.1", port=port, announce=announce)
+            await serve_http(endpoint, host="127.0.0.1", port=port, limits=config.limits, announce=announce)
         finally:
             await endpoint.close()
             await directory.close_all()

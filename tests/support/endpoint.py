@@ -97,9 +97,9 @@ class Place:
 
 @asynccontextmanager
 async def a_place(
-    neighbor: Neighbor | None = None, *, tokens: dict[str, str] | None = None, **limits: Any
+    neighbor: Neighbor | None = None, *, tokens: dict[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[Place]:
-    async with an_installation(**limits) as installation:
+    async with an_installation(**settings) as installation:
         parts = HttpParts(
             kernel=build_kernel(),
             directory=installation.directory,

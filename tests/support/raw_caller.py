@@ -62,6 +62,7 @@ class RawLine:
     async def until_closed(self, *, within: float = 20.0) -> bytes:
         """What came until the other side closed."""
         await eventually(lambda: not self.read_some(), what="the connection is closed", within=within)
+        self.cut()
         return self.received
 
     async def answer(self) -> Json:

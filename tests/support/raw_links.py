@@ -46,8 +46,16 @@ def event(data: bytes) -> bytes:
     return chunk(b"data: " + data + b"\n\n")
 
 
-def dialing(dialer: Dialer, url: str, *, mode: str = "legacy", listener: ScriptedListener | None = None) -> Any:
-    spec = BackendSpec(name="x", target=HttpTarget(url=url, headers={}, kind="http"), mode=mode)  # type: ignore[arg-type]  # given in words
+def dialing(
+    dialer: Dialer,
+    url: str,
+    *,
+    headers: dict[str, str] | None = None,
+    mode: str = "legacy",
+    listener: ScriptedListener | None = None,
+) -> Any:
+    target = HttpTarget(url=url, headers=headers or {}, kind="http")
+    spec = BackendSpec(name="x", target=target, mode=mode)  # type: ignore[arg-type]  # given in words
     return asyncio.ensure_future(dialer.dial(spec, listener or ScriptedListener()))
 
 

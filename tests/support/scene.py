@@ -11,6 +11,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import call_tool
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
@@ -98,6 +99,7 @@ async def a_scene(
         limits=limits,
         budget=budget,
         journals=JournalRoom(limits.requests_in_all),
+        results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
         spread=lambda: 0.0,
     )
     session = Session("01TESTSESSION0000000000000", "local", parts)

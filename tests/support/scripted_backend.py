@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
@@ -186,6 +186,11 @@ class ScriptedDialer:
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         return spec.roots
+
+    def prefer_handshake(self, spec: BackendSpec) -> bool:
+        if spec.mode == "auto":
+            self.backends[spec.name].facts = replace(self.backends[spec.name].facts, is_modern=False)
+        return spec.mode == "auto"
 
     async def dial(
         self,

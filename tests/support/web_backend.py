@@ -43,8 +43,13 @@ class WebCall:
 
     async def write(self, response: web.StreamResponse) -> None:
         try:
-            while (message := await self._says.get()) is not None:
-                await response.write(b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n")
+            said = [await self._says.get()]
+            while said:
+                while not self._says.empty():
+                    said.append(self._says.get_nowait())
+                frames = [b"event: message\ndata: %s\n\n" % json.dumps(each).encode() for each in said if each]
+                await response.write(b"".join(frames))
+                said = [] if said[-1] is None else [await self._says.get()]
         except (asyncio.CancelledError, ConnectionError):
             self.was_dropped.set()
             raise

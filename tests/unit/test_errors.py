@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from emceepee.errors import (
@@ -34,6 +36,28 @@ def test_the_best_match_comes_first_and_at_most_five_are_named() -> None:
 @pytest.mark.parametrize("name", ["", "zzz"])
 def test_a_name_like_no_other_has_no_near_ones(name: str) -> None:
     assert near_names(name, ["github", "files"]) == []
+
+
+def test_names_too_long_to_be_a_slip_have_no_near_ones_and_are_near_to_none() -> None:
+    assert near_names("a" * 101, ["a" * 100]) == []
+    assert near_names("a" * 100, ["a" * 101, "a" * 99]) == ["a" * 99]
+
+
+@pytest.mark.parametrize(("name", "known"), [("ab" * 50, 5000), ("x" * 30_000, 10)])
+def test_however_long_and_many_names_are_they_are_compared_at_once(name: str, known: int) -> None:
+    names = [name[::-1] + str(number) if len(name) > 100 else f"{name[:95]}{number}" for number in range(known)]
+    began = time.process_time()
+    near_names(name, names)
+    took = time.process_time() - began
+    print(f"{took:.3f} s")
+    assert took < 2.5
+
+
+def test_an_endless_name_is_cut_where_it_is_told() -> None:
+    error = UnknownTool("x" * 100_000, backend="demo", known=["y" * 100_000] * 20, answer="no")
+    assert len(str(error)) < 2000
+    assert len(str(error.details)) < 1000
+    assert len(str(UnknownBackend("x" * 100_000, known=[]).body())) < 1000
 
 
 def test_an_unknown_server_is_told_with_the_near_name_and_what_to_do() -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from emceepee.backends.announcer import Observer
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
+from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
@@ -44,7 +45,7 @@ class Connection:
     ) -> None:
         self.spec = spec
         self.log_level: str | None = None
-        self._limits, self._clock = limits, clock
+        self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
         self._subscriptions = Subscriptions(listener, self._tasks, clock)
         self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
@@ -188,12 +189,38 @@ class Connection:
         """
 
         async def send(link: Link) -> JsonObject:
+            if not link.facts.is_modern:
+                if "inputResponses" in params or "requestState" in params:
+                    raise LinkError(
+                        Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
+                    )
+                return await link.request(method, params, origin=origin)
             headers = None
             if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
                 headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
-            return await link.request(method, params, origin=origin, headers=headers)
+            try:
+                result = await link.request(method, params, origin=origin, headers=headers)
+            except RpcError as error:
+                self._heed_era(link, str(error), {"error": error.error})
+                raise
+            if result.get("isError"):
+                self._heed_era(link, first_text(result), {"result": result})
+            return result
 
         return await self._on_link(send, method)
+
+    def _heed_era(self, link: Link, words: str, answer: JsonObject) -> None:
+        """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
+        if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
+            return
+        self._supervisor.renew(link)
+        name = self.spec.name
+        raise EmceepeeError(
+            f'Server "{name}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
+            "being connected anew in an earlier one, in which it can: call again, and it will work. What the call had "
+            f"done until then is done. The server said: {words}",
+            details={"server": name} | answer,
+        )
 
     async def _on_link(self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
@@ -314,3 +341,10 @@ class Connection:
                 details={"server": name, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
             )
         return ExecutionFailed(f'Server "{name}" gave no usable answer to {method}: {error}', details={"server": name})
+
+
+def first_text(result: JsonObject) -> str:
+    """The words of a tool's error, if it has any."""
+    content = result.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return str(first.get("text", "")) if isinstance(first, dict) else ""

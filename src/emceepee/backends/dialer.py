@@ -15,7 +15,7 @@ from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http_link import HttpLink
 from emceepee.backends.http_wire import unsendable
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.negotiation import Terms, client_capabilities, is_outage
+from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.sse_link import SseLink
 from emceepee.backends.stdio_link import StdioLink
@@ -62,6 +62,12 @@ class Dialer:
         """The roots offered to a backend: its own, else those that everyone gets."""
         return spec.roots or self._roots
 
+    def prefer_handshake(self, spec: BackendSpec) -> bool:
+        """From now on, open links to it in the handshake era. False if its mode is set."""
+        if spec.mode == "auto":
+            self._eras.correct(spec.target)
+        return spec.mode == "auto"
+
     async def dial(
         self,
         spec: BackendSpec,
@@ -86,11 +92,20 @@ class Dialer:
             try:
                 return await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
             except (RpcError, LinkError) as error:
-                if isinstance(error, LinkError) and is_outage(error):
+                is_no_verdict = isinstance(error, LinkError) and is_outage(error)
+                if not is_no_verdict or known != "legacy":  # an older server may end because of how it is asked
+                    self._eras.forget(spec.target)
+                if is_no_verdict:
                     raise
-                self._eras.forget(spec.target)
-        link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller, resumption)
-        self._eras.learn(spec.target, link.facts)
+        try:
+            link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller, resumption)
+        except EndedByProbe as end:
+            try:
+                link = await self._dial(spec, listener, Terms("legacy", capabilities), caller, resumption)
+            except RpcError:
+                raise end from None  # it is no older server: how it ended says more
+        if spec.mode == "auto":
+            self._eras.learn(spec.target, link.facts)
         return link
 
     async def _dial(
@@ -120,6 +135,8 @@ class Dialer:
             first = refusal
         try:
             return await self._sse(target, listener, terms)
+        except EndedByProbe:
+            raise
         except (LinkError, RpcError) as error:
             raise first from error
 

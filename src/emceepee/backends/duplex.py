@@ -7,6 +7,8 @@ from typing import Any
 
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
+from emceepee.codec import Unreadable
+from emceepee.framing import TooLongLine
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -146,6 +148,13 @@ def stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: in
     return {**params, "_meta": stamped}
 
 
+def unreadable(data: bytes, why: Unreadable) -> JsonObject | None:
+    """In the place of a response that cannot be read, so that its request fails; None if it is not known which."""
+    ends = TooLongLine.of(data)
+    key = ends.message_id if ends.may_be_an_answer else None
+    return None if key is None else {"jsonrpc": "2.0", "id": key, "result": why}
+
+
 def outcome(message: Any) -> JsonObject:
     """The result in a response.
 
@@ -156,6 +165,8 @@ def outcome(message: Any) -> JsonObject:
     if isinstance(message, dict):
         if isinstance(result := message.get("result"), dict):
             return result
+        if isinstance(result, Unreadable):
+            raise LinkError(Failure.PROTOCOL, f"the answer is {result}")
         if isinstance(error := message.get("error"), dict):
             raise RpcError(error)
     raise LinkError(Failure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import Duplex
+from emceepee.backends.duplex import Duplex, unreadable
 from emceepee.backends.link import Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -77,6 +77,8 @@ class DuplexLink(ABC):
         """Take one message; what is none is noise, and kept as such."""
         try:
             understood = self._duplex.receive(decode(data))
+        except Unreadable as error:
+            understood = self._duplex.receive(unreadable(data, error))
         except ValueError:
             understood = False
         if not understood:

@@ -27,10 +27,10 @@ from emceepee.backends.http_wire import (
 )
 from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
 from emceepee.backends.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode
+from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -174,10 +174,21 @@ class HttpLink:
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         version = MODERN_PROTOCOL_VERSIONS[-1]
         headers = {VERSION_HEADER: version} | _routing_headers(method, params)
-        return await self._exchange(method, params, headers, envelope(version, self._terms.capabilities))
+        return await self._greet(method, params, headers, envelope(version, self._terms.capabilities))
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._exchange(method, params)
+        return await self._greet(method, params)
+
+    async def _greet(
+        self, method: str, params: JsonObject, headers: dict[str, str] | None = None, meta: JsonObject | None = None
+    ) -> JsonObject:
+        """Twice if need be, which does no harm: the server may just be closing the connection that was kept open."""
+        try:
+            return await self._exchange(method, params, headers, meta)
+        except LinkError as error:
+            if not has_ended(error) or error.failure is Failure.CLOSED:
+                raise
+        return await self._exchange(method, params, headers, meta)
 
     # One request and its answer.
 
@@ -225,6 +236,8 @@ class HttpLink:
             body = await self._wire.body(response)
             try:
                 return self._own(decode(body), number)
+            except Unreadable as error:
+                raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
                 raise LinkError(
                     Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"

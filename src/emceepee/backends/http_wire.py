@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from emceepee.backends.duplex import unreadable
 from emceepee.backends.event_stream import Cursor, EventParser
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, NotConnected
@@ -15,7 +16,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.pace import ANSWERS, PUSHES, Pace
 from emceepee.backends.session_loss import names_none, names_request, status_says_session_lost
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode
+from emceepee.codec import Unreadable, decode, encode
 from emceepee.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -304,6 +305,8 @@ async def courtesy(work: Awaitable[Any], *, what: str, within: float = COURTESY_
 def _decoded(data: bytes) -> Any:
     try:
         return decode(data)
+    except Unreadable as error:
+        return unreadable(data, error)
     except ValueError:
         logger.debug("an event that is not JSON was passed over")
         return None

@@ -25,6 +25,13 @@ PROBE_SECONDS = 5.0
 Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
+class EndedByProbe(LinkError):
+    """The link ended when its server was asked for the era: Python servers before mcp 1.9 do so. Try another one."""
+
+    def __init__(self, end: LinkError) -> None:
+        super().__init__(end.failure, str(end), status=end.status)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a link is to be opened: which era, and what we say we can do."""
@@ -51,12 +58,18 @@ async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts
     """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
 
     Raises:
+        EndedByProbe: only another link can tell.
         RpcError, LinkError: the backend refused both, or could not be reached.
     """
     if terms.mode != "legacy":
         if terms.mode != "auto":
             return await _discovered(discover)
-        return await _whichever_era(discover, initialize, terms)
+        try:
+            return await _whichever_era(discover, initialize, terms)
+        except LinkError as error:
+            if has_ended(error):
+                raise EndedByProbe(error) from error
+            raise
     return await _initialized(initialize, terms)
 
 
@@ -153,3 +166,18 @@ def _mapping(value: Any) -> JsonObject:
 def is_outage(error: LinkError) -> bool:
     """An outage or a missing login is no verdict on the era."""
     return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) or error.status in (401, 403)
+
+
+def has_ended(error: LinkError) -> bool:
+    """There was a link, and it broke or was ended by the backend."""
+    return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) and error.may_have_run
+
+
+def mode_hint(mode: Mode, error: Exception) -> str:
+    """What to say of `mode` after a failed try to connect; empty where another one would change nothing."""
+    if mode == "auto":
+        hint = ' (if it is an older server, set its mode to "legacy")'
+        return hint if isinstance(error, TimeoutError) else ""
+    if isinstance(error, LinkError) and (error.failure is Failure.UNREACHABLE or error.status in (401, 403)):
+        return ""
+    return f' (only mode "{mode}" was tried; leave mode out, and emceepee finds the one that it speaks)'

@@ -20,12 +20,12 @@ from pydantic import (
 from emceepee.backends.http1.client import HOP_BY_HOP
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
-from emceepee.state.tool_filter import ToolFilter
+from emceepee.state.tool_filter import ToolFilter, has_wildcards
 from emceepee.telemetry.redaction import public_url
 
 RESERVED_NAME = "emceepee"
 ROOT_SCHEME = "file://"
-MOST_GLOBS, LONGEST_GLOB = 1000, 200  # of allowedTools and of deniedTools
+MOST_GLOBS, MOST_WILDCARDS, LONGEST_GLOB = 1000, 100, 200  # of allowedTools and of deniedTools
 MOST_ROOTS, LONGEST_ROOT = 100, 4096
 LONGEST_URL = 8192
 MOST_HEADERS, LONGEST_HEADER = 100, 8192
@@ -198,6 +198,8 @@ class ServerEntry(BaseModel):
     @field_validator("allowedTools", "deniedTools")
     @classmethod
     def _few_short_globs(cls, globs: list[str] | None) -> list[str] | None:
+        if sum(map(has_wildcards, globs or ())) > MOST_WILDCARDS:
+            raise ValueError(f"may have at most {MOST_WILDCARDS} entries with wildcards, and {MOST_GLOBS} names")
         return _bounded(globs, most=MOST_GLOBS, longest=LONGEST_GLOB)
 
     @field_validator("roots")

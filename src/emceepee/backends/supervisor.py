@@ -9,6 +9,7 @@ from typing import Protocol
 from emceepee.backends.announcer import Announcer, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after, within
 from emceepee.errors import BackendDisconnected, EmceepeeError
@@ -23,6 +24,7 @@ log = EventLog("backends")
 
 CLOSED = "the connection was closed"
 ASKED_FOR = "reconnect_server was called"
+ANOTHER_ERA = "it is connected anew in another protocol version"
 RESTING = "nobody used it for a while; the next call starts it again"
 
 
@@ -67,6 +69,7 @@ class Supervisor:
         self._invalidated: JsonObject | None = None  # by a loss after which it was not connected again so far
         self._is_up = False  # whether the link was announced and its end was not
         self._reopening: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Future[None] | None = None  # there while a link is to be replaced, and is still in use
         self._is_closed = False
         self._identity: str | None = None
         self._resumption: object | None = None
@@ -98,11 +101,13 @@ class Supervisor:
     @property
     def live(self) -> Link | None:
         """The link, if one can be used right now."""
-        return self.link if self.link is not None and not self.link.closed.done() else None
+        if self.link is None or self._renewal is not None or self.link.closed.done():
+            return None
+        return self.link
 
     async def ready(self, *, retrying: bool = True) -> Link:
         """Raises: BackendDisconnected."""
-        if (link := self.live) is not None:
+        if (link := self.live or await self._outlived()) is not None:
             return link
         self.start(retrying=retrying)
         is_running = self._reopening is not None or (self._runner is not None and not self._runner.done())
@@ -118,10 +123,34 @@ class Supervisor:
     async def reconnect(self) -> Link:
         """Many at once cause one. Raises: BackendDisconnected."""
         if self._reopening is None and not self._is_closed:
-            self._reopening = self._tasks.spawn(self._reopen(), name="reopen")
+            self._reopening = self._tasks.spawn(self._reopen(ASKED_FOR), name="reopen")
         if self._reopening is not None:
             await asyncio.shield(self._reopening)
         return await self.ready()
+
+    def renew(self, link: Link) -> None:
+        """Replace the link as soon as nothing is under way on it. Who comes meanwhile waits for the new one."""
+        if self._renewal is None and self.link is link:
+            self._renewal = asyncio.get_running_loop().create_future()
+            self._renew_if_unused()
+
+    def _renew_if_unused(self) -> None:
+        if self._in_use == 0 and self._reopening is None and self.link is not None and not self._is_closed:
+            self._reopening = self._tasks.spawn(self._reopen(ANOTHER_ERA), name="reopen")
+
+    async def _outlived(self) -> Link | None:
+        """The link that is to be replaced, if what is under way on it takes too long: better this one than none."""
+        link, renewal = self.link, self._renewal
+        if renewal is None or self._reopening is not None:
+            return None
+        with suppress(TimeoutError):
+            await within(self._clock, self._limits.connect_seconds, renewal)
+        return link if link is self.link and link is not None and not link.closed.done() else None
+
+    def _end_renewal(self) -> None:
+        renewal, self._renewal = self._renewal, None
+        if renewal is not None and not renewal.done():
+            renewal.set_result(None)
 
     async def rest(self) -> None:
         """Close the link, if there is one, until someone needs it again."""
@@ -150,6 +179,8 @@ class Supervisor:
         if self._idle_since is not None:
             self._idle_since.cancel()
             self._idle_since = None
+        if self._renewal is not None:
+            self._renew_if_unused()
         if self._in_use == 0 and self._limits.idle_stop_seconds and self.link is not None:
             self._idle_since = self._clock.call_later(self._limits.idle_stop_seconds, self._rest)
 
@@ -182,12 +213,12 @@ class Supervisor:
         self._enter(self.state.connecting())
         self._runner = self._tasks.spawn(self._run(retrying=retrying), name="supervisor")
 
-    async def _reopen(self) -> None:
+    async def _reopen(self, reason: str) -> None:
         """A task of its own, so that a caller who leaves does not leave it half done."""
         try:
             if self.link is not None:
                 # Before it closes: what waits on it is lost with it, and not withdrawn by the server.
-                self.link, self._invalidated = None, self._announcer.cut_off(ASKED_FOR)
+                self.link, self._invalidated = None, self._announcer.cut_off(reason)
             await self._end()
             if not self._is_closed:
                 self._begin()
@@ -249,6 +280,7 @@ class Supervisor:
             self._notice_end(link)
         finally:
             self.link = None
+            self._end_renewal()
             if self._idle_since is not None:
                 self._idle_since.cancel()
             self._owner.lost()
@@ -346,9 +378,10 @@ class Supervisor:
             self._announcer.stopped(self._last_process)
 
     def _words(self, error: Exception) -> str:
+        words = str(error)
         if isinstance(error, TimeoutError):
-            return f"it did not answer within {self._limits.connect_seconds:g} s"
-        return str(error)
+            words = f"it did not answer within {self._limits.connect_seconds:g} s"
+        return words + mode_hint(self._spec.mode, error)
 
 
 def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:

@@ -104,6 +104,7 @@ class Started:
     session: Session | None = field(default=None)
     call: Call | None = field(default=None)
     taken: tuple[Session, Taken] | None = field(default=None)  # the events that its reply carries
+    is_abandoned: bool = field(default=False)
 
     def began(self, session: Session, call: Call) -> None:
         self.session, self.call = session, call
@@ -133,12 +134,21 @@ class Started:
             self.session.calls.keep(self.call)
 
     def cancel(self) -> None:
-        """End the request, and its call with it."""
-        if self.task is not None:
+        """End the request, and its call with it, also if that is becoming a task in this very moment."""
+        if self.task is not None and not self.task.done() and not self.is_abandoned:
+            if self.session is not None and self.call is not None:
+                self.session.calls.give_up(self.call)
             self.task.cancel()
 
     def abandon(self) -> None:
         """End the request, which nobody waits for any more, but not its call."""
+        if self.is_abandoned:
+            return
+        self.is_abandoned = True  # from now on the call is the session's: a second cancellation does not mean it
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(self._leave)
+
+    def _leave(self) -> None:
         if self.task is not None and not self.task.done():
             self.promote()
             self.keep()  # the outcome may have come a moment ago
@@ -152,8 +162,7 @@ def cancel_request(notice: Notice, running: Mapping[RequestId, Started]) -> None
     if started is None:
         return
     if is_client_timeout(notice):
-        # One turn later: a request that came in the same moment has begun its call by then.
-        asyncio.get_running_loop().call_soon(started.abandon)
+        started.abandon()
     else:
         started.cancel()
 

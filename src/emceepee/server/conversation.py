@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -57,8 +57,8 @@ class Conversation:
             return
         try:
             value = decode(line)
-        except ValueError:
-            self._send(error_message(None, PARSE_ERROR, "Parse error: the line is not JSON"))
+        except ValueError as error:
+            self._send(_parse_error(line, error))
             return
         if isinstance(value, list):
             self._hear_batch(value)
@@ -165,6 +165,10 @@ class Conversation:
         if self._peer is None or not self._peer.has_batches or not values:
             self._send(error_message(None, INVALID_REQUEST, "Invalid request: a batch is not accepted here"))
             return
+        if len(values) > (most := self._session.limits.batch_messages):
+            words = f"Invalid request: the batch has {len(values)} messages, and may have {most}"
+            self._send(error_message(None, INVALID_REQUEST, words))
+            return
         self._tasks.spawn(self._serve_batch(values), name="batch")
 
     async def _serve_batch(self, values: list[Any]) -> None:
@@ -189,3 +193,9 @@ class Conversation:
         replies += [reply for reply in answered if reply is not None]
         if replies:
             self._send(replies)
+
+
+def _parse_error(line: bytes, error: ValueError) -> JsonObject:
+    if isinstance(error, Unreadable):  # it was meant for us, and whoever asked waits for this id
+        return error_message(TooLongLine.of(line).message_id, PARSE_ERROR, f"Parse error: the line is {error}")
+    return error_message(None, PARSE_ERROR, "Parse error: the line is not JSON")

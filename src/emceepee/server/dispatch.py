@@ -58,12 +58,15 @@ class Tools:
         session.wake()
         span = begin(session, tool, arguments)
         spans.serve(span)
+        session.open_calls += 1
         try:
             result, outcome = await self._done(tool, arguments, session, caller)
         except BaseException:
             if span.task_id is None:
                 span.cancelled()
             raise
+        finally:
+            session.open_calls -= 1
         if span.task_id is None:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.

@@ -37,7 +37,9 @@ class HandshakeConnections:
         caller = self._by_id.get(connection_id)
         return caller if caller is not None and caller.key.principal == principal else None
 
-    async def open(self, principal: str, name: str, *, label: str | None, connects_on_use: bool) -> HandshakeCaller:
+    async def open(
+        self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
+    ) -> HandshakeCaller:
         """Into the named session if there is a name, which may be there already, else into a new one.
 
         Raises:
@@ -53,7 +55,7 @@ class HandshakeConnections:
             key, session = await self._directory.open(principal)
             connection_id, is_new = key.value, True
         if is_new:
-            session.connects_on_use = connects_on_use
+            session.connects_on_use, session.is_tab = connects_on_use, is_tab
         session.label = session.label or label
         caller = self._connect(connection_id, key, session)
         self._add(caller)

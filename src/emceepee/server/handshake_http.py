@@ -161,6 +161,10 @@ class HandshakeCaller:
         if not self._peer.has_batches or not values:
             await refuse(send, 400, INVALID_REQUEST, "Invalid request: a batch is not accepted here", self._header)
             return
+        if len(values) > (most := self.session.limits.batch_messages):
+            words = f"Invalid request: the batch has {len(values)} messages, and may have {most}"
+            await refuse(send, 400, INVALID_REQUEST, words, self._header)
+            return
         exchange = self._exchange(send, receive, guest.connection, Taste(streams=False))
         replies: list[JsonObject] = []
         requests: list[tuple[Request, Started]] = []

@@ -9,7 +9,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
-from emceepee.codec import decode
+from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
@@ -218,8 +218,9 @@ class HttpEndpoint:
             return
         try:
             value = decode(await read_body(receive, self._parts.body_bytes))
-        except ValueError:
-            await refuse(send, 400, PARSE_ERROR, "Parse error: the body is not JSON")
+        except ValueError as error:
+            what = error if isinstance(error, Unreadable) else "not JSON"
+            await refuse(send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
             return
         except BodyTooLarge:
             words = f"The request body is larger than {self._parts.body_bytes} bytes."
@@ -236,9 +237,7 @@ class HttpEndpoint:
                 await caller.post(value, send, receive, guest=guest, taste=taste)
         elif (caller := await self._opened(value, scope, headers, visitor, send)) is not None:
             await caller.post(value, send, receive, guest=guest, taste=taste)
-            if caller.is_open:
-                caller.session.wake()  # its backends connect in the background
-            else:
+            if not caller.is_open:
                 await self._connections.end(caller)
 
     async def _opened(
@@ -254,11 +253,13 @@ class HttpEndpoint:
             await respond_json(send, 200, refusal)
             return None
         try:
+            is_tab = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
             return await self._connections.open(
                 visitor.principal,
                 pinned_name(headers, scope.get("query_string", b"")),
                 label=client_label(message.params),
-                connects_on_use=headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use",
+                connects_on_use=is_tab or visitor.is_remote,
+                is_tab=is_tab,
             )
         except TooManySessions as error:
             await refuse(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))

@@ -5,17 +5,22 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
+from emceepee.server.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.garbage import spare_what_stays
 from emceepee.server.http_connection import HttpConnection
 from emceepee.server.http_endpoint import HttpEndpoint
 from emceepee.server.stop_signals import stop_signals
+from emceepee.state.limits import Limits
 
 CLOSE_SECONDS = 5  # for the last answers to be written
 BACKLOG = 2048
+TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
 
 
 class _Server(uvicorn.Server):
@@ -28,11 +33,12 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         endpoint: HttpEndpoint,
+        table: ConnectionTable,
         ready: Callable[[], None],
         stopped: asyncio.Event | None = None,
     ) -> None:
         super().__init__(config)
-        self._endpoint, self._ready, self._stopped = endpoint, ready, stopped
+        self._endpoint, self._table, self._ready, self._stopped = endpoint, table, ready, stopped
         self._is_told = False
 
     @contextmanager
@@ -53,6 +59,8 @@ class _Server(uvicorn.Server):
             self._endpoint.drain()
         if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
             self.should_exit = True
+        if counter % TURNS_PER_TICK == 0:
+            self._table.tick()
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -72,6 +80,7 @@ async def serve_http(
     *,
     host: str,
     port: int,
+    limits: Limits,
     announce: Callable[[str], None],
     stopped: asyncio.Event | None = None,
 ) -> None:
@@ -81,12 +90,13 @@ async def serve_http(
         OSError: the address cannot be had.
     """
     listener = _listener(host, port)
+    table = ConnectionTable(limits)
     config = uvicorn.Config(
         endpoint,
         log_config=None,
         access_log=False,
         lifespan="off",
-        http=HttpConnection,
+        http=cast(type[asyncio.Protocol], partial(HttpConnection, table=table)),
         ws="none",
         server_header=False,
         date_header=False,
@@ -97,7 +107,7 @@ async def serve_http(
     address = f"http://{shown}:{listener.getsockname()[1]}"
     if stopped is None:  # we are what the process is for
         spare_what_stays()
-    await _Server(config, endpoint, lambda: announce(address), stopped).serve(sockets=[listener])
+    await _Server(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -1,11 +1,11 @@
-"""What went out to one caller as server-sent events, kept a while. Replay and live reading are one list: no gap between
-them can lose a message, and none is written before it is kept.
+"""What went out to one caller as server-sent events, kept a while. Replay and live reading are one list per stream: no
+gap between them can lose a message, and none is written before it is kept.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 
 from emceepee.clock import Clock, within
 from emceepee.ids import Ulids
@@ -14,6 +14,7 @@ from emceepee.web.streams import PING_SECONDS
 
 PUSH = ""  # the stream that belongs to no request
 FRESH_SECONDS = 10.0  # however large it is, a message stays this long: its reader may be just about to take it
+SPARE_SHARE = 0.1  # how much more than needed is let go at once, so that it is not done for every message
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,98 +29,171 @@ class Kept:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """So many messages were let go before their reader took them."""
+
+    count: int
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    kept: deque[Kept] = field(default_factory=deque)
+    newest: Kept | None = None  # while it goes on: a silent stream can be taken up after hours
+    taken: int = 0  # the number of the newest message that a reader took
+    missed: int = 0
+    readers: int = 0
+    is_pausing: bool = False
+    grown: "asyncio.Future[None] | None" = None
+
+    def after(self, number: int) -> list[Kept]:
+        found: list[Kept] = []
+        for entry in reversed(self.kept):
+            if entry.number <= number:
+                break
+            found.append(entry)
+        return found[::-1]
+
+    def wake(self) -> None:
+        if self.grown is not None:
+            grown, self.grown = self.grown, None
+            grown.set_result(None)
+
+    def growth(self) -> "asyncio.Future[None]":
+        if self.grown is None:
+            self.grown = asyncio.get_running_loop().create_future()
+        return self.grown
+
+
 class MessageLog:
     """Ids are looked up, never parsed: a caller can come back only with one that it was given here."""
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits) -> None:
         self._clock, self._ids = clock, ids
         self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, limits.replay_bytes
-        self._kept: deque[Kept] | None = None  # most sessions never stream
-        self._bytes = 0
-        self._newest: dict[str, Kept] = {}  # of each stream that goes on: a silent one can be taken up after hours
-        self._evicted: dict[str, int] = {}  # the newest number let go, of each stream whose end is kept
-        self._pausing: set[str] = set()
+        self._streams: dict[str, _Stream] = {}
+        self._count = self._bytes = 0
+        self._spare_count = int(self._most * SPARE_SHARE)
+        self._full_at = self._most  # how many messages there may be before anything is let go
+        self._tidy_at = 0.0  # when to look for what is old
         self._next = 1
-        self._grown: asyncio.Future[None] | None = None
 
     @property
     def last_number(self) -> int:
         return self._next - 1
 
     def append(self, stream: str, data: bytes, *, is_final: bool = False) -> Kept:
-        if self._kept is None:
-            self._kept = deque()
         entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic())
         self._next += 1
-        self._kept.append(entry)
+        written = self._stream(stream)
+        written.kept.append(entry)
+        written.newest = None if is_final else entry
+        self._count += 1
         self._bytes += len(data)
-        self._evict(self._kept, entry.at)
-        if is_final:
-            self._newest.pop(stream, None)
-        else:
-            self._newest[stream] = entry
-        self._wake()
+        if self._count > self._full_at or entry.at >= self._tidy_at:
+            self._make_room(entry.at)
+        written.wake()
         return entry
 
     def find(self, event_id: str) -> Kept | None:
         """The message with that id, if it is still kept."""
-        for entries in (self._kept or (), self._newest.values()):
-            for entry in entries:
-                if entry.event_id == event_id:
+        for stream in self._streams.values():
+            for entry in (*stream.kept, stream.newest):
+                if entry is not None and entry.event_id == event_id:
                     return entry
         return None
 
     def pause(self, stream: str) -> None:
         """Its reader ends as soon as it has read what there is, and is expected to come back for the rest."""
-        self._pausing.add(stream)
-        self._wake()
+        paused = self._stream(stream)
+        paused.is_pausing = True
+        paused.wake()
 
-    async def follow(self, stream: str, after: int) -> AsyncIterator[Kept | None]:
-        """All of `stream` behind `after`, then what comes, up to its final message; None now and then when idle.
+    async def follow(self, name: str, after: int) -> AsyncIterator[Kept | Gap | None]:
+        """All of a stream behind `after`, then what comes, up to its final message; None now and then when idle.
 
-        A reader so slow that messages are let go which it has not seen is let go too: better an end than a gap.
+        A reader so slow that messages are let go which it has not seen is told so, and goes on with what is kept.
         """
-        after = max(after, self._evicted.get(stream, 0))
-        while True:
-            if self._evicted.get(stream, 0) > after:
-                return
-            batch = [entry for entry in self._kept or () if entry.number > after and entry.stream == stream]
-            for entry in batch:
-                yield entry
-                after = entry.number
-                if entry.is_final:
+        stream = self._stream(name)
+        stream.readers += 1
+        try:
+            while True:
+                if stream.missed:
+                    missed, stream.missed = stream.missed, 0
+                    yield Gap(missed)
+                entries = stream.after(after)
+                for entry in entries:
+                    after = entry.number
+                    if entry.is_final:
+                        yield entry
+                        stream.taken = after  # not before it is written: until then nothing may take its place
+                        return
+                    stream.taken = max(stream.taken, after)
+                    yield entry
+                    if stream.missed:
+                        break
+                if entries:
+                    continue  # more may have come while the reader took these
+                if name != PUSH and stream.newest is None:
+                    return  # it is over, and its end was read or is not kept any more
+                if stream.is_pausing:
+                    stream.is_pausing = False
                     return
-            if batch:
-                continue  # more may have come while the reader took these
-            if stream != PUSH and stream not in self._newest:
-                return  # it is over, and its end was read or is not kept any more
-            if stream in self._pausing:
-                self._pausing.discard(stream)
-                return
-            after = max(after, self.last_number)
-            try:
-                await within(self._clock, PING_SECONDS, self._growth())
-            except TimeoutError:
-                yield None
+                try:
+                    await within(self._clock, PING_SECONDS, stream.growth())
+                except TimeoutError:
+                    yield None
+        finally:
+            stream.readers -= 1
 
-    def _evict(self, kept: deque[Kept], now: float) -> None:
-        while len(kept) > self._most or kept[0].at + self._keep < now or self._is_heavy(kept[0], now):
-            gone = kept.popleft()
-            self._bytes -= len(gone.data)
-            if gone.is_final:
-                self._evicted.pop(gone.stream, None)
-            else:
-                self._evicted[gone.stream] = gone.number
+    def _stream(self, name: str) -> _Stream:
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = _Stream()
+        return stream
 
-    def _is_heavy(self, oldest: Kept, now: float) -> bool:
-        return self._bytes > self._most_bytes and oldest.at + FRESH_SECONDS < now
+    def _make_room(self, now: float) -> None:
+        """Let go what is old, then what is too much."""
+        self._tidy_at = now + FRESH_SECONDS
+        for entry, stream in self._all():
+            if entry.at + self._keep < now:
+                self._let_go(entry, stream)
+        if self._count > self._most or self._bytes > self._most_bytes:
+            enough = self._most - self._spare_count
+            for entry, stream in self._spare():
+                if self._count > enough or (self._bytes > self._most_bytes and entry.at + FRESH_SECONDS < now):
+                    self._let_go(entry, stream)
+        self._full_at = max(self._most, self._count + self._spare_count)
+        over = [name for name, stream in self._streams.items() if not (stream.kept or stream.newest or stream.readers)]
+        for name in over:
+            del self._streams[name]
 
-    def _wake(self) -> None:
-        if self._grown is not None:
-            grown, self._grown = self._grown, None
-            grown.set_result(None)
+    def _all(self) -> list[tuple[Kept, _Stream]]:
+        everything = [(entry, stream) for stream in self._streams.values() for entry in stream.kept]
+        return sorted(everything, key=lambda pair: pair[0].number)
 
-    def _growth(self) -> "asyncio.Future[None]":
-        if self._grown is None:
-            self._grown = asyncio.get_running_loop().create_future()
-        return self._grown
+    def _spare(self) -> Iterator[tuple[Kept, _Stream]]:
+        """What can be spared, in this order; an answer that its reader is about to take never can."""
+        everything = self._all()
+        yield from ((entry, stream) for entry, stream in everything if entry.number <= stream.taken)
+        unread = [(entry, stream) for entry, stream in everything if entry.number > stream.taken]
+        yield from self._flooding([(entry, stream) for entry, stream in unread if not entry.is_final])
+        yield from ((entry, stream) for entry, stream in unread if entry.is_final and not stream.readers)
+
+    def _flooding(self, unread: list[tuple[Kept, _Stream]]) -> Iterator[tuple[Kept, _Stream]]:
+        """Always the oldest of the stream that has most: no stream's flood takes another's place."""
+        waiting: dict[_Stream, deque[Kept]] = {}
+        for entry, stream in unread:
+            waiting.setdefault(stream, deque()).append(entry)
+        while waiting:
+            fullest = max(waiting, key=lambda stream: len(waiting[stream]))
+            yield waiting[fullest].popleft(), fullest
+            if not waiting[fullest]:
+                del waiting[fullest]
+
+    def _let_go(self, entry: Kept, stream: _Stream) -> None:
+        stream.kept.remove(entry)
+        self._count -= 1
+        self._bytes -= len(entry.data)
+        if entry.number > stream.taken and entry.data:
+            stream.missed += 1

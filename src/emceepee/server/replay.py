@@ -8,7 +8,7 @@ from emceepee.codec import encode
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.message_log import PUSH, Kept, MessageLog
+from emceepee.server.message_log import PUSH, Gap, Kept, MessageLog
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Connection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
@@ -82,18 +82,20 @@ class Replay:
         if (tell := self.on_loss.get(stream)) is not None:
             tell()
 
-    async def _noted(self, after: int) -> AsyncIterator[Kept | None]:
+    async def _noted(self, after: int) -> AsyncIterator[Kept | Gap | None]:
         async for entry in self.log.follow(PUSH, after):
             yield entry
-            if entry is not None:
+            if isinstance(entry, Kept):
                 self._pushed = max(self._pushed, entry.number)
 
 
-async def kept_frames(entries: AsyncIterator[Kept | None]) -> Frames:
+async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
     """Messages of a log, each with the id to come back with."""
     async for entry in entries:
         if entry is None:
             yield PING
+        elif isinstance(entry, Gap):
+            yield b": %d messages were left out, because they were not read in time\n\n" % entry.count
         elif entry.data:
             yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
         else:

@@ -25,7 +25,8 @@ def begin(session: Session, tool: Tool, arguments: JsonObject) -> Span:
         server = server if isinstance(server, str) else None
         shown = arguments.get(inner) if inner else {}
         given = shown if isinstance(shown, dict) else {}
-        return session.journal.begin(kind, str(arguments.get(about, "")), server, given)
+        name = arguments.get(about)
+        return session.journal.begin(kind, name if isinstance(name, str) else "", server, given)
     if tool.private:  # a misspelt name may hold what should be private, too
         public = tool.aliases.own - tool.private
         arguments = {key: value if key in public else MASK for key, value in arguments.items()}

@@ -7,13 +7,14 @@ from datetime import timedelta
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
-from emceepee.sessions.buffers import cut
+from emceepee.sessions.buffers import measured
 from emceepee.sessions.signal import Signal
 from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, Taken
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
+EVENT_BYTES = 500  # that an event takes besides its data, about
 
 EVICTIONS_TOLD_EVERY = 1.0  # second: a backend that floods is not to flood the log too
 
@@ -32,7 +33,9 @@ class Activity:
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
         self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
         self.happened = Signal()
-        self._outbox = Outbox(most=limits.events_per_session, keep=timedelta(seconds=limits.event_seconds))
+        keep = timedelta(seconds=limits.event_seconds)
+        most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
+        self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)
         self._wake: Wake | None = None
         self._evicted = 0  # and not yet told of in the log
         self._quiet_until = 0.0
@@ -50,9 +53,13 @@ class Activity:
         return self._outbox.last_id
 
     def emit(self, kind: EventType, server: str, /, **data: object) -> Event:
-        kept: JsonObject = {key: cut(value, self._limits.buffered_item_bytes) for key, value in data.items()}
+        kept: JsonObject = {}
+        size = EVENT_BYTES
+        for key, value in data.items():
+            kept[key], weight = measured(value, self._limits.buffered_item_bytes)
+            size += weight
         now = self._clock.now()
-        event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept)
+        event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept, size=size)
         self._outbox.expire(now)
         evicted = self._outbox.append(event)
         if evicted or (evicted := self._budget.enforce()):

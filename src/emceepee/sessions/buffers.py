@@ -1,6 +1,6 @@
-"""What a backend said and nobody has read yet: notifications and log lines, bounded a server."""
+"""What a backend said and nobody has read yet: notifications and log lines, bounded per server and session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +9,9 @@ from emceepee.codec import encode
 from emceepee.json_types import JsonObject, JsonValue
 from emceepee.state.limits import Limits
 from emceepee.state.ring import Ring, Tail
+
+LONGEST_LABEL = 1000  # bytes of the name of a method or a logger
+BYTES_PER_VALUE = 64  # that a value takes in memory besides its text, about
 
 
 class LogLevel(StrEnum):
@@ -58,6 +61,20 @@ class LogLine:
     logger: str | None = None
 
 
+class BufferBudget:
+    """What all buffers of a session may hold. When it is too much, the fullest lets go of its oldest."""
+
+    def __init__(self, most_bytes: int, buffers: "Mapping[str, ServerBuffers]") -> None:
+        self._most_bytes, self._buffers = most_bytes, buffers
+
+    def enforce(self, grown: "ServerBuffers") -> None:
+        """Cheap first: as long as none has more than its share, all together have not too much."""
+        if grown.bytes * len(self._buffers) <= self._most_bytes:
+            return
+        while sum(buffer.bytes for buffer in self._buffers.values()) > self._most_bytes:
+            max(self._buffers.values(), key=lambda buffer: buffer.bytes).drop_oldest()
+
+
 @dataclass(slots=True)
 class ServerBuffers:
     """One backend's unread notifications and log lines."""
@@ -65,41 +82,65 @@ class ServerBuffers:
     server: str
     limits: Limits
     changed: Callable[[], None] = lambda: None
+    budget: BufferBudget | None = None
     notifications: Ring[Notification] = field(init=False)
     logs: Ring[LogLine] = field(init=False)
     tail: Tail[LogLine] = field(init=False)  # the same lines, for those who only look
 
     def __post_init__(self) -> None:
-        self.notifications = Ring(self.limits.notifications_per_server)
-        self.logs = Ring(self.limits.log_lines_per_server)
-        self.tail = Tail(self.limits.log_lines_per_server)
+        half = self.limits.buffered_bytes_per_server // 2
+        self.notifications = Ring(self.limits.notifications_per_server, half)
+        self.logs = Ring(self.limits.log_lines_per_server, half)
+        self.tail = Tail(self.limits.log_lines_per_server, half)
+
+    @property
+    def bytes(self) -> int:
+        """Of what waits to be read, about."""
+        return self.notifications.bytes + self.logs.bytes
+
+    def drop_oldest(self) -> None:
+        """Of the kind that takes more."""
+        if self.notifications.bytes >= self.logs.bytes:
+            self.notifications.drop_oldest()
+        else:
+            self.logs.drop_oldest()
 
     def notified(self, method: str, params: JsonObject, at: datetime) -> None:
-        kept = cut(params, self.limits.buffered_item_bytes) if params else None
-        self.notifications.append(Notification(server=self.server, method=method, at=at, params=kept))
+        kept, size = measured(params, self.limits.buffered_item_bytes) if params else (None, 0)
+        method, _ = measured(method, LONGEST_LABEL)
+        item = Notification(server=self.server, method=method, at=at, params=kept)
+        self.notifications.append(item, size + len(method))
+        self._check_budget()
 
     def logged(self, params: JsonObject, at: datetime) -> None:
         """A `notifications/message`. A level nobody knows counts as info: the line matters more than its label."""
         level, logger = params.get("level"), params.get("logger")
+        data, size = measured(params.get("data"), self.limits.buffered_item_bytes)
         self._keep(
             LogLine(
                 server=self.server,
                 at=at,
                 level=LogLevel(level) if level in list(LogLevel) else LogLevel.INFO,
                 source=LogSource.PROTOCOL,
-                logger=logger if isinstance(logger, str) else None,
-                data=cut(params.get("data"), self.limits.buffered_item_bytes),
-            )
+                logger=cut(logger, LONGEST_LABEL) if isinstance(logger, str) else None,
+                data=data,
+            ),
+            size,
         )
 
     def said(self, line: str, source: LogSource, at: datetime) -> None:
-        data = cut(line, self.limits.buffered_item_bytes)
-        self._keep(LogLine(server=self.server, at=at, level=LogLevel.INFO, source=source, data=data))
+        data, size = measured(line, self.limits.buffered_item_bytes)
+        self._keep(LogLine(server=self.server, at=at, level=LogLevel.INFO, source=source, data=data), size)
 
-    def _keep(self, line: LogLine) -> None:
-        self.logs.append(line)
-        self.tail.append(line)
+    def _keep(self, line: LogLine, size: int) -> None:
+        self.logs.append(line, size)
+        self.tail.append(line, size)
+        self._check_budget()
         self.changed()
+
+    def _check_budget(self) -> None:
+        if self.budget is not None:
+            self.budget.enforce(self)
 
 
 def read_logs(
@@ -118,11 +159,16 @@ def read_logs(
 
 def cut(value: JsonValue, limit: int) -> JsonValue:
     """The value, or if it is larger than `limit` its beginning as text, with a mark that says so."""
+    return measured(value, limit)[0]
+
+
+def measured(value: JsonValue, limit: int) -> tuple[JsonValue, int]:
+    """The same, and about how many bytes of memory what is kept of it takes."""
     if isinstance(value, str) and len(value) * 4 <= limit:
-        return value
+        return value, len(value)
     text = value.encode("utf-8", "replace") if isinstance(value, str) else encode(value)
     if len(text) <= limit:
-        return value
+        return value, len(text) if isinstance(value, str) else len(text) + text.count(b",") * BYTES_PER_VALUE
     beginning = text[:limit].decode("utf-8", "ignore")
     mark = f"… (cut: {len(text)} bytes in all)"
-    return beginning + mark if isinstance(value, str) else {"cut": beginning + mark}
+    return beginning + mark if isinstance(value, str) else {"cut": beginning + mark}, limit

@@ -12,6 +12,7 @@ from emceepee.clock import within
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.desk import DeskParts
 from emceepee.state.call import CALL, CallStage
 from emceepee.state.events import EventType
@@ -21,6 +22,7 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import Span
 
 log = EventLog("calls")
+PROGRESS_BYTES = 4 << 10
 OnProgress = Callable[[JsonObject], None]
 _SETTLED_EVENT = {
     TaskStatus.COMPLETED: EventType.TASK_COMPLETED,
@@ -98,7 +100,7 @@ class CallDesk:
         """`ended` hears of every call that waits for nothing more."""
         self._ended = ended
         self._ask, self._activity, self._wake_by, self._changed = ask, parts.activity, parts.wake_by, parts.changed
-        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+        self._clock, self._ids, self._limits, self._results = parts.clock, parts.ids, parts.limits, parts.results
         self._runners = TaskOwner("calls")
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
         self._tasks: dict[str, Task] = {}
@@ -108,6 +110,7 @@ class CallDesk:
         return len(self._in_flight)
 
     async def close(self) -> None:
+        self._results.leave(self)
         await self._runners.close(within=CLOSE_SECONDS)
 
     # Calling.
@@ -142,6 +145,13 @@ class CallDesk:
             call.enter(CallStage.CANCELLED)
             self._leave(call)
 
+    def give_up(self, call: Call) -> None:
+        """Cancel it, whether it has become a task or not."""
+        if call.is_task and call.call_id is not None:
+            self.cancel_task(call.call_id)
+        else:
+            self.cancel(call)
+
     def in_flight(self, server: str) -> list[Call]:
         return [call for call in self._in_flight if call.server == server]
 
@@ -162,7 +172,7 @@ class CallDesk:
                 self.promote(call)
 
     def progressed(self, call: Call, params: JsonObject) -> None:
-        told = call.progress = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
+        told = call.progress = _progress(params)
         if call.is_task and call.call_id is not None and (task := self._tasks.get(call.call_id)):
             self._tasks[call.call_id] = task.progressed(told, self._clock.now())
             self._changed()
@@ -274,6 +284,7 @@ class CallDesk:
             if later is None:
                 del self._tasks[task.task_id]
                 self._calls_of_tasks.pop(task.task_id, None)
+                self._results.release(self, task.task_id)
                 self._changed()
             elif later is not task:
                 self._end(later)
@@ -351,6 +362,24 @@ class CallDesk:
         if (call := self._calls_of_tasks.get(task.task_id)) is not None and call.span is not None:
             _show(task, call.span)
         self._activity.emit(_SETTLED_EVENT[task.status], task.server, **told)
+        self._results.keep(self, task)
+
+    def let_go(self, task_id: str) -> None:
+        """Of a finished task, to make room."""
+        log.warning("task_result_let_go", taskId=task_id, server=self._tasks[task_id].server)
+        self._tasks[task_id] = self._tasks[task_id].lightened()
+        self._calls_of_tasks.pop(task_id, None)
+        self._changed()
+
+
+def _progress(params: JsonObject) -> JsonObject:
+    """What was told of it; of too much, the numbers and the beginning of the words."""
+    told = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
+    if measured(told, PROGRESS_BYTES)[1] < PROGRESS_BYTES:
+        return told
+    numbers = {key: told[key] for key in ("progress", "total") if isinstance(told.get(key), int | float)}
+    words = told.get("message")
+    return numbers | ({"message": cut(words, PROGRESS_BYTES)} if isinstance(words, str) else {})
 
 
 def _stopping(server: str) -> BackendDisconnected:

@@ -7,6 +7,7 @@ from datetime import datetime
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.sessions.activity import Activity
+from emceepee.sessions.results import ResultBudget
 from emceepee.state.limits import Limits
 
 
@@ -21,5 +22,6 @@ class DeskParts:
     clock: Clock
     ids: Ulids
     limits: Limits
+    results: ResultBudget
     wake_by: Callable[[datetime], None]
     changed: Callable[[], None]

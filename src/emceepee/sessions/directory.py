@@ -17,7 +17,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
-ON_USE_KEPT_SECONDS = 3600.0  # those are of browser tabs, which are closed without a word
+TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
 CLOSE_SECONDS = 30.0
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
@@ -59,6 +59,7 @@ class SessionDirectory:
         self._limits: Limits = parts.limits
         self._ids = Ulids(lambda: milliseconds(self._clock.now()))
         self._sessions: dict[SessionKey, Session] = {}
+        self._of_principals: dict[str, dict[SessionKey, Session]] = {}
         self._adopted: list[Session] = []
         self._watchers: list[Callable[[Session], None]] = []
         self._opening = asyncio.Lock()
@@ -93,7 +94,7 @@ class SessionDirectory:
     def sessions_of(self, principal: str) -> list[Session]:
         """All that the principal has, adopted ones first."""
         adopted = [session for session in self._adopted if session.principal == principal]
-        return adopted + [session for key, session in self._sessions.items() if key.principal == principal]
+        return adopted + list(self._of_principals.get(principal, {}).values())
 
     def adopt(self, session: Session) -> None:
         """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
@@ -130,28 +131,37 @@ class SessionDirectory:
         return await self._open(SessionKey(principal, KeyKind.ID, self._ids.unguessable()))
 
     async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
-        """A new session under a handle."""
-        return await self._open(SessionKey(principal, KeyKind.HANDLE, secrets.token_urlsafe(HANDLE_BYTES)))
+        """A new session under a handle. Whoever asks for one means to use it, at any time."""
+        key, session = await self._open(SessionKey(principal, KeyKind.HANDLE, secrets.token_urlsafe(HANDLE_BYTES)))
+        session.was_used = session.connects_on_use = True
+        return key, session
 
     async def find_or_open(self, key: SessionKey) -> Session:
-        """For names and principals, which exist as soon as they are used."""
+        """For names and principals, which exist as soon as they are used. A new one connects servers on use."""
         if (known := self.find(key)) is not None and known.is_open:
             return known
         async with self._opening:
-            return self.find(key) or (await self._open(key))[1]
+            if (known := self.find(key)) is not None:
+                return known
+            _, session = await self._open(key)
+            session.connects_on_use = True
+            return session
 
     async def close(self, key: SessionKey) -> bool:
         """End it and everything it started. False if there is none."""
-        session = self._sessions.pop(key, None)
+        session = self._remove(key)
         if session is None:
             return False
+        await self._end(session)
+        return True
+
+    async def _end(self, session: Session) -> None:
         self._tell(session)
         try:
             if self.on_end is not None:
                 await self.on_end(session)
         finally:  # who asked for it may hang up meanwhile, and nobody else would
             await close_bounded(session.close(), within=CLOSE_SECONDS, what="a session")
-        return True
 
     async def close_all(self) -> None:
         if self._next_sweep is not None:
@@ -163,10 +173,11 @@ class SessionDirectory:
         self._make_room(key.principal)
         session = Session(self._ids.new(), key.principal, self._parts)
         self._sessions[key] = session
+        self._of_principals.setdefault(key.principal, {})[key] = session
         try:
             await session.open()
         except BaseException:
-            self._sessions.pop(key, None)
+            self._remove(key)
             self._tell(session)  # someone may have seen it meanwhile
             raise
         self._tell(session)
@@ -174,16 +185,45 @@ class SessionDirectory:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
         return key, session
 
+    def _remove(self, key: SessionKey) -> Session | None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            own = self._of_principals[key.principal]
+            del own[key]
+            if not own:
+                del self._of_principals[key.principal]
+        return session
+
     def _make_room(self, principal: str) -> None:
-        if len(self._sessions) >= self._limits.sessions_in_all:
-            raise TooManySessions("This server has as many sessions as it may; try again later.")
-        if len(self._sessions) >= self._limits.sessions_per_principal:  # cheap first: most hosts are far below
-            own = sum(key.principal == principal for key in self._sessions)
-            if own >= self._limits.sessions_per_principal:
-                raise TooManySessions("You have as many sessions as you may; end one with DELETE or close_session.")
+        """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
+        own = len(self._of_principals.get(principal, ()))
+        if own >= self._limits.sessions_per_principal:
+            if not self._let_one_go(principal):
+                raise TooManySessions(
+                    "You have as many sessions as you may, and all are in use; end one with DELETE or close_session."
+                )
+        elif len(self._sessions) >= self._limits.sessions_in_all:
+            largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))
+            has_more = len(self._of_principals[largest]) > own
+            if not (has_more and self._let_one_go(largest)) and not self._let_one_go(principal):
+                raise TooManySessions(
+                    "This server has as many sessions as it may, and all are in use; try again later."
+                )
+
+    def _let_one_go(self, principal: str) -> bool:
+        """End an idle session: one that was never used if there is one, else the one idle longest."""
+        own = self._of_principals.get(principal, {})
+        idle = [(session.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
+        if not idle:
+            return False
+        session = self._remove(min(idle, key=lambda found: found[:2])[2])
+        if session is not None:
+            log.info("session_gave_way", wasUsed=session.was_used)
+            self._tasks.spawn(self._end(session), name="give way")
+        return True
 
     def _sweep(self) -> None:
-        """Sessions that nobody uses sleep, and are forgotten after a day."""
+        """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
         for key, session in list(self._sessions.items()):
             idle = session.idle_seconds()
@@ -195,7 +235,9 @@ class SessionDirectory:
 
     def _kept_seconds(self, session: Session) -> float:
         kept = self._limits.session_kept_seconds
-        return min(kept, ON_USE_KEPT_SECONDS) if session.connects_on_use else kept
+        if not session.was_used:
+            return min(kept, self._limits.unused_session_seconds)
+        return min(kept, TAB_KEPT_SECONDS) if session.is_tab else kept
 
     async def _forget(self, key: SessionKey) -> None:
         log.info("session_forgotten")

@@ -16,12 +16,13 @@ from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
 from emceepee.sessions.alarm import Alarm
-from emceepee.sessions.buffers import ServerBuffers
+from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.calls import Call, CallDesk, OnProgress
 from emceepee.sessions.desk import DeskParts
 from emceepee.sessions.listener import BackendListener, BackendObserver
 from emceepee.sessions.questions import QuestionDesk
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.rounds import Interviewer
 from emceepee.sessions.signal import Signal
 from emceepee.sessions.timers import TimerDesk
@@ -46,6 +47,7 @@ class SessionParts:
     limits: Limits
     budget: EventBudget
     journals: JournalRoom
+    results: ResultBudget
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
@@ -59,6 +61,7 @@ class Session:
         self._registry, self._dialer = parts.registry, parts.dialer
         self._connections: dict[str, Connection] = {}
         self._buffers: dict[str, ServerBuffers] = {}
+        self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
         self.structured_notices = parts.structured_notices
@@ -68,9 +71,12 @@ class Session:
         self.label: str | None = None  # the caller's own name, as it gave it
         self.transport = "http"
         self.connects_on_use = False  # a server is connected when a call needs it, and not before
+        self.is_tab = False  # of a browser, which may be closed without a word
         self.is_awake = False
+        self.was_used = False  # whether a tool was ever called in it
         self.open_streams = 0  # how many a caller is reading just now
-        self._touched = self.clock.monotonic()
+        self.open_calls = 0  # of tools, being served just now
+        self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
         alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
@@ -85,6 +91,7 @@ class Session:
             clock=self.clock,
             ids=ids,
             limits=self.limits,
+            results=parts.results,
             wake_by=alarm.not_later_than,
             changed=self.changed,
         )
@@ -103,10 +110,10 @@ class Session:
         self.is_open = True
 
     def wake(self) -> None:
-        """Connect every configured server in the background, each by itself."""
+        """A tool is called: connect every configured server in the background, unless each waits for its use."""
         if self.is_awake:
             return
-        self.is_awake = True
+        self.is_awake = self.was_used = True
         if not self.connects_on_use:
             for connection in self._connections.values():
                 connection.start()
@@ -118,13 +125,18 @@ class Session:
 
     def touch(self) -> None:
         """Someone uses it."""
-        self._touched = self.clock.monotonic()
+        self.touched = self.clock.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything works, waits for an answer or is being read."""
+        return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
     def idle_seconds(self) -> float:
         """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
-        if len(self.calls) or self.questions.open() or self.open_streams:
+        if self.is_busy:
             self.touch()
-        return self.clock.monotonic() - self._touched
+        return self.clock.monotonic() - self.touched
 
     async def close(self) -> None:
         self._registry.leave(self.principal, self)
@@ -257,7 +269,7 @@ class Session:
     def buffers(self, server: str) -> ServerBuffers:
         buffers = self._buffers.get(server)
         if buffers is None:
-            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed)
+            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed, self._buffer_budget)
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:

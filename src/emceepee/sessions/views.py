@@ -7,7 +7,7 @@ from emceepee.clock import iso
 from emceepee.json_types import JsonObject
 from emceepee.state.events import Event
 from emceepee.state.question import Question, QuestionKind
-from emceepee.state.task import Task, TaskStatus
+from emceepee.state.task import Task
 from emceepee.state.timer import Timer
 
 LONGEST_MESSAGE = 500  # of a question, where it is only announced
@@ -32,7 +32,7 @@ def task_view(task: Task) -> JsonObject:
     optional = {
         "statusMessage": task.message,
         "progress": task.progress,
-        "error": task.error["message"] if task.error else None,
+        "error": task.message if task.error else None,
     }
     return {
         "taskId": task.task_id,
@@ -42,7 +42,7 @@ def task_view(task: Task) -> JsonObject:
         "createdAt": iso(task.created_at),
         "lastUpdatedAt": iso(task.updated_at),
         "ttl": _ms(task.ttl),
-        "hasResult": task.status is TaskStatus.COMPLETED,
+        "hasResult": task.result is not None,
     } | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from emceepee.json_types import JsonObject
+from emceepee.state.ring import NO_LIMIT
 
 EVICTED_SHARE = 0.1
+SPARED_SHARE = 0.01
 WARNING_SHARE = 0.8
 
 
@@ -75,6 +77,7 @@ class Event:
     server: str
     created_at: datetime
     data: JsonObject
+    size: int = field(default=0, compare=False)  # bytes of memory, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,10 @@ class Outbox:
     is evicted around it. Events whose reply nobody read are returned, and come first the next time.
     """
 
-    def __init__(self, *, most: int, keep: timedelta) -> None:
-        self._most, self._keep = most, keep
+    def __init__(self, *, most: int, keep: timedelta, most_bytes: int = NO_LIMIT) -> None:
+        self._most, self._keep, self._most_bytes = most, keep, most_bytes
         self.budget: EventBudget | None = None
+        self.bytes = 0
         self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
         self._first = 0  # the number of the oldest event kept
         self._cursor = 0  # the number of the oldest event that no reply has carried yet
@@ -130,6 +134,12 @@ class Outbox:
         return self._events[-1].event_id if self._events else None
 
     @property
+    def delivered(self) -> int:
+        """How many of the oldest that are kept were delivered, and nobody wants them again."""
+        first_wanted = self._returned[0] if self._returned else self._cursor
+        return max(first_wanted - self._first, 0)
+
+    @property
     def crowded(self) -> bool:
         """True once each time the box passes four fifths of its room."""
         full = len(self._events) >= self._most * WARNING_SHARE
@@ -139,20 +149,28 @@ class Outbox:
     def append(self, event: Event) -> int:
         """Keep it; returns how many old events had to go."""
         self._events.append(event)
+        self.bytes += event.size
         if self.budget is not None:
             self.budget.used += 1
-        return self.evict() if len(self._events) > self._most else 0
+            self.budget.used_bytes += event.size
+        evicted = self.evict() if len(self._events) > self._most else 0
+        while self.bytes > self._most_bytes:
+            evicted += self.evict(1)
+        return evicted
 
-    def evict(self) -> int:
-        """Let the oldest tenth go. Those of them that nobody has seen are counted, and the count is delivered."""
-        count = min(max(int(self._most * EVICTED_SHARE), 1), len(self._events))
+    def evict(self, count: int | None = None) -> int:
+        """Let the oldest go, a tenth unless `count` says how many.
+
+        Those of them that nobody has seen are counted, and the count is delivered.
+        """
+        count = max(int(self._most * EVICTED_SHARE), 1) if count is None else count
+        count = min(count, len(self._events))
         self._forget(count)
         return count
 
     def expire(self, now: datetime) -> int:
         """Let delivered events go that are older than the retention; undelivered ones stay."""
-        first_wanted = self._returned[0] if self._returned else self._cursor
-        count, delivered = 0, max(first_wanted - self._first, 0)
+        count, delivered = 0, self.delivered
         while count < delivered and self._events[count].created_at + self._keep <= now:
             count += 1
         self._forget(count)
@@ -204,9 +222,12 @@ class Outbox:
 
     def _forget(self, count: int) -> None:
         unseen = max(self._first + count - max(self._cursor, self._first), 0)
+        freed = sum(event.size for event in self._events[:count])
         del self._events[:count]
+        self.bytes -= freed
         if self.budget is not None:
             self.budget.used -= count
+            self.budget.used_bytes -= freed
         self._first += count
         if self._returned:
             unseen += sum(number < self._first for number in self._returned)
@@ -216,30 +237,48 @@ class Outbox:
 
 
 class EventBudget:
-    """The room that all sessions share. When it is used up, the fullest box gives way.
+    """The room that all sessions share. When it is used up, what was delivered goes first, whosever it is.
 
-    The boxes keep `used` up to date themselves: with thousands of them, nobody counts on every event.
+    The boxes keep `used` and `used_bytes` up to date themselves: with thousands of them, nobody counts on every event.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, most_bytes: int = NO_LIMIT) -> None:
+        self._most, self._most_bytes = most, most_bytes
         self._boxes: dict[Outbox, None] = {}
-        self.used = 0
+        self.used = self.used_bytes = 0
 
     def join(self, box: Outbox) -> None:
         self._boxes[box] = None
         box.budget = self
         self.used += len(box)
+        self.used_bytes += box.bytes
 
     def leave(self, box: Outbox) -> None:
         if box in self._boxes:
             del self._boxes[box]
             box.budget = None
             self.used -= len(box)
+            self.used_bytes -= box.bytes
 
     def enforce(self) -> int:
         """Returns how many events had to go."""
+        if not self._is_over():
+            return 0
+        evicted = self._evict_delivered()
+        while self._is_over() and self.used:
+            too_many = self.used > self._most
+            evicted += max(self._boxes, key=lambda box: len(box) if too_many else box.bytes).evict()
+        return evicted
+
+    def _is_over(self, share: float = 1.0) -> bool:
+        return self.used > self._most * share or self.used_bytes > self._most_bytes * share
+
+    def _evict_delivered(self) -> int:
+        """A little more than must go, so that not every event that follows has to look through all boxes again."""
         evicted = 0
-        while self.used > self._most and self.used:
-            evicted += max(self._boxes, key=len).evict()
+        for box in sorted(self._boxes, key=lambda box: box.delivered, reverse=True):
+            while box.delivered and self._is_over(1 - SPARED_SHARE):
+                evicted += box.evict(max(box.delivered // 10, 1))
+            if not self._is_over(1 - SPARED_SHARE):
+                break
         return evicted

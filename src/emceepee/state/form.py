@@ -1,14 +1,17 @@
 """An answer to a form, checked against the schema that the backend asked with, and its defaults filled in."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
+from itertools import chain, islice
 from typing import Any
 
-import re2
-
 from emceepee.json_types import JsonObject
+from emceepee.state.regex import BadPattern, Regex, TooMuchWork, Work
 
+MOST_PROBLEMS = 20  # that are told at once
+MOST_NAMES = 20  # of fields or choices that are listed
+MOST_COMPARISONS = 1_000_000  # of a list's entries with the choices
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 # Python's own parser takes more than RFC 3339 does, and the backend would refuse what is let through here.
@@ -17,40 +20,49 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 
 
 def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[str]]:
-    """The content with defaults for what is missing, and what is wrong with it, a sentence a field."""
+    """The content with defaults for what is missing, and what is wrong with it, a sentence per field.
+
+    A default that nobody touched is the backend's own, and not checked.
+    """
     fields = schema.get("properties")
     fields = {name: rule for name, rule in fields.items() if isinstance(rule, dict)} if isinstance(fields, dict) else {}
     filled = {name: rule["default"] for name, rule in fields.items() if "default" in rule} | content
     required = schema.get("required")
     required = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    problems = [f"{name}: is required" for name in required if name not in filled]
-    for name, value in filled.items():
+    missing = (f"{name}: is required" for name in required if name not in filled)
+    found = chain(missing, _field_problems(content, fields, takes_others=bool(schema.get("additionalProperties"))))
+    problems = list(islice(found, MOST_PROBLEMS))
+    return filled, problems + (["there may be more"] if len(problems) == MOST_PROBLEMS else [])
+
+
+def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[str]:
+    work = Work()
+    for name, value in content.items():
         if name in fields:
-            problems += [f"{name}: {problem}" for problem in _problems(value, fields[name])]
-        elif not schema.get("additionalProperties"):
-            problems.append(f"{name}: the form has no such field; it has {', '.join(fields) or 'none'}")
-    return filled, problems
+            yield from (f"{name}: {problem}" for problem in _problems(value, fields[name], work))
+        elif not takes_others:
+            yield f"{name[:100]}: the form has no such field; it has {_listed(fields) or 'none'}"
 
 
-def _problems(value: Any, rule: JsonObject) -> Iterator[str]:
+def _problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
     choices = _choices(rule)
     if choices is not None and rule.get("type") != "array":
         if value not in choices:
-            yield f"must be one of {', '.join(map(str, choices))}"
+            yield f"must be one of {_listed(choices)}"
         return
     match rule.get("type"):
         case "string":
-            yield from _string_problems(value, rule)
+            yield from _string_problems(value, rule, work)
         case "number" | "integer" as kind:
             yield from _number_problems(value, rule, whole=kind == "integer")
         case "boolean":
             if not isinstance(value, bool):
                 yield "must be true or false"
         case "array":
-            yield from _array_problems(value, rule)
+            yield from _array_problems(value, rule, work)
 
 
-def _string_problems(value: Any, rule: JsonObject) -> Iterator[str]:
+def _string_problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
     if not isinstance(value, str):
         yield "must be text"
         return
@@ -58,7 +70,7 @@ def _string_problems(value: Any, rule: JsonObject) -> Iterator[str]:
         yield f"must have at least {rule['minLength']} characters"
     if len(value) > _number(rule, "maxLength", float("inf")):
         yield f"must have at most {rule['maxLength']} characters"
-    if isinstance(pattern := rule.get("pattern"), str) and not _matches(pattern, value):
+    if isinstance(pattern := rule.get("pattern"), str) and not _matches(pattern, value, work):
         yield f"must match {pattern}"
     if (kind := rule.get("format")) and not _has_format(value, kind):
         yield f"must be of the format {kind}"
@@ -75,7 +87,7 @@ def _number_problems(value: Any, rule: JsonObject, *, whole: bool) -> Iterator[s
         yield f"must be at most {rule['maximum']}"
 
 
-def _array_problems(value: Any, rule: JsonObject) -> Iterator[str]:
+def _array_problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
     if not isinstance(value, list):
         yield "must be a list"
         return
@@ -84,8 +96,12 @@ def _array_problems(value: Any, rule: JsonObject) -> Iterator[str]:
     if len(value) > _number(rule, "maxItems", float("inf")):
         yield f"must have at most {rule['maxItems']} entries"
     items = rule.get("items")
+    items = items if isinstance(items, dict) else {}
+    if len(value) * len(_choices(items) or ()) > MOST_COMPARISONS:
+        yield "has too many entries"
+        return
     for index, item in enumerate(value):
-        for problem in _problems(item, items) if isinstance(items, dict) else ():
+        for problem in _problems(item, items, work):
             yield f"entry {index} {problem}"
 
 
@@ -105,13 +121,16 @@ def _number(rule: JsonObject, key: str, default: float) -> float:
     return value if isinstance(value, int | float) else default
 
 
-def _matches(pattern: str, value: str) -> bool:
-    """A backend's pattern is untrusted: RE2 cannot be made to hang, and what it does not know is not checked."""
-    options = re2.Options()
-    options.log_errors = False
+def _listed(names: Iterable[Any]) -> str:
+    shown = [str(name)[:100] for name in islice(names, MOST_NAMES + 1)]
+    return ", ".join(shown[:MOST_NAMES]) + (" and more" if len(shown) > MOST_NAMES else "")
+
+
+def _matches(pattern: str, value: str, work: Work) -> bool:
+    """A backend's pattern is untrusted: what RE2 does not know, or would take long for, is left to the backend."""
     try:
-        return re2.compile(pattern, options=options).search(value) is not None
-    except re2.error:
+        return Regex(pattern).search(value, work)
+    except (BadPattern, TooMuchWork):
         return True
 
 

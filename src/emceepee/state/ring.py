@@ -1,4 +1,4 @@
-"""A buffer that keeps the newest and counts what it had to let go."""
+"""Buffers that keep the newest, bounded in number and in bytes."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -6,59 +6,72 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+NO_LIMIT = 1 << 62
 
 
 class Tail(Generic[T]):
     """The newest items, which looking does not take away. Each has a number, so that one can ask for what is new."""
 
-    def __init__(self, capacity: int) -> None:
-        self._items: deque[T] = deque(maxlen=capacity)
+    def __init__(self, capacity: int, most_bytes: int = NO_LIMIT) -> None:
+        self._capacity, self._most_bytes = capacity, most_bytes
+        self._items: deque[tuple[T, int]] = deque()
         self._end = 0
+        self._bytes = 0
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._items)
+        return (item for item, _ in self._items)
 
-    def append(self, item: T) -> None:
-        self._items.append(item)
+    def append(self, item: T, size: int = 0) -> None:
+        self._items.append((item, size))
+        self._bytes += size
         self._end += 1
+        while self._items and (len(self._items) > self._capacity or self._bytes > self._most_bytes):
+            self._bytes -= self._items.popleft()[1]
 
     def since(self, number: int) -> tuple[list[T], int]:
         """The items kept that have this number or a later one, and the number of the next."""
         first = self._end - len(self._items)
-        return list(islice(self._items, max(number - first, 0), None)), self._end
+        return [item for item, _ in islice(self._items, max(number - first, 0), None)], self._end
 
 
 class Ring(Generic[T]):
-    """At most `capacity` items; `dropped` counts those pushed out since it was last asked for."""
+    """At most `capacity` items of `most_bytes` together; `dropped` counts those pushed out since it was last asked."""
 
-    def __init__(self, capacity: int) -> None:
-        self._items: deque[T] = deque(maxlen=capacity)
+    def __init__(self, capacity: int, most_bytes: int = NO_LIMIT) -> None:
+        self._capacity, self._most_bytes = capacity, most_bytes
+        self._items: deque[tuple[T, int]] = deque()
         self._dropped = 0
+        self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._items)
+        return (item for item, _ in self._items)
 
-    def append(self, item: T) -> None:
-        if len(self._items) == self._items.maxlen:
-            self._dropped += 1
-        self._items.append(item)
+    def append(self, item: T, size: int = 0) -> None:
+        self._items.append((item, size))
+        self.bytes += size
+        while self._items and (len(self._items) > self._capacity or self.bytes > self._most_bytes):
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        self.bytes -= self._items.popleft()[1]
+        self._dropped += 1
 
     def last(self, count: int) -> list[T]:
-        return list(self._items)[-count:] if count else []
+        return list(self)[-count:] if count else []
 
     def take_all(self) -> list[T]:
-        taken = list(self._items)
+        taken = list(self)
         self._items.clear()
+        self.bytes = 0
         return taken
 
     def remove(self, unwanted: Callable[[T], bool]) -> None:
         """Let go of what the caller has seen; this is not counted as dropped."""
-        kept = [item for item in self._items if not unwanted(item)]
-        self._items.clear()
-        self._items.extend(kept)
+        self._items = deque((item, size) for item, size in self._items if not unwanted(item))
+        self.bytes = sum(size for _, size in self._items)
 
     def take_dropped(self) -> int:
         dropped, self._dropped = self._dropped, 0

@@ -23,6 +23,8 @@ class TaskStatus(StrEnum):
     """It outlived its time to live."""
 
 
+LET_GO = "its result was let go to make room for newer ones"
+LONGEST_MESSAGE = 1000
 _S = TaskStatus
 TASK = Machine(
     "proxy_task_states",
@@ -74,7 +76,7 @@ class Task:
         return replace(self._settled(TaskStatus.COMPLETED, at), result=result)
 
     def failed(self, error: JsonObject, at: datetime) -> "Task":
-        return replace(self._settled(TaskStatus.FAILED, at, str(error.get("message"))), error=error)
+        return replace(self._settled(TaskStatus.FAILED, at, _cut(str(error.get("message")))), error=error)
 
     def cancelled(self, at: datetime) -> "Task":
         return self._settled(TaskStatus.CANCELLED, at, "cancelled by the caller")
@@ -85,8 +87,14 @@ class Task:
             return self
         words = progress.get("message")
         return replace(
-            self, progress=progress, updated_at=at, message=words if isinstance(words, str) else self.message
+            self, progress=progress, updated_at=at, message=_cut(words) if isinstance(words, str) else self.message
         )
+
+    def lightened(self) -> "Task":
+        """Without all that is large, to make room: how it ended stays."""
+        error = self.error and {key: self.error.get(key) for key in ("code", "message")} | {"details": {}}
+        message = self.message if self.result is None else LET_GO
+        return replace(self, arguments={}, result=None, error=error, progress=None, message=message)
 
     def tick(self, now: datetime) -> "Task | None":
         """Apply whatever deadline has passed: the same task if none has, None if it is to be forgotten."""
@@ -97,3 +105,7 @@ class Task:
     def _settled(self, status: TaskStatus, at: datetime, message: str | None = None) -> "Task":
         TASK.check(self.status, status)
         return replace(self, status=status, updated_at=at, message=message)
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= LONGEST_MESSAGE else words[: LONGEST_MESSAGE - 1] + "…"

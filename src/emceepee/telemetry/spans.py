@@ -15,10 +15,13 @@ from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.preview import kept
+from emceepee.telemetry.redaction import public_url
 
 log = EventLog("requests")
 MOST_PHASES = 200  # of one request: a list over many servers has some of each
 LONGEST_ERROR = 300
+LONGEST_NAME = 200
+LOOKED_AT = 4096  # characters of a text that is cut
 KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should stay in a processor's cache
 
 
@@ -117,7 +120,8 @@ class Span:
         monotonic: Callable[[], float],
         touched: "Callable[[Span], None]",
     ) -> None:
-        self.kind, self.name, self.server, self.at = kind, name, server, at
+        self.kind, self.name, self.at = kind, _short(name), at
+        self.server = None if server is None else _short(server)
         self._arguments, self.is_cut = _packed(arguments)
         self.status = SpanStatus.PENDING
         self.phases: list[Phase] = []
@@ -165,7 +169,7 @@ class Span:
             self._end(SpanStatus.SUCCESS, result)
 
     def failed(self, error: str, result: JsonObject | None = None) -> None:
-        self.error = error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"
+        self.error = _short(error, LONGEST_ERROR)
         self._end(SpanStatus.ERROR, result)
 
     def cancelled(self) -> None:
@@ -232,6 +236,11 @@ def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPha
     if span is None or span.ended is not None or len(span.phases) >= MOST_PHASES:
         return _NO_PHASE
     return Phase(span, kind, server)
+
+
+def _short(text: str, most: int = LONGEST_NAME) -> str:
+    """What is cut loses its secrets before: what is left of an address might no longer show where they are."""
+    return text if len(text) <= most else f"{public_url(text[:LOOKED_AT])[: most - 1]}…"
 
 
 def _packed(value: JsonObject | None) -> tuple[bytes, bool]:

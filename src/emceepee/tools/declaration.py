@@ -133,7 +133,8 @@ class Tool:
             for path, words in problems(error, self.params, private=self.private)
         ]
         words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)
-        return InvalidArguments(f"{self.name} cannot be called like this: {words}.", details={"problems": found})
+        end = "" if words.endswith("?") else "."
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}{end}", details={"problems": found})
 
     def _both_given(self, path: Path) -> str | None:
         """Of a name that was not taken for the argument it stands for: because that one is given too."""

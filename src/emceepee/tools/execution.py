@@ -5,9 +5,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
-from emceepee.backends.connection import Connection
+from emceepee.backends.connection import Connection, first_text
 from emceepee.codec import encode
-from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool
+from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
@@ -70,10 +70,11 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
     """
     connection = session.connection(params.server)
     if not connection.spec.tools.permits(params.tool):
+        name = cut_name(params.tool)
         raise NotAllowed(
-            f'The configuration of server "{params.server}" does not allow the tool "{params.tool}". '
+            f'The configuration of server "{params.server}" does not allow the tool "{name}". '
             "list_tools shows the allowed ones.",
-            details={"server": params.server, "tool": params.tool},
+            details={"server": params.server, "tool": name},
         )
     arguments = params.args or {}
     try:
@@ -91,12 +92,15 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
                 on_call=caller.on_call,
             )
     except ExecutionFailed as error:
-        if unknown := await _unknown_tool(connection, params.tool, str(error)):
+        whole = {"error": error.details["error"]} if "error" in error.details else {}
+        if unknown := await _unknown_tool(connection, params.tool, str(error), whole):
             raise unknown from error
         raise
     if isinstance(result, Task):
         return promoted(result, session)
-    if result.get("isError") and (unknown := await _unknown_tool(connection, params.tool, _first_text(result))):
+    if result.get("isError") and (
+        unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
+    ):
         raise unknown
     return BackendResult(result)
 
@@ -105,19 +109,15 @@ def seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-async def _unknown_tool(connection: Connection, name: str, answer: str) -> UnknownTool | None:
+async def _unknown_tool(connection: Connection, name: str, answer: str, whole: JsonObject) -> UnknownTool | None:
     """After a failure only: a backend may well serve a tool that it does not list."""
     try:
         known = [str(tool.get("name")) for tool in await connection.entries(Kind.TOOLS)]
     except EmceepeeError:
         return None
-    return None if name in known else UnknownTool(name, backend=connection.spec.name, known=known, answer=answer)
-
-
-def _first_text(result: JsonObject) -> str:
-    content = result.get("content")
-    first = content[0] if isinstance(content, list) and content else None
-    return str(first.get("text", "")) if isinstance(first, dict) else ""
+    if name in known:
+        return None
+    return UnknownTool(name, backend=connection.spec.name, known=known, answer=answer, whole=whole)
 
 
 def _in_full_if_it_fits(listed: JsonObject, most_bytes: int) -> JsonObject:

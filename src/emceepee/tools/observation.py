@@ -42,8 +42,10 @@ class SetLogLevel(FromServer):
 @tool(title="Take notifications", effect=TAKES, load=found_by("MCP server notifications"))
 async def get_notifications(params: FromServer, session: Session) -> JsonObject:
     """Take the notifications that servers sent; each is returned once."""
-    taken = [item for buffers in session.buffers_of(params.server) for item in buffers.notifications.take_all()]
-    return {"notifications": [_notification(item) for item in sorted(taken, key=lambda item: item.at)]}
+    rings = [buffers.notifications for buffers in session.buffers_of(params.server)]
+    taken = sorted((item for ring in rings for item in ring.take_all()), key=lambda item: item.at)
+    dropped = sum(ring.take_dropped() for ring in rings)
+    return {"notifications": [_notification(item) for item in taken]} | ({"dropped": dropped} if dropped else {})
 
 
 @tool(title="Take log lines", effect=TAKES, load=found_by("MCP server logs stderr debug"))

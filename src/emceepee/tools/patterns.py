@@ -1,44 +1,63 @@
 """Regular expressions from a model, matched in time that grows with the text and not with the pattern's malice."""
 
-import re
-import warnings
-from typing import Protocol, cast
-
-import re2
-
 from emceepee.errors import InvalidArguments
+from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
 
-LONGEST_PATTERN = 1000
-_MEMORY = 4 << 20  # what one compiled pattern may take
+__all__ = ["LONGEST_PATTERN", "Pattern", "compile_pattern"]
 
 
-class Pattern(Protocol):
-    """A compiled pattern, unanchored."""
+class Pattern:
+    """A compiled pattern, unanchored. It belongs to one call."""
 
-    def search(self, text: str) -> object | None: ...
+    def __init__(self, argument: str, regex: Regex) -> None:
+        self._argument, self._regex, self._work = argument, regex, Work()
+
+    def search(self, text: str) -> bool:
+        """Raises: InvalidArguments if it is too large a pattern for all that it is searched in."""
+        try:
+            return self._regex.search(text, self._work)
+        except TooMuchWork:
+            raise _bad(self._argument, "it is too large for so many names, at position 0", 0) from None
 
 
 def compile_pattern(argument: str, text: str) -> Pattern:
     """Raises: InvalidArguments, naming the argument and where in it the trouble is."""
+    try:
+        return Pattern(argument, Regex(text))
+    except BadPattern as error:
+        position = _position(text, error)
+        raise _bad(argument, f"{error} at position {position}", position) from None
+
+
+def _position(text: str, error: BadPattern) -> int:
+    """RE2 names the part that it does not like; of a parenthesis without its other half, the whole."""
     if len(text) > LONGEST_PATTERN:
-        raise _bad(argument, f"it is longer than {LONGEST_PATTERN} characters", LONGEST_PATTERN)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(text)
-    except re.error as error:
-        raise _bad(argument, f"{error.msg} at position {error.pos}", error.pos or 0) from None
-    except (OverflowError, RecursionError):
-        raise _bad(argument, "it is too large at position 0", 0) from None
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    try:
-        return cast(Pattern, re2.compile(text, options=options))
-    except re2.error as error:
-        said = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
-        position = max(text.find(said.rpartition(": ")[2]), 0)
-        raise _bad(argument, f"not supported at position {position} ({said})", position) from None
+        return LONGEST_PATTERN
+    if error.fragment == text:
+        return _unpaired(text)
+    return max(text.find(error.fragment), 0)
+
+
+def _unpaired(text: str) -> int:
+    """Where the parenthesis stands that has no other half."""
+    opened: list[int] = []
+    is_escaped = in_class = False
+    for position, letter in enumerate(text):
+        if is_escaped:
+            is_escaped = False
+        elif letter == "\\":
+            is_escaped = True
+        elif in_class:
+            in_class = letter != "]"
+        elif letter == "[":
+            in_class = True
+        elif letter == "(":
+            opened.append(position)
+        elif letter == ")":
+            if not opened:
+                return position
+            opened.pop()
+    return opened[-1] if opened else 0
 
 
 def _bad(argument: str, problem: str, position: int) -> InvalidArguments:

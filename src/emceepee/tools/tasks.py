@@ -7,7 +7,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
-from emceepee.state.task import Task, TaskStatus
+from emceepee.state.task import LET_GO, Task, TaskStatus
 from emceepee.tools.content import result_of
 from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told, tool
 from emceepee.tools.execution import seconds
@@ -76,6 +76,13 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
             f"Task {task.task_id} failed: {task.error['message']}",
             code=ErrorCode(task.error["code"]),
             details=task.error["details"] | {"taskId": task.task_id},
+        )
+    if task.status is TaskStatus.COMPLETED:
+        raise EmceepeeError(
+            f"Task {task.task_id} completed, but {LET_GO}: those of finished tasks take at most "
+            f"{session.limits.task_bytes_per_session} bytes per session. Call execute_tool again if you still need it.",
+            code=ErrorCode.LIMIT_EXCEEDED,
+            details={"taskId": task.task_id, "status": str(task.status)},
         )
     words = {TaskStatus.CANCELLED: "was cancelled", TaskStatus.EXPIRED: "expired: it outlived its time to live"}
     raise EmceepeeError(

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,6 +142,15 @@ async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> Non
             seen = await browser.log_in_with(issuer.token(aud=resource))
             assert "; Max-Age=3600;" in seen.headers["set-cookie"]
             assert (await browser.initialize()).status == 200
+
+
+async def test_the_link_is_in_no_log_file_but_in_a_file_of_its_own(tmp_path: Path) -> None:
+    log, link_file = tmp_path / "log", tmp_path / "link"
+    async with a_door("--log-file", str(log), "--log-format", "json", "--link-file", str(link_file)) as door:
+        link = await the_link(door.log)
+        assert link_file.read_text("utf-8") == f"{link}\n"
+        assert link_file.stat().st_mode & 0o777 == 0o600
+        assert link.partition("code=")[2] not in log.read_text("utf-8")
 
 
 async def test_an_open_page_does_not_delay_the_end() -> None:

@@ -215,9 +215,13 @@ async def test_the_session_argument_is_shown_to_callers_of_2026_only(door: Door)
 # Limits, time, the end.
 
 
-async def test_too_many_sessions_are_refused_with_a_reason() -> None:
-    async with a_door(env={"EMCEEPEE_CONFIG": '{"limits": {"sessions_per_principal": 2}}'}) as door:
-        first, _ = await door.caller(), await door.caller()
+async def test_too_many_sessions_in_use_are_refused_with_a_reason() -> None:
+    async with (
+        a_door(env={"EMCEEPEE_CONFIG": '{"limits": {"sessions_per_principal": 2}}'}) as door,
+        (await door.caller()).get(),
+    ):
+        first = await door.caller()
+        reading = await until_read(first)
         async with HttpCaller(door, {}).post("initialize", HELLO) as response:
             assert response.status == 503
             assert response.headers["retry-after"] == "60"
@@ -227,8 +231,23 @@ async def test_too_many_sessions_are_refused_with_a_reason() -> None:
         listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
         refused = await door.modern(emceepee_session="x").request("subscriptions/listen", listen)
         assert refused["error"]["data"]["code"] == "ERR_LIMIT_EXCEEDED"
+        reading.cancel()
         await first.end()
         await door.caller()
+
+
+async def until_read(caller: HttpCaller) -> "asyncio.Task[None]":
+    """Someone reads the caller's stream until the task is cancelled."""
+    is_open = asyncio.Event()
+
+    async def read() -> None:
+        async with caller.get() as stream:
+            is_open.set()
+            await stream.rest()
+
+    task = asyncio.create_task(read())
+    await asyncio.wait_for(is_open.wait(), 20)
+    return task
 
 
 async def test_stopping_answers_a_long_call_with_the_reason_and_leaves_no_process() -> None:

@@ -80,9 +80,11 @@ async def test_opening_a_session_opens_no_other() -> None:
     async with a_door(env={"EMCEEPEE_CONFIG": limits}) as door:
         caller = door.modern()
         handle = (await caller.value("open_session"))["session"]
-        assert (await caller.error("list_timers"))["code"] == "ERR_LIMIT_EXCEEDED"
-        await caller.value("close_session", session=handle)
+        await caller.value("set_timer", duration_ms=60_000, message="mine", session=handle)
+        assert len((await caller.value("list_timers", session=handle))["timers"]) == 1
         assert await timers(caller) == []
+        gone = await caller.error("list_timers", session=handle)
+        assert gone["code"] == "TOOL_ERR_SESSION_NOT_FOUND", "there was room for one only, so it had none beside it"
 
 
 async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(door: Door) -> None:

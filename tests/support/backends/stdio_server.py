@@ -7,6 +7,9 @@ deaf          ignore the end of input and SIGTERM
 exits=CODE    complain on stderr and exit at start
 silent        read everything, answer nothing
 noisy         write rubbish to stdout at start and before every answer
+old           exit when asked server/discover, as servers on the Python SDK before 1.9 do: when something more comes
+older         the same, but at once
+seen=FILE     add a line to FILE for each method asked
 """
 
 import json
@@ -36,6 +39,12 @@ KINDS: dict[str, Any] = {
 }
 
 
+def note(file: str | None, message: dict[str, Any]) -> None:
+    if file is not None:
+        with open(file, "a") as seen:
+            seen.write(f"{message.get('method')}\n")
+
+
 def main(words: list[str]) -> None:
     options = dict(word.partition("=")[::2] for word in words)
     signal.alarm(LONGEST_LIFE)
@@ -54,6 +63,11 @@ def main(words: list[str]) -> None:
         if "silent" in options:
             continue
         message = json.loads(line)
+        note(options.get("seen"), message)
+        if message.get("method") == "server/discover" and ("old" in options or "older" in options):
+            if "old" in options:
+                sys.stdin.buffer.readline()
+            sys.exit("Input should be 'tools/call'")
         if "id" in message and "method" in message:
             if "noisy" in options:
                 put(b"about to answer\n")

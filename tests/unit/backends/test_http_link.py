@@ -3,36 +3,30 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from emceepee import __version__
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.link import Failure, Link, LinkError
-from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.state.limits import Limits
+from emceepee.backends.link import Failure, Link
 from support.fake_clock import FakeClock
-from support.raw_server import Peer, RawRequest, RawServer, raw_server
-from support.scripted_listener import ScriptedListener
+from support.raw_links import (
+    HELLO,
+    LARGEST,
+    STREAM,
+    a_dialer,
+    a_link,
+    asking,
+    dialing,
+    event,
+    failure_of,
+    idle_again,
+    result_for,
+)
+from support.raw_server import Peer, RawServer, raw_server
 from support.waiting import eventually
 
-LARGEST = 10_000
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
-
-
-def result_for(request: RawRequest, **result: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": json.loads(request.body)["id"], "result": result}).encode()
-
-
-def event(data: bytes) -> bytes:
-    data = b"data: " + data + b"\n\n"
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @pytest.fixture
@@ -48,51 +42,8 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
-    async with Dialer.running(clock, Limits(line_bytes=LARGEST)) as running:
+    async with a_dialer(clock) as running:
         yield running
-    assert running._pool.open == set()
-
-
-def dialing(dialer: Dialer, url: str, *, headers: dict[str, str] | None = None, mode: str = "legacy") -> Any:
-    target = HttpTarget(url=url, headers=headers or {}, kind="http")
-    spec = BackendSpec(name="x", target=target, mode=mode)  # type: ignore[arg-type]  # given in words
-    return asyncio.ensure_future(dialer.dial(spec, ScriptedListener()))
-
-
-async def idle_again(dialer: Dialer) -> None:
-    """The connection has heard the end of what the server last sent."""
-    await eventually(lambda: all(connection.good_until for connection in dialer._pool.open))
-
-
-@asynccontextmanager
-async def a_link(dialer: Dialer, server: RawServer, *hello_headers: str) -> AsyncIterator[tuple[Link, Peer]]:
-    """A link of the handshake era, and the connection that it will use next."""
-    opening = dialing(dialer, server.url)
-    peer = await server.peer()
-    request = await peer.request()
-    peer.answer(result_for(request, **HELLO), "content-type: application/json", *hello_headers)
-    assert json.loads((await peer.request()).body)["method"] == "notifications/initialized"
-    peer.answer(status="202 Accepted")
-    link: Link = await opening
-    assert (await peer.request()).line.startswith("GET ")
-    peer.answer(status="405 Method Not Allowed")
-    await idle_again(dialer)
-    try:
-        yield link, peer
-    finally:
-        async with asyncio.timeout(10):
-            await link.close()
-
-
-def asking(link: Link) -> "asyncio.Task[dict[str, Any]]":
-    return asyncio.ensure_future(link.request("tools/call", {"name": "echo"}))
-
-
-async def failure_of(work: "asyncio.Future[Any]") -> LinkError:
-    async with asyncio.timeout(10):
-        with pytest.raises(LinkError) as raised:
-            await work
-    return raised.value
 
 
 # What is said.
@@ -291,6 +242,22 @@ async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dia
             peer.answer(b"x" * (LARGEST + 1))
         error = await failure_of(call)
         assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_answer_that_is_nested_too_deeply_is_named_as_such(
+    streams: bool, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        key = json.loads((await peer.request()).body)["id"]
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"a":%b}}' % (key, b"[" * 300 + b"]" * 300)
+        if streams:
+            peer.send(STREAM + event(body))
+        else:
+            peer.answer(body, "content-type: application/json")
+        failure = await failure_of(call)
+        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is nested deeper than 200 levels")
 
 
 async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dialer, server: RawServer) -> None:

@@ -7,7 +7,14 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from emceepee.backends import negotiation
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
-from emceepee.backends.negotiation import CLIENT_CAPABILITIES, Terms, envelope, negotiate
+from emceepee.backends.negotiation import (
+    CLIENT_CAPABILITIES,
+    EndedByProbe,
+    Terms,
+    envelope,
+    mode_hint,
+    negotiate,
+)
 from emceepee.backends.spec import Mode
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
@@ -104,8 +111,7 @@ async def test_any_refusal_of_the_probe_leads_to_the_handshake(refusal: Exceptio
 @pytest.mark.parametrize(
     "outage",
     [
-        LinkError(Failure.UNREACHABLE, "no route"),
-        LinkError(Failure.CLOSED, "it exited"),
+        LinkError(Failure.UNREACHABLE, "no route", may_have_run=False),
         LinkError(Failure.REFUSED, "HTTP 401", status=401),
         LinkError(Failure.REFUSED, "HTTP 403", status=403),
     ],
@@ -116,6 +122,43 @@ async def test_an_outage_is_no_verdict_on_the_era(outage: Exception) -> None:
         await backend.negotiate()
     assert caught.value is outage
     assert backend.asked == ["server/discover"]
+
+
+@pytest.mark.parametrize("failure", [Failure.UNREACHABLE, Failure.CLOSED])
+async def test_a_link_that_ends_during_the_probe_can_tell_nothing_but_that(failure: Failure) -> None:
+    backend = Backend(discover=LinkError(failure, "it exited"), initialize=LEGACY)
+    with pytest.raises(EndedByProbe, match="it exited") as caught:
+        await backend.negotiate()
+    assert (caught.value.failure, backend.asked) == (failure, ["server/discover"])
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_the_same_of_a_server_that_ends_when_more_comes_after_the_probe() -> None:
+    backend = Backend(discover=None, initialize=None)
+    negotiating = asyncio.create_task(backend.negotiate())
+    async with asyncio.timeout(5):
+        while "initialize" not in backend.silent:
+            await settle()
+        for waiting in backend.silent.values():
+            waiting.set_exception(LinkError(Failure.CLOSED, "it exited"))
+        with pytest.raises(EndedByProbe, match="it exited"):
+            await negotiating
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "is_named"),
+    [
+        ("legacy", LinkError(Failure.CLOSED, "it exited"), True),
+        ("2026-07-28", NOT_FOUND, True),
+        ("2026-07-28", TimeoutError(), True),
+        ("2026-07-28", LinkError(Failure.UNREACHABLE, "no route"), False),
+        ("legacy", LinkError(Failure.REFUSED, "HTTP 401", status=401), False),
+        ("auto", TimeoutError(), True),
+        ("auto", LinkError(Failure.CLOSED, "it exited"), False),
+    ],
+)
+def test_the_mode_is_named_where_another_one_could_help(mode: Mode, error: Exception, is_named: bool) -> None:
+    assert ("mode" in mode_hint(mode, error)) is is_named
 
 
 @pytest.mark.parametrize("versions", [["2027-01-01"], [], None, "2026-07-28"])

@@ -10,25 +10,10 @@ from emceepee.json_types import JsonObject
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
-from support.taking import take
+from support.story import Story
 
 REASON = "reconnect_server was called"
 DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
-
-
-class Story:
-    """What happens in a scene from now on, also what replies have told of already."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._activity = scene.session.activity
-        self._begins_after = self._activity.last_event_id or "the beginning"
-
-    def events(self) -> list[tuple[str, JsonObject]]:
-        found = take(self._activity, after=self._begins_after).events
-        return [(str(event.type), event.data) for event in found]
-
-    def of_servers(self) -> list[str]:
-        return [kind for kind, _ in self.events() if kind.startswith("server")]
 
 
 async def a_task_that_asks(scene: Scene, backend: ScriptedBackend) -> "asyncio.Future[Any]":

@@ -79,6 +79,14 @@ async def test_a_result_of_a_backend_passes_through_without_loss(talk: Talk) -> 
     assert backend_part((await talk.next())["result"]) == result
 
 
+async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(talk: Talk) -> None:
+    deep = b"[" * 300 + b"]" * 300
+    await talk.conversation.hear(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
+    answer = await talk.next()
+    assert code(answer) == (7, -32700)
+    assert "deeper than 200 levels" in answer["error"]["message"]
+
+
 async def test_answers_and_notifications_from_the_caller_are_not_answered(talk: Talk) -> None:
     await talk.say({"jsonrpc": "2.0", "id": 1, "result": {}})
     await talk.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})

@@ -24,6 +24,7 @@ async def note(place: Place, connection: str, message: str = "mine") -> None:
 
 async def quiet(place: Place, connection: str) -> None:
     """Take all events there are, so that whoever awaits activity waits."""
+    await place.value(connection, "list_servers")  # connects the server
     await settle()
     await place.value(connection, "list_servers")
 
@@ -173,6 +174,7 @@ async def test_a_connection_that_waits_or_reads_is_not_abandoned() -> None:
 async def test_a_connection_with_a_session_of_its_own_sleeps_with_it_and_is_kept() -> None:
     async with a_place() as place:
         nameless, _ = await place.join(), await place.join("desk")
+        await timers(place, nameless)
         await place.clock.advance(2 * HALF_AN_HOUR)
         assert await place.status(nameless) == 200
 

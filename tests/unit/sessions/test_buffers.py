@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.codec import encode
-from emceepee.sessions.buffers import LogLevel, LogLine, LogSource, ServerBuffers, cut, read_logs
+from emceepee.sessions.buffers import (
+    BufferBudget,
+    LogLevel,
+    LogLine,
+    LogSource,
+    ServerBuffers,
+    cut,
+    measured,
+    read_logs,
+)
 from emceepee.state.limits import Limits
 from support.fake_clock import START
 
@@ -134,3 +143,42 @@ def test_whatever_fits_is_kept_as_it_is_and_the_rest_is_marked(value: Any, limit
     else:
         text = kept if isinstance(value, str) else kept["cut"]
         assert text.endswith(f"… (cut: {size} bytes in all)")
+
+
+def test_a_server_keeps_a_bounded_number_of_bytes_and_counts_the_rest() -> None:
+    buffer = buffers(buffered_bytes_per_server=2000)
+    for number in range(5):
+        buffer.notified("m", {"n": "x" * 300}, at(number))
+        buffer.said("y" * 300, LogSource.STDERR, at(number))
+    assert (len(buffer.notifications), buffer.notifications.take_dropped()) == (3, 2)
+    lines, dropped = read_logs([buffer], everything, limit=9, clear=False)
+    assert (len(lines), dropped) == (3, 2)
+    assert buffer.bytes < 2000
+
+
+def test_many_small_values_weigh_more_than_their_text() -> None:
+    assert measured([0] * 1000, 10_000)[1] > 50_000
+    assert measured("0," * 1000, 10_000)[1] == 2000
+
+
+def test_when_a_session_holds_too_much_the_fullest_server_lets_go_of_its_oldest() -> None:
+    all_buffers: dict[str, ServerBuffers] = {}
+    budget = BufferBudget(3000, all_buffers)
+    for name in ("quiet", "loud"):
+        all_buffers[name] = ServerBuffers(name, Limits(), budget=budget)
+    all_buffers["quiet"].said("q" * 1000, LogSource.STDERR, at(0))
+    for number in range(10):
+        all_buffers["loud"].said("l" * 500, LogSource.STDERR, at(number))
+        all_buffers["loud"].notified("m", {"n": "x" * 90}, at(number))
+    assert len(all_buffers["quiet"].logs) == 1
+    assert sum(buffer.bytes for buffer in all_buffers.values()) <= 3000
+    assert all_buffers["loud"].logs.take_dropped() >= 7
+
+
+def test_endless_names_are_cut() -> None:
+    buffer = buffers()
+    buffer.notified("m" * 5000, {}, at(0))
+    buffer.logged({"logger": "l" * 5000, "data": 1}, at(0))
+    [item], [line] = buffer.notifications, buffer.logs
+    assert len(item.method) < 1100
+    assert len(line.logger or "") < 1100

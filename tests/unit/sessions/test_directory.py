@@ -107,20 +107,6 @@ async def test_handles_are_long_random_and_the_principals_own() -> None:
         assert place.directory.find(SessionKey("ada", KeyKind.ID, keys[0].value)) is None
 
 
-async def test_limits_hold_for_each_principal_and_for_all() -> None:
-    async with an_installation(sessions_per_principal=2, sessions_in_all=3) as place:
-        first, _ = await place.directory.open("ada")
-        await place.directory.open("ada")
-        with pytest.raises(TooManySessions, match="as you may"):
-            await place.directory.open("ada")
-        await place.directory.open("bob")
-        with pytest.raises(TooManySessions, match="as it may"):
-            await place.directory.open("eve")
-        assert await place.directory.close(first)
-        assert not await place.directory.close(first)
-        await place.directory.open("eve")
-
-
 async def test_sessions_are_listed_for_their_principal_alone() -> None:
     async with an_installation() as place:
         (_, first), (_, second), _ = [await place.directory.open(name) for name in ("ada", "ada", "bob")]
@@ -194,7 +180,114 @@ async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
 
 async def test_a_session_of_a_browser_tab_is_forgotten_sooner() -> None:
     async with an_installation() as place:
-        key, session = await place.directory.open("local")
-        session.connects_on_use = True
+        key, session = await awake_session(place)
+        session.is_tab = True
         await place.clock.advance(3600 + 61)
         assert place.directory.find(key) is None
+
+
+async def test_a_session_that_connects_on_use_is_kept_as_long_as_any_other() -> None:
+    async with an_installation() as place:
+        named = await place.directory.find_or_open(SessionKey("ada", KeyKind.NAME, "desk"))
+        (_, handle) = await place.directory.open_handle("ada")
+        for session in (named, handle):
+            assert session.connects_on_use
+            await use(session, "list_timers")
+        await place.clock.advance(A_DAY - 61)
+        assert place.directory.sessions_of("ada") == [named, handle]
+
+
+# Where there are too many.
+
+
+async def test_a_session_in_which_nothing_was_called_is_forgotten_after_minutes() -> None:
+    async with an_installation() as place:
+        unused, _ = await place.directory.open("ada")
+        used, session = await place.directory.open("ada")
+        await use(session, "list_timers")
+        handle, _ = await place.directory.open_handle("ada")
+        await place.clock.advance(299)
+        assert place.directory.find(unused) is not None, "and looking for it is asking for something"
+        await place.clock.advance(362)
+        found = [place.directory.find(key) is not None for key in (unused, used, handle)]
+        assert found == [False, True, True]
+
+
+async def test_a_stream_keeps_a_session_in_which_nothing_was_called() -> None:
+    async with an_installation() as place:
+        key, session = await place.directory.open("ada")
+        session.open_streams += 1
+        await place.clock.advance(3600)
+        session.open_streams -= 1
+        assert place.directory.find(key) is session
+
+
+async def opened_and_used(place: Installation, count: int) -> list[Session]:
+    """One after the other, so that the first is idle longest."""
+    sessions = []
+    for _ in range(count):
+        _, session = await place.directory.open("ada")
+        await use(session, "list_timers")
+        await place.clock.advance(1)
+        sessions.append(session)
+    return sessions
+
+
+async def test_the_session_idle_longest_gives_way_to_a_new_one() -> None:
+    async with an_installation(sessions_per_principal=3) as place:
+        first, second, third = await opened_and_used(place, 3)
+        first.touch()
+        _, fourth = await place.directory.open("ada")
+        assert place.directory.sessions_of("ada") == [first, third, fourth]
+        await settle()
+        assert not second.connection("one").is_connected
+        assert place.links == 2
+
+
+async def test_a_session_that_was_never_used_gives_way_before_one_that_was() -> None:
+    async with an_installation(sessions_per_principal=3) as place:
+        first, second = await opened_and_used(place, 2)
+        await place.directory.open("ada")
+        _, third = await place.directory.open("ada")
+        assert place.directory.sessions_of("ada") == [first, second, third]
+
+
+@pytest.mark.parametrize("busy", ["a call", "a waiting tool", "a stream"])
+async def test_a_session_in_use_never_gives_way(busy: str) -> None:
+    async with an_installation(sessions_per_principal=1, sessions_in_all=2) as place:
+        key, session = await awake_session(place)
+        if busy == "a stream":
+            session.open_streams += 1
+        else:
+            tool = {"a call": "execute_tool", "a waiting tool": "await_activity"}[busy]
+            take(session.activity)
+            given = {"server": "one", "tool": "slow"} if busy == "a call" else {}
+            calling = asyncio.create_task(use(session, tool, **given))
+            await settle()
+        with pytest.raises(TooManySessions, match="as you may"):
+            await place.directory.open("local")
+        _, other = await place.directory.open("ada")
+        other.open_streams += 1
+        with pytest.raises(TooManySessions, match="as it may"):
+            await place.directory.open("bob")
+        assert place.directory.find(key) is session
+        if busy != "a stream":
+            calling.cancel()
+            await asyncio.wait([calling])
+
+
+async def test_when_all_have_too_many_whoever_has_most_gives_way_and_nobody_takes_anothers_place() -> None:
+    async with an_installation(sessions_per_principal=10, sessions_in_all=10) as place:
+        for name, count in (("ada", 7), ("bob", 3)):
+            for _ in range(count):
+                await place.directory.open(name)
+        for _ in range(3):
+            await place.directory.open("eve")
+        counts = {name: len(place.directory.sessions_of(name)) for name in ("ada", "bob", "eve")}
+        assert counts == {"ada": 4, "bob": 3, "eve": 3}
+        for _ in range(20):
+            await place.directory.open("ada")
+        counts = {name: len(place.directory.sessions_of(name)) for name in ("ada", "bob", "eve")}
+        assert counts == {"ada": 4, "bob": 3, "eve": 3}
+        await settle()
+        assert len(place.directory) == 10

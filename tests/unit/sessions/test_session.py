@@ -10,6 +10,7 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed,
 from emceepee.json_types import JsonObject
 from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
@@ -35,6 +36,7 @@ async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_
         limits=Limits(),
         budget=EventBudget(100),
         journals=JournalRoom(100),
+        results=ResultBudget(1 << 20, 1 << 20),
     )
     session = Session("01S", "ann", parts)
     await session.open()

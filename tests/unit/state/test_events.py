@@ -1,6 +1,6 @@
 """Events are kept for a while, delivered once each, and never skipped while they are kept."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -116,6 +116,52 @@ def test_the_fullest_box_gives_way_when_all_together_hold_too_much() -> None:
     large.append(an_event(17))
     assert budget.enforce() == 2
     assert (len(small), len(large), take(large).dropped) == (8, 16, 2)
+
+
+def test_delivered_events_go_first_everywhere_before_any_that_nobody_saw() -> None:
+    budget = EventBudget(30)
+    unseen, seen, mixed = a_box(12), a_box(8), a_box(10)
+    take(seen)
+    take(mixed, most=4)
+    for box in (unseen, seen, mixed):
+        budget.join(box)
+    for number in range(12):
+        (unseen if number < 8 else mixed).append(an_event(100 + number))
+        budget.enforce()
+        assert budget.used <= 30
+        assert [take(box, most=0).dropped for box in (unseen, seen, mixed)] == [0, 0, 0]
+    assert (len(seen), len(unseen), len(mixed)) == (0, 20, 10)
+    mixed.append(an_event(200))
+    budget.enforce()
+    assert take(unseen).dropped == 2  # now only the fullest can give way
+
+
+def large(number: int, size: int) -> Event:
+    return replace(an_event(number), size=size)
+
+
+def test_a_box_is_bounded_in_bytes_too_and_counts_what_nobody_saw() -> None:
+    box = Outbox(most=MOST, keep=KEEP, most_bytes=1000)
+    assert [box.append(large(number, 300)) for number in range(5)] == [0, 0, 0, 1, 1]
+    assert (box.bytes, ids(take(box, most=0))) == (900, [])
+    assert take(box).dropped == 0  # told already
+    assert box.append(large(9, 2000)) == 4  # even itself
+    assert (len(box), box.bytes) == (0, 0)
+
+
+def test_all_boxes_together_are_bounded_in_bytes_and_the_largest_gives_way() -> None:
+    budget, small, big = EventBudget(100, 1000), a_box(), a_box()
+    for box in (small, big):
+        budget.join(box)
+    for number in range(5):
+        small.append(large(number, 10))
+        big.append(large(number, 180))
+    assert budget.enforce() == 0
+    big.append(large(9, 180))
+    assert budget.enforce() == 2
+    assert (budget.used_bytes, len(small), len(big)) == (770, 5, 4)
+    budget.leave(big)
+    assert (budget.used, budget.used_bytes) == (5, 50)
 
 
 def test_a_box_that_left_no_longer_counts() -> None:

@@ -60,3 +60,23 @@ def test_whoever_keeps_up_with_a_tail_sees_everything_that_is_kept_once(
         new, number = tail.since(number)
         assert new == batch[-capacity:]
     assert tail.since(number) == ([], number)
+
+
+def test_a_ring_is_bounded_in_bytes_too() -> None:
+    ring: Ring[str] = Ring(10, 100)
+    for item, size in (("a", 40), ("b", 40), ("c", 40), ("d", 10)):
+        ring.append(item, size)
+    assert (list(ring), ring.bytes, ring.take_dropped()) == (["b", "c", "d"], 90, 1)
+    ring.remove(lambda item: item == "c")
+    assert (list(ring), ring.bytes) == (["b", "d"], 50)
+    ring.append("too large", 101)
+    assert (list(ring), ring.bytes, ring.take_dropped()) == ([], 0, 3)
+    ring.append("e", 1)
+    assert (ring.take_all(), ring.bytes) == (["e"], 0)
+
+
+def test_a_tail_is_bounded_in_bytes_too() -> None:
+    tail: Tail[str] = Tail(10, 100)
+    for item in "abcd":
+        tail.append(item, 40)
+    assert (list(tail), tail.since(0), tail.since(3)) == (["c", "d"], (["c", "d"], 4), (["d"], 4))

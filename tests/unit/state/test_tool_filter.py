@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from emceepee.state.tool_filter import ToolFilter
@@ -18,9 +20,36 @@ from emceepee.state.tool_filter import ToolFilter
         (("write",), ("write",), "write", False),
         (("Read",), (), "read", False),
         (("read",), (), "xread", False),
+        (("[rw]*",), (), "write", True),
+        (("[!r]*",), (), "read", False),
+        (("a?c",), (), "abc", True),
+        (("a",), (), "a" * 1001, False),
+        ((), ("b",), "a" * 1001, False),
+        ((), ("b",), "a" * 1000, True),
+        ((), (), "a" * 1001, True),
     ],
 )
 def test_denied_beats_allowed_and_nothing_allowed_means_everything(
     allowed: tuple[str, ...], denied: tuple[str, ...], tool: str, permitted: bool
 ) -> None:
     assert ToolFilter(allowed, denied).permits(tool) is permitted
+
+
+def test_filters_are_the_same_if_their_rules_are() -> None:
+    one, other = ToolFilter(("a*",), ("b",)), ToolFilter(("a*",), ("b",))
+    assert one.permits("a1")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one) == "ToolFilter(allowed=('a*',), denied=('b',))"
+
+
+def test_many_rules_and_many_tools_take_no_time() -> None:
+    globs = tuple(f"*{'a*' * 90}{number}" for number in range(100))
+    many = ToolFilter(allowed=globs, denied=(*globs, *(f"name{number}" for number in range(900))))
+    names = [f"{'a' * 50}{number}x" for number in range(500)]
+    began = time.process_time()
+    for _ in range(10):
+        assert not any(many.permits(name) for name in names)
+    took = time.process_time() - began
+    print(f"{took:.3f} s")
+    assert took < 2.5

@@ -89,3 +89,15 @@ def test_room_and_journals_always_agree() -> None:
         else:
             begin(journal, str(step))
         assert len(room) == sum(len(journal) for journal in journals) <= 20
+
+
+def test_of_an_endless_name_the_beginning_is_kept_and_no_secret_in_it() -> None:
+    journal = a_journal(JournalRoom(10))
+    secret = f"https://{'u' * 300}:hunter2{'x' * 300}@host/path?token=hunter2"
+    span = journal.begin(SpanKind.RESOURCE_READ, secret + "y" * 3_000_000, "s" * 1000, {})
+    span.failed(secret + "z" * 1000)
+    assert span.name == "https://host/path?token=***…"
+    assert len(span.server or "") == 200
+    assert span.error is not None
+    assert "hunter2" not in span.name + span.error
+    assert "uuu" not in span.name + span.error

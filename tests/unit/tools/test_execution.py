@@ -142,18 +142,23 @@ async def test_an_unknown_server_is_told_with_the_near_one() -> None:
 
 
 @pytest.mark.parametrize("by", ["error", "result"])
-async def test_an_unknown_tool_is_told_with_the_near_one(by: str) -> None:
+async def test_an_unknown_tool_is_told_with_the_near_one_and_what_the_server_said(by: str) -> None:
+    answers: dict[str, JsonObject] = {
+        "error": {"code": -32602, "message": "Unknown tool", "data": {"tool": "ecko"}},
+        "result": {"isError": True, "content": [{"type": "text", "text": "Unknown tool"}], "own": 1},
+    }
+
     def refuse(_: JsonObject) -> JsonObject:
         if by == "error":
-            raise RpcError({"code": -32602, "message": "Unknown tool"})
-        return {"isError": True, "content": [{"type": "text", "text": "Unknown tool"}]}
+            raise RpcError(answers["error"])
+        return answers["result"]
 
     backend = ScriptedBackend(tools=["echo", "add"])
     backend.answers["tools/call"] = refuse
     async with a_scene(demo=backend) as scene:
         error = await scene.error("execute_tool", server="demo", tool="ecko")
         assert error["code"] == "TOOL_ERR_NOT_FOUND"
-        assert error["details"] == {"server": "demo", "tool": "ecko", "near": ["echo"]}
+        assert error["details"] == {"server": "demo", "tool": "ecko", "near": ["echo"], by: answers[by]}
         assert "Unknown tool" in error["message"]
 
 

@@ -1,0 +1,82 @@
+"""When servers are connected over HTTP: a client that only looks who is there starts none."""
+
+import pytest
+
+from support.endpoint import Place, a_place
+from support.fake_clock import settle
+
+ALL = ["one", "other1", "other2"]
+THROUGH_A_PROXY = {"x_forwarded_for": "203.0.113.7"}
+
+
+async def call(place: Place, connection: str, tool: str, /, **arguments: str) -> None:
+    await place.ask("POST", body=place.call(tool, **arguments), mcp_session_id=connection)
+    await settle()
+
+
+async def call_in_2026(place: Place, tool: str, /, **arguments: str) -> None:
+    params = {"name": tool, "arguments": arguments}
+    await place.start_modern("tools/call", params, emceepee_session="desk")
+
+
+async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_then_everything() -> None:
+    async with a_place(others=2) as place:
+        connection = await place.join()
+        await place.ask(
+            "POST", body={"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=connection
+        )
+        for method in ("ping", "tools/list", "resources/list", "resources/templates/list"):
+            answered = await place.ask("POST", body=place.message(method), mcp_session_id=connection)
+            assert answered.status == 200
+        await settle()
+        assert place.installation.connected == []
+        await call(place, connection, "list_timers")
+        assert place.installation.connected == ALL
+
+
+async def test_a_handshake_session_of_a_remote_caller_connects_the_server_that_a_call_names() -> None:
+    async with a_place(others=2) as place:
+        connection = await place.join(**THROUGH_A_PROXY)
+        await call(place, connection, "list_servers")
+        assert place.installation.connected == []
+        await call(place, connection, "list_tools", server="other2")
+        assert place.installation.connected == ["other2"]
+        await call(place, connection, "list_tools", server="other")
+        assert place.installation.connected == ["other1", "other2"]
+
+
+async def test_a_session_of_2026_connects_the_server_that_a_call_names() -> None:
+    async with a_place(others=2) as place:
+        await call_in_2026(place, "list_servers")
+        assert place.installation.connected == []
+        await call_in_2026(place, "execute_tool", server="one", tool="slow")
+        assert place.installation.connected == ["one"]
+        await call_in_2026(place, "list_tools")
+        assert place.installation.connected == ALL
+
+
+async def test_a_session_with_a_handle_connects_the_server_that_a_call_names() -> None:
+    async with a_place(others=2) as place:
+        connection = await place.join()
+        handle = (await place.value(connection, "open_session"))["session"]
+        await call(place, connection, "list_servers", session=handle)
+        assert place.installation.connected == []
+        await call(place, connection, "list_tools", server="one", session=handle)
+        assert place.installation.connected == ["one"]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_session_of_2026_that_is_listened_to_stays_awake(is_open: bool) -> None:
+    async with a_place() as place:
+        await call_in_2026(place, "list_tools")
+        (session,) = place.sessions()
+        if is_open:
+            listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
+            _, listening = await place.start_modern("subscriptions/listen", listen, emceepee_session="desk")
+        await place.clock.advance(4 * 3600)
+        assert session.is_awake is is_open
+        if is_open:
+            listening.cancel()
+            await settle()
+            await place.clock.advance(3600)
+            assert not session.is_awake

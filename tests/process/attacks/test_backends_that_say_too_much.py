@@ -1,0 +1,37 @@
+"""Backends that notify and log without end, in large pieces: what is kept of it stays small."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from support.backends import flooding
+from support.emceepee_process import configured
+from support.http_door import HttpCaller, a_door
+from support.strain import strain_on
+
+PIECE = 900_000
+
+
+def flooding_server() -> dict[str, Any]:
+    return {"command": sys.executable, "args": ["-S", "-E", flooding.__file__], "env": {"FLOOD_BYTES": str(PIECE)}}
+
+
+async def flood(caller: HttpCaller, **how: Any) -> None:
+    result = await caller.call("execute_tool", server="flood", tool="flood", args=how)
+    assert not result.get("isError"), result
+
+
+@pytest.mark.parametrize(("what", "count"), [("notification", 400), ("log", 600)])
+async def test_what_is_kept_of_large_messages_is_bounded_in_bytes(what: str, count: int) -> None:
+    async with a_door("--log-level", "error", env=configured({"flood": flooding_server()})) as door:
+        caller = await door.caller()
+        await caller.value("list_tools")
+        async with strain_on(door) as strain:
+            await flood(caller, what=what, count=count)
+            listed = await caller.call("list_servers")
+        strain.check()
+        assert len(str(listed)) < 100_000
+        kept = await caller.value("get_notifications" if what == "notification" else "get_logs")
+        assert len(str(kept)) < 9 << 20
+        assert kept["dropped"] > count / 2

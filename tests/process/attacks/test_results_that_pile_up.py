@@ -1,0 +1,31 @@
+"""Large results that nobody fetches: the newest are kept, and memory stays bounded."""
+
+from emceepee.cli.allocator import KEPT_BYTES
+from support.emceepee_process import configured
+from support.http_backend import BIG, http_backend
+from support.http_door import a_door, until
+from support.strain import GROWTH_BYTES, WAIT_SECONDS, strain_on
+
+CALLS = 60
+
+
+async def test_finished_tasks_are_bounded_in_bytes() -> None:
+    async with http_backend() as backend, a_door(env=configured({"big": {"url": backend.url}})) as door:
+        caller = await door.caller()
+        await caller.value("list_tools")
+        async with strain_on(door) as strain:
+
+            async def are_done() -> bool:
+                return not (await caller.value("list_tasks"))["tasks"]
+
+            for number in range(CALLS):
+                await caller.call("execute_tool", server="big", tool="big", timeout_ms=0)
+                if number % 2 == 1:
+                    await until(are_done, "the calls so far are done")
+        tasks = (await caller.value("list_tasks", include_completed=True))["tasks"]
+        kept = [task for task in tasks if task["hasResult"]]
+        print(f"{len(kept)} of {len(tasks)} results of {BIG >> 20} MiB are kept")
+        assert 1 <= len(kept) <= (32 << 20) // BIG
+        assert strain.failures == 0
+        assert strain.longest_wait < WAIT_SECONDS
+        assert strain.growth < GROWTH_BYTES + KEPT_BYTES  # freed, and kept for the next large result

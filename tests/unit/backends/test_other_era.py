@@ -1,0 +1,173 @@
+"""A server that cannot ask in 2026-07-28 is connected in the handshake era: the next call works, no other is harmed."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from emceepee.backends.eras import CORRECTED_SECONDS, EraMemory, cannot_ask
+from emceepee.backends.link import RpcError, ServerFacts
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.json_types import JsonObject
+from support.fake_clock import FakeClock, settle
+from support.scene import Scene, a_scene, scripted_spec
+from support.scripted_backend import Asked, ScriptedBackend
+from support.story import Story
+
+FASTMCP = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
+PYTHON = "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests."
+TYPESCRIPT = (
+    "Server-to-client requests are not available on protocol revision 2026-07-28: 'elicitation/create' cannot be sent "
+    "while serving a request on that revision. Return inputRequired({ ... }) from the handler instead"
+)
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+
+
+def failing(words: str) -> Callable[[Asked], None]:
+    return lambda asked: asked.reply(isError=True, content=[{"type": "text", "text": words}])
+
+
+def refusing(words: str) -> Callable[[Asked], None]:
+    return lambda asked: asked.refuse(-32600, words)
+
+
+async def failed(scene: Scene, backend: ScriptedBackend, answer: Callable[[Asked], None]) -> JsonObject:
+    """The reply to a call that the server answers so."""
+    call = scene.start("execute_tool", server="one", tool="echo")
+    answer(await backend.next_asked())
+    return await call
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(failing(FASTMCP), "result"), (refusing(PYTHON), "error"), (failing(f"Error: {TYPESCRIPT}"), "result")],
+)
+async def test_the_error_says_that_the_next_try_will_work_and_it_does(
+    answer: Callable[[Asked], None], said: str
+) -> None:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        error = (await failed(scene, backend, answer))["structuredContent"]["error"]
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert "call again, and it will work" in error["message"]
+        assert said in error["details"]
+        call = scene.start("execute_tool", server="one", tool="echo")
+        (await backend.next_asked()).reply(**DONE)
+        assert (await call)["content"][0]["text"] == "done"
+        assert [link.facts.is_modern for link in backend.links] == [True, False]
+        assert scene.status("one") == "connected"
+
+
+async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
+    backend = ScriptedBackend(modern=True, is_process=True)
+    async with a_scene(one=backend) as scene:
+        story = Story(scene)
+        await failed(scene, backend, refusing(PYTHON))
+        await settle()
+        told = story.events()
+        assert [kind for kind, _ in told] == [
+            "server_disconnected",
+            "process_stopped",
+            "restarted",
+            "server_reconnected",
+        ]
+        assert told[0][1]["reason"] == "it is connected anew in another protocol version"
+        assert told[-1][1]["invalidated"] == {"tasks": 0, "pendingRequests": 0}
+
+
+async def test_neighbors_end_in_peace_before_the_link_is_replaced() -> None:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=100_000)
+        slow = await backend.next_asked()
+        assert (await failed(scene, backend, refusing(PYTHON)))["isError"]
+        again = scene.start("execute_tool", server="one", tool="echo")
+        await settle()
+        assert (len(backend.links), backend.asked) == (1, [])
+        slow.reply(**DONE)
+        assert (await neighbor)["content"][0]["text"] == "done"
+        (await backend.next_asked()).reply(**DONE)
+        assert (await again)["content"][0]["text"] == "done"
+        assert len(backend.links) == 2
+
+
+async def test_a_neighbor_that_does_not_end_holds_nobody_up_for_ever() -> None:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=900_000)
+        slow = await backend.next_asked()
+        assert (await failed(scene, backend, refusing(PYTHON)))["isError"]
+        again = scene.start("execute_tool", server="one", tool="echo", timeout_ms=100_000)
+        await scene.clock.advance(scene.session.limits.connect_seconds)
+        (await backend.next_asked()).reply(**DONE)
+        assert (await again)["content"][0]["text"] == "done"
+        assert (len(backend.links), neighbor.done()) == (1, False)
+        slow.reply(**DONE)
+        await neighbor
+        await settle()
+        assert len(backend.links) == 2
+
+
+async def test_a_link_that_is_lost_before_it_could_be_replaced_leaves_nobody_waiting() -> None:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=900_000)
+        await backend.next_asked()
+        assert (await failed(scene, backend, refusing(PYTHON)))["isError"]
+        again = scene.start("execute_tool", server="one", tool="echo")
+        await settle()
+        backend.link.break_off("the line went dead")
+        (await backend.next_asked()).reply(**DONE)
+        assert (await again)["content"][0]["text"] == "done"
+        assert (await neighbor)["isError"]
+
+
+async def test_a_forced_mode_passes_the_answer_on_as_it_is() -> None:
+    backend = ScriptedBackend(modern=True)
+    spec = replace(scripted_spec("one"), mode="2026-07-28")
+    async with a_scene(specs=[spec], one=backend) as scene:
+        reply = await failed(scene, backend, failing(FASTMCP))
+        assert (reply["isError"], reply["content"][0]["text"]) == (True, FASTMCP)
+        assert len(backend.links) == 1
+
+
+async def test_in_the_handshake_era_such_words_mean_nothing() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        reply = await failed(scene, backend, failing(FASTMCP))
+        assert reply["content"][0]["text"] == FASTMCP
+        assert len(backend.links) == 1
+
+
+async def test_a_round_of_a_call_is_not_sent_to_a_server_of_the_other_era_where_it_would_run_anew() -> None:
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        call = scene.start("execute_tool", server="one", tool="echo")
+        (await backend.next_asked()).reply(resultType="input_required", requestState="s")
+        await settle()
+        backend.facts = replace(backend.facts, is_modern=False)
+        backend.link.break_off("the line went dead")
+        await scene.clock.advance(5)
+        async with asyncio.timeout(5):
+            error = (await call)["structuredContent"]["error"]
+        assert error["details"]["mayHaveRun"] is True
+        assert [method for method, _ in backend.seen].count("tools/call") == 1
+
+
+def test_other_errors_do_not_count() -> None:
+    assert all(map(cannot_ask, (FASTMCP, PYTHON, TYPESCRIPT)))
+    assert not cannot_ask("elicitation is unavailable")
+    assert not cannot_ask(str(RpcError({"code": -32601, "message": "Method not found"})))
+
+
+def test_the_memory_of_it_outlives_that_of_an_era() -> None:
+    clock = FakeClock()
+    memory, target = EraMemory(clock), HttpTarget(url="http://x.test")
+    memory.learn(target, ServerFacts(is_modern=True))
+    memory.correct(target)
+    clock.jump(CORRECTED_SECONDS - 1)
+    assert memory.recall(target) == "legacy"
+    clock.jump(1)
+    assert memory.recall(target) is None
+    assert BackendSpec(name="x", target=target).mode == "auto"
