@@ -12,6 +12,7 @@ from emceepee.console.api import Api
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.door import ConsoleDoor
 from emceepee.console.login import LOGIN_PATH
+from emceepee.guard.brake import Brake
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.oauth import OAuthCheck
@@ -185,7 +186,7 @@ def http_parts(
         any_address=not http.is_loopback,
         only_logins=only_logins,
     )
-    gate = Gate(rules, oauth, logins)
+    gate = Gate(rules, oauth, logins, Brake(clock))
     return HttpParts(
         kernel=build_kernel(servers=config.servers),
         directory=directory,

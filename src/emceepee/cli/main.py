@@ -23,6 +23,7 @@ from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
+SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
 # The = signs at the end of a base64 token are its own.
 _NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
 log = logs.EventLog("cli")
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
+        _warn_of_short_tokens(config.http)
         return _serve(config)
     if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
@@ -212,6 +214,12 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
             raise ConfigError("--token: expected a token, found nothing")
         named[token] = name
     return named
+
+
+def _warn_of_short_tokens(http: HttpConfig) -> None:
+    for token, principal in http.tokens.items():
+        if len(token) < SHORTEST_TOKEN:
+            log.warning("token_is_short", principal=principal, characters=len(token), least=SHORTEST_TOKEN)
 
 
 def _port(text: str) -> int:
