@@ -191,7 +191,9 @@ def http_parts(
         kernel=build_kernel(servers=config.servers),
         directory=directory,
         gate=gate,
-        policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
+        policy=AddServerPolicy(
+            remote_commands=http.allow_commands, asks_for_proof=http.asks_for_proof, urls=http.allow_urls
+        ),
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,

@@ -96,14 +96,14 @@ class ServerRegistry:
             if watcher is not by:
                 watcher.server_added(spec)
 
-    async def remove(self, principal: str, name: str) -> None:
-        """Returns when every session of the principal has let go of it.
+    async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
+        """Returns when every session of the principal has let go of it. The operator's are fixed for remote callers.
 
         Raises:
             UnknownBackend, NotAllowed
         """
         if name in self._operators:
-            if self._operators_are_fixed:
+            if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             del self._operators[name]
         elif not await self._shelf.remove(principal, name):

@@ -205,10 +205,10 @@ class Session:
             self._connections[spec.name] = connection
         return connection
 
-    async def remove_server(self, name: str) -> None:
+    async def remove_server(self, name: str, *, is_remote: bool = False) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name)
+        await self._registry.remove(self.principal, name, is_remote=is_remote)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""

@@ -76,6 +76,7 @@ class Limits:
     questions_per_session: int = _count(100, "questions of all servers that wait at once, per session")
     question_bytes_per_session: int = _count(32 << 20, "how large they may be together")
     question_rounds: int = _count(50, "how often one call of a 2026-07-28 server may ask")
+    processes_in_all: int = _count(250, "server processes that run at once for all sessions together")
     sessions_per_principal: int = _count(2000, "sessions per principal; beyond it the one idle longest is ended")
     sessions_in_all: int = _count(10_000, "sessions in all; beyond it one of the principal that has most is ended")
     connections_per_session: int = _count(

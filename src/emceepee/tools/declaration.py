@@ -92,6 +92,7 @@ class Caller:
     on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None
+    is_remote: bool = False  # from another machine, or as good as
     may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 
 

@@ -57,9 +57,9 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Own
 
 
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
-async def remove_server(params: ByName, session: Session) -> JsonObject:
+async def remove_server(params: ByName, session: Session, caller: Caller) -> JsonObject:
     """Disconnect a server, end its process and forget it."""
-    await session.remove_server(params.name)
+    await session.remove_server(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}
 
 

@@ -54,6 +54,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "sessions_in_all": 10_000,
         "connections_per_session": 100,
         "session_idle_seconds": 30 * 60,
+        "processes_in_all": 250,
         "session_kept_seconds": 24 * 3600,
         "unused_session_seconds": 5 * 60,
         "replay_messages": 1000,
