@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports unit setup browser clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports unit setup pins browser clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -16,12 +16,27 @@ help:
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
+	@echo "make pins         pin what pyproject.toml asks for; PINS=--upgrade takes the newest versions"
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Nothing is installed whose hash is not in requirements.txt: not even what builds the package.
+$(VENV)/.installed: pyproject.toml requirements.txt
 	@echo "== setting up $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Hashes are of all files of a version, for all platforms. Versions stay, unless PINS=--upgrade or
+# PINS='--upgrade-package NAME'; those of clients and peers are changed by hand.
+PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make pins"
+
+pins: $(VENV)/.installed
+	@echo "== pinning what is installed, with hashes"
+	$(PIN) --extra dev $(PINS) pyproject.toml -o requirements.txt
+	@for list in tests/clients/*.txt bench/peers/*.txt; do \
+		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
+	done
 
 $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	@echo "== setting up the JavaScript servers and clients that the tests use"
@@ -32,14 +47,14 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
-	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # What the benchmark compares with, and what it counts tokens with.
 .tools/%/.installed: bench/peers/%.txt
 	@echo "== setting up $* for the benchmark"
 	$(PYTHON) -m venv .tools/$*
-	.tools/$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from emceepee.cli.secrecy import TRACEABLE_VARIABLE
+
 ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 5.0  # from a polite end to a hard one
 LAST_WORDS = 2000  # characters of a child's stderr that are worth showing
@@ -102,7 +104,7 @@ def running(launch: Launch, *, pipes: bool = False, beside_us: bool = False) -> 
                 stderr=stderr,
                 bufsize=0,
                 start_new_session=True,
-                env={**os.environ, **launch.environment},
+                env={**os.environ, TRACEABLE_VARIABLE: "1", **launch.environment},  # its memory is looked at
             )
         try:
             if not beside_us:

@@ -12,6 +12,7 @@ from emceepee.console.api import Api
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.door import ConsoleDoor
 from emceepee.console.login import LOGIN_PATH
+from emceepee.guard.brake import Brake
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.oauth import OAuthCheck
@@ -144,7 +145,8 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
     async with session_parts(config, clock) as parts:
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
         logins = Logins(clock, seconds=seconds) if config.http.has_console else None
-        endpoint = HttpEndpoint(http_parts(config, SessionDirectory(parts), clock, logins))
+        made = http_parts(config, SessionDirectory(parts), clock, logins)
+        endpoint = HttpEndpoint(made)
 
         def is_open(address: str) -> None:
             announce(address)
@@ -158,6 +160,8 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()
+            if made.oauth is not None:
+                await made.oauth.close()
 
 
 def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
@@ -192,7 +196,7 @@ def http_parts(
         any_address=not http.is_loopback,
         only_logins=only_logins,
     )
-    gate = Gate(rules, oauth, logins)
+    gate = Gate(rules, oauth, logins, Brake(clock))
     tools = fit_tools(TOOLS, limits)
     return HttpParts(
         kernel=build_kernel(tools, servers=config.servers),

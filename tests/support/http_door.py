@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from emceepee.cli.secrecy import TRACEABLE_VARIABLE
 from emceepee.server.callers import CLIENT_INFO
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
@@ -216,6 +217,7 @@ async def a_door(
 ) -> AsyncIterator[Door]:
     """`emceepee serve` on a free port. At the end it must stop by itself, and its log must hold no traceback."""
     environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
+    environment.setdefault(TRACEABLE_VARIABLE, "1")  # some tests count its descriptors
     if module.startswith("support."):
         places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))

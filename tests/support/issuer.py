@@ -1,5 +1,6 @@
 """A small authorization server on this machine: it publishes one key and signs what the test asks for."""
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,11 @@ class Issuer:
         self.url = ""
         self.is_down = False
         self.fetches = 0
+        self.named: str | None = None  # in its metadata, if not itself
+        self.redirects = False  # whether the keys are elsewhere
+        self.about_key: dict[str, Any] = {"use": "sig", "alg": "ES256"}
+        self.is_slow = asyncio.Event()  # while it is set, whoever fetches keys waits
+        self.go_on = asyncio.Event()
         self._numbers = itertools.count(1)
         self.rotate()
 
@@ -31,14 +37,20 @@ class Issuer:
         return jwt.encode(kept, key or self._key, algorithm=algorithm, headers={"kid": kid or self._key_id})
 
     async def metadata(self, request: web.Request) -> web.Response:
-        return web.json_response({"issuer": self.url, "jwks_uri": f"{self.url}/keys"})
+        keys = "elsewhere" if self.redirects else "keys"
+        return web.json_response({"issuer": self.named or self.url, "jwks_uri": f"{self.url}/{keys}"})
+
+    async def elsewhere(self, request: web.Request) -> web.Response:
+        raise web.HTTPFound(f"{self.url}/keys")
 
     async def keys(self, request: web.Request) -> web.Response:
         if self.is_down:
             return web.Response(status=500)
         self.fetches += 1
+        if self.is_slow.is_set():
+            await asyncio.wait_for(self.go_on.wait(), 20)
         key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
-        return web.json_response({"keys": [key | {"kid": self._key_id, "use": "sig", "alg": "ES256"}]})
+        return web.json_response({"keys": [key | {"kid": self._key_id} | self.about_key]})
 
 
 @asynccontextmanager
@@ -48,6 +60,7 @@ async def an_issuer() -> AsyncIterator[Issuer]:
     application = web.Application()
     application.router.add_get("/realm/.well-known/openid-configuration", issuer.metadata)
     application.router.add_get("/realm/keys", issuer.keys)
+    application.router.add_get("/realm/elsewhere", issuer.elsewhere)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -1,12 +1,11 @@
-"""Which processes there are, by their mark; nothing here ends any but by its id."""
+"""Which processes there are; nothing here ends any."""
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from support.waiting import eventually
-
-MARK = "EMCEEPEE_FAMILY"
 
 
 async def until(holds: Callable[[], bool], *, within: float = 20.0, what: str = "the condition") -> None:
@@ -27,33 +26,38 @@ def state_of(pid: int) -> str | None:
         return None
 
 
-def marked_with(variable: str, value: str) -> list[int]:
-    """Running processes with that in their environment, ourselves excepted."""
-    wanted = f"{variable}={value}".encode()
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) != os.getpid():
-                found.append(int(entry.name))
-        except OSError:
-            continue
+def below(pid: int) -> list[int]:
+    """All running processes that descend from one."""
+    found: list[int] = []
+    for child in children_of(pid):
+        found += [child, *below(child)]
     return [pid for pid in found if is_alive(pid)]
 
 
-def family_of(pid: int) -> str:
-    """The mark that the child `pid` of an emceepee bears."""
-    for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-        name, _, value = entry.partition(b"=")
-        if name == MARK.encode():
-            return value.decode()
-    raise AssertionError(f"process {pid} bears no mark")
+def guardians_of(pid: int) -> list[int]:
+    """Those below an emceepee that start and end others: a guardian, and a keeper per server."""
+    return [found for found in below(pid) if is_guardian(found)]
+
+
+def servers_of(pid: int) -> list[int]:
+    """The processes of an emceepee's servers, and whatever they started, wherever it stands now."""
+    return [found for found in below(pid) if not is_guardian(found)]
+
+
+def is_guardian(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return len(words) > 3 and b"/backends/" in words[3] and b"guardian" in words[3]
 
 
 def children_of(pid: int) -> list[int]:
     """Direct children, zombies included."""
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += map(int, listed.read_text().split())
+        with suppress(OSError):  # gone meanwhile
+            found += map(int, listed.read_text().split())
     return found
 
 

@@ -5,12 +5,11 @@ import os
 import sys
 
 from emceepee.app import open_session, session_parts
-from emceepee.backends.guardian import MARK_VARIABLE
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.guard.visitor import LOCAL
-from support.processes import children_of, family_of, is_alive, marked_with, until
+from support.processes import below, children_of, is_alive, servers_of, until
 from support.recorder import HOSTILE
 from support.waiting import eventually
 
@@ -39,14 +38,13 @@ async def waves_of_sessions(waves: int) -> int:
             opening = [asyncio.ensure_future(one(number, barrier)) for number in range(SESSIONS)]
             async with asyncio.timeout(120):
                 await _all_there(barrier, opening)
-                mark = family_of(_marked_children(before)[0])
-                alive = marked_with(MARK_VARIABLE, mark)
+                alive = _servers(before)
                 total += len(alive)
                 assert len(alive) == 2 * SESSIONS, f"{len(alive)} processes in a wave"
                 await barrier.wait()
                 await asyncio.gather(*opening)
             assert [pid for pid in alive if is_alive(pid)] == []
-            assert marked_with(MARK_VARIABLE, mark) == []
+            assert _servers(before) == []
     await until(lambda: set(children_of(os.getpid())) <= before, what="the collection of what ended")
     return total
 
@@ -61,18 +59,19 @@ async def sessions_abandoned_at_start() -> None:
                 await session.add_server(forking("one", "--fork-away"))
 
         opening = [asyncio.ensure_future(one(number)) for number in range(SESSIONS)]
-        await until(lambda: len(_marked_children(before)) >= SESSIONS // 5, what="the first processes")
-        mark = family_of(_marked_children(before)[0])
+        await until(lambda: len(_servers(before)) >= SESSIONS // 5, what="the first processes")
         for task in opening:
             task.cancel()
         async with asyncio.timeout(60):
             await asyncio.gather(*opening, return_exceptions=True)
-        assert marked_with(MARK_VARIABLE, mark) == []
+        assert _servers(before) == []
     await until(lambda: set(children_of(os.getpid())) <= before, what="the collection of what ended")
 
 
-def _marked_children(before: set[int]) -> list[int]:
-    return [pid for pid in children_of(os.getpid()) if pid not in before and _is_marked(pid)]
+def _servers(before: set[int]) -> list[int]:
+    """Those below ourselves that were not there before, and are no guardians."""
+    others = {found for pid in before for found in (pid, *below(pid))}
+    return [pid for pid in servers_of(os.getpid()) if pid not in others]
 
 
 async def _all_there(barrier: asyncio.Barrier, opening: "list[asyncio.Task[int]]") -> None:
@@ -83,11 +82,3 @@ async def _all_there(barrier: asyncio.Barrier, opening: "list[asyncio.Task[int]]
         return barrier.n_waiting >= SESSIONS
 
     await eventually(are_there, what="every session of the wave has its server", within=120)
-
-
-def _is_marked(pid: int) -> bool:
-    try:
-        family_of(pid)
-    except (AssertionError, OSError):
-        return False
-    return True

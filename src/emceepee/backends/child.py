@@ -7,9 +7,11 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from emceepee.backends.family import Family
+from emceepee.backends.guardian import STRAY_SECONDS
+from emceepee.backends.kept_process import KeptProcess
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
@@ -29,10 +31,8 @@ INHERITED = (
 
 STDIN_GRACE = 1.5  # a well-behaved server ends when its input does
 TERM_GRACE = 1.0  # then it is asked to; both together stay under the 4 s that callers grant us
-KILL_GRACE = 1.0  # then it is not asked; the kernel may need a moment
-STRAY_GRACE = 0.5  # what a gone leader left in its group gets to end by itself
-STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE + STRAY_GRACE + 2  # and what had left the group
-STRAY_POLL = 0.02  # the kernel tells nobody when a process group becomes empty
+KILL_GRACE = STRAY_SECONDS + 2.0  # then it is not asked; what it left gets a moment, and the kernel may need one
+STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE
 DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
 EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
 STDERR_LINES_KEPT = 50
@@ -49,19 +49,18 @@ class Child(asyncio.SubprocessProtocol):
         self,
         command: str,
         clock: Clock,
-        family: Family,
         *,
         on_line: OnLine,
         on_stderr: Callable[[str], None],
         longest: int,
     ) -> None:
-        self._command, self._clock, self._family = command, clock, family
+        self._command, self._clock = command, clock
         self._on_line, self._on_stderr = on_line, on_stderr
         self._lines = LineSplitter(longest)
         self._stderr_lines = LineSplitter(STDERR_LINE_BYTES)
         self._open_pipes = {1, 2}
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._transport: KeptProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the pipe is full
         self._last_words: Handle | None = None
@@ -77,7 +76,7 @@ class Child(asyncio.SubprocessProtocol):
     # What asyncio tells us.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.SubprocessTransport, transport)
+        self._transport = cast(KeptProcess, transport)
         self._stdin = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
         self.pid = self._transport.get_pid()
 
@@ -193,43 +192,26 @@ class Child(asyncio.SubprocessProtocol):
         return facts | {"stderrTail": self.stderr_tail.last(TAIL_LINES)}
 
     async def stop(self) -> None:
-        """End the process and everything left in its group; returns when they are gone."""
+        """End the process and everything that it started; returns when they are gone."""
         await close_bounded(self._stop(), within=STOP_SECONDS, what=f"process {self.pid}")
 
     async def _stop(self) -> None:
         if self._stdin is not None:
             self._stdin.close()
-        if not await self._gone_within(STDIN_GRACE):
-            self._signal_group(signal.SIGTERM)
-            await self._gone_within(TERM_GRACE)
-        await self._end_strays()
-        await self._gone_within(KILL_GRACE)
+        process = self._transport
+        if process is not None:
+            if not await self._within(STDIN_GRACE, self.exited):
+                process.terminate()
+                await self._within(TERM_GRACE, self.exited)
+            process.kill()
+            await self._within(KILL_GRACE, process.gone)
+            process.close()
         self._end()
-        if self._transport is not None:
-            self._transport.close()
-        await self._family.left(self.pid, self._clock)
 
-    async def _gone_within(self, seconds: float) -> bool:
+    async def _within(self, seconds: float, moment: "asyncio.Future[Any]") -> bool:
         try:
-            await within(self._clock, seconds, self.exited)
+            await within(self._clock, seconds, moment)
         except TimeoutError:
-            return False
-        return True
-
-    async def _end_strays(self) -> None:
-        if self.exited.done() and self._signal_group(signal.SIGTERM):
-            for _ in range(int(STRAY_GRACE / STRAY_POLL)):
-                await self._clock.sleep(STRAY_POLL)
-                self._family.reap()
-                if not self._signal_group(0):
-                    return
-        self._signal_group(signal.SIGKILL)
-
-    def _signal_group(self, number: int) -> bool:
-        """False if the group is empty. The child leads a group of its own, which outlives it while anyone is in it."""
-        try:
-            os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
             return False
         return True
 
@@ -250,46 +232,26 @@ async def start_child(
     """
     environment = child_environment(target.env, os.environ)
     program = _program(target, environment)
-    await family.prepare()
+    child = Child(target.command, clock, on_line=on_line, on_stderr=on_stderr, longest=longest)
     starting = asyncio.ensure_future(
-        _started(
-            [program, *target.args],
-            family,
-            lambda: Child(target.command, clock, family, on_line=on_line, on_stderr=on_stderr, longest=longest),
-            environment=environment,
-            cwd=target.cwd,
-        )
+        family.start(child, [program, *target.args], environment=environment, cwd=target.cwd)
     )
     try:
-        return await asyncio.shield(starting)
+        await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await close_bounded(_stopped(starting), within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
+        unwanted = _stopped(starting, child)
+        await close_bounded(unwanted, within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
         raise
     except (OSError, ValueError) as error:
         raise LinkError(Failure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
+    return child
 
 
-async def _started(
-    command: list[str],
-    family: Family,
-    child: Callable[[], Child],
-    *,
-    environment: Mapping[str, str],
-    cwd: str | None,
-) -> Child:
-    member = family.new_member()
-    with family.starting():
-        _, started = await asyncio.get_running_loop().subprocess_exec(
-            child, *command, env={**environment, **family.environment(member)}, cwd=cwd, start_new_session=True
-        )
-        family.joined(started.pid, member)
-    return started
-
-
-async def _stopped(starting: "asyncio.Future[Child]") -> None:
+async def _stopped(starting: "asyncio.Future[None]", child: Child) -> None:
     """Whoever wanted it left while it was being started: let it come, and end it."""
     with suppress(OSError, ValueError):
-        await (await starting).stop()
+        await starting
+        await child.stop()
 
 
 def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Dialer:
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._family = family
-        self._programs: list[StdioLink] = []  # that run, or are being started
+        self._programs: set[StdioLink] = set()  # that run, or are being started
         self._eras = EraMemory(clock)
 
     @classmethod
@@ -142,7 +142,7 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        self._programs = [link for link in self._programs if not link.closed.done()]
+        self._programs = {link for link in self._programs if not link.closed.done()}
         if len(self._programs) >= self._limits.processes_in_all:
             raise LinkError(
                 Failure.UNREACHABLE,
@@ -151,12 +151,12 @@ class Dialer:
                 may_have_run=False,
             )
         link = StdioLink(listener, self._family, self._clock, most_requests=self._limits.requests_per_link)
-        self._programs.append(link)
+        self._programs.add(link)
         try:
             async with _abandoned_if_it_fails(link):
                 await link.start(target, terms, longest=self._limits.line_bytes)
         except BaseException:
-            self._programs.remove(link)
+            self._programs.discard(link)  # another start may have found it ended, and taken it out
             raise
         return link
 

@@ -1,165 +1,126 @@
-"""All processes that emceepee started: marked, watched by a guardian that outlives us, and reaped."""
+"""All processes that emceepee started. They live below a guardian, which outlives us."""
 
 import asyncio
-import ctypes
+import marshal
 import os
-import secrets
-import signal
+import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 from emceepee.backends import guardian
-from emceepee.backends.guardian import MARK_VARIABLE
-from emceepee.clock import Clock
-from emceepee.telemetry.logs import EventLog
+from emceepee.backends.kept_process import Ends, GuardianLost, KeptProcess
 
-log = EventLog("backends")
-
-_PR_SET_CHILD_SUBREAPER = 36
 CLOSE_SECONDS = 2.0
-STRAY_TRIES, STRAY_PAUSE = 50, 0.02  # a killed process needs a moment to be gone, and may have had a child meanwhile
-REAP_SECONDS = 10.0  # between two looks for adopted children that have ended
+MOST_AT_ONCE = 32  # being started: the socket to the guardian holds some hundred descriptors, not any number
 
 
 class Family:
-    """One an installation. The guardian is started with the first child, so that a probe of emceepee starts nothing."""
+    """One per installation. The guardian is started with the first child: a probe of emceepee starts nothing."""
 
     def __init__(self) -> None:
-        self._mark = secrets.token_hex(16)
         self._guardian: asyncio.subprocess.Process | None = None
-        self._starting = asyncio.Lock()
-        self._members: dict[int, str] = {}
-        self._being_started = 0
-        self._reaping: asyncio.TimerHandle | None = None
+        self._line: socket.socket | None = None
+        self._members: set[KeptProcess] = set()
+        self._preparing = asyncio.Lock()
+        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
-    def environment(self, member: str) -> dict[str, str]:
-        """What a child must inherit to be found again."""
-        return {MARK_VARIABLE: self._mark, f"{MARK_VARIABLE}_MEMBER": member}
+    async def start(
+        self,
+        protocol: asyncio.SubprocessProtocol,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        cwd: str | None,
+    ) -> None:
+        """Start a process that leads a session of its own; `protocol` is given its transport, and told all of it.
 
-    def new_member(self) -> str:
-        return secrets.token_hex(8)
+        Raises:
+            OSError, ValueError: it could not be started.
+        """
+        specification = _specification(command, environment, cwd)
+        async with self._turns:
+            try:
+                await self._start(protocol, specification)
+            except GuardianLost:  # a moment ago; there is a new one then
+                await self._start(protocol, specification)
 
-    async def prepare(self) -> None:
-        """Before a child is started: there is someone to watch it."""
-        async with self._starting:
-            if not self._has_guardian():
-                become_subreaper()
-                self._reap_now_and_then()
-                self._guardian = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", guardian.__file__, self._mark),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    start_new_session=True,
-                    env={},
-                )
-                for pid in self._members:
-                    self._tell(f"watch {pid}")
+    async def _start(self, protocol: asyncio.SubprocessProtocol, specification: bytes) -> None:
+        line = await self._prepare()
+        with closing(Ends()) as ends:
+            process = KeptProcess(protocol)
+            self._members.add(process)
+            process.gone.add_done_callback(lambda _: self._members.discard(process))
+            try:
+                ends.send(line)
+                await process.start(ends, specification)
+            except GuardianLost:
+                self._members.discard(process)
+                if self._line is line:
+                    self._forget_line()
+                raise
+
+    async def _prepare(self) -> socket.socket:
+        """The line to a guardian that lives."""
+        async with self._preparing:
+            if self._line is None or not self._has_guardian():
+                self._forget_line()
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    self._guardian = await asyncio.create_subprocess_exec(
+                        *(sys.executable, "-I", "-S", _program()),
+                        stdin=theirs.fileno(),
+                        stdout=asyncio.subprocess.DEVNULL,
+                        start_new_session=True,
+                        env={},
+                    )
+                self._line = ours
+            return self._line
 
     def _has_guardian(self) -> bool:
         """Looked at closely: that it has just ended may not have been told to us yet."""
         process = self._guardian
         return process is not None and process.returncode is None and not _is_zombie(process.pid)
 
-    @contextmanager
-    def starting(self) -> Iterator[None]:
-        """While a child is being started, a process that is not known yet may be our own and not ours to collect."""
-        self._being_started += 1
-        try:
-            yield
-        finally:
-            self._being_started -= 1
-
-    def joined(self, pid: int, member: str) -> None:
-        self._members[pid] = member
-        self._tell(f"watch {pid}")
-
-    async def left(self, pid: int, clock: Clock) -> None:
-        """After its group was ended: end what had left the group, and forget it."""
-        member = self._members.get(pid)
-        if member is not None:
-            await self._end_strays(member, clock)
-        self._members.pop(pid, None)
-        self._tell(f"forget {pid}")
-        self.reap()
-
-    def reap(self) -> None:
-        """Collect what we adopted and has ended: an uncollected process still counts as one of its group."""
-        known = {*self._members, *([self._guardian.pid] if self._guardian else [])}
-        reap_orphans(known=known, spare_leaders=self._being_started > 0 or self._starting.locked())
-
-    def _reap_now_and_then(self) -> None:
-        """A server that leaves orphans behind while it runs must not fill the process table."""
-        self.reap()
-        if self._reaping is not None:
-            self._reaping.cancel()
-        self._reaping = asyncio.get_running_loop().call_later(REAP_SECONDS, self._reap_now_and_then)
-
-    async def _end_strays(self, member: str, clock: Clock) -> None:
-        """Those that left their group are known by their mark; they are not asked."""
-        for _ in range(STRAY_TRIES):
-            strays = strays_of(member)
-            if not strays:
-                return
-            for pid in strays:
-                log.warning("stray_process_ended", pid=pid)
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            await clock.sleep(STRAY_PAUSE)
-            self.reap()
-
     async def close(self) -> None:
         """Everyone has left; let the guardian go. Whoever is still there, it ends."""
-        if self._reaping is not None:
-            self._reaping.cancel()
+        for member in list(self._members):
+            member.kill()
+            member.close()
         process, self._guardian = self._guardian, None
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
+        self._forget_line()
+        if process is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(guardian.GIVE_UP_SECONDS + CLOSE_SECONDS):
+                async with asyncio.timeout(guardian.GIVE_UP_SECONDS + guardian.TERM_SECONDS + CLOSE_SECONDS):
                     await process.wait()
-        reap_orphans(known=set())
 
-    def _tell(self, line: str) -> None:
-        if self._guardian is not None and self._guardian.stdin is not None:
-            with suppress(ConnectionError, RuntimeError):
-                self._guardian.stdin.write(f"{line}\n".encode())
-
-
-def strays_of(member: str) -> list[int]:
-    """Processes of one gone child's making that are still there. Orphans are our children: see become_subreaper."""
-    wanted = f"{MARK_VARIABLE}_MEMBER={member}".encode()
-    found = []
-    for pid in own_children():
-        with suppress(OSError):
-            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") and not _is_zombie(pid):
-                found.append(pid)
-    return found
+    def _forget_line(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
 
 
-def own_children() -> list[int]:
-    """None where there is no /proc."""
-    found: list[int] = []
-    for children in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            found += map(int, children.read_text().split())
-    return found
+def _specification(command: Sequence[str], environment: Mapping[str, str], cwd: str | None) -> bytes:
+    texts = [*command, *environment, *environment.values(), cwd or ""]
+    if any("\0" in text for text in texts):
+        raise ValueError("embedded null byte")
+    if any(not name or "=" in name for name in environment):
+        raise ValueError("illegal environment variable name")
+    data = marshal.dumps(
+        (
+            [os.fsencode(word) for word in command],
+            {os.fsencode(name): os.fsencode(text) for name, text in environment.items()},
+            None if cwd is None else os.fsencode(cwd),
+        )
+    )
+    return len(data).to_bytes(guardian.NUMBER_BYTES, "little") + data
 
 
-def become_subreaper() -> None:
-    """On Linux, orphans of our children become ours, so that we can reap them. Elsewhere nothing happens."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def reap_orphans(*, known: set[int], spare_leaders: bool = False) -> None:
-    """Collect adopted children that have ended. Our own are the event loop's to collect: they lead a session each."""
-    for pid in own_children():
-        if pid not in known and _is_zombie(pid) and not (spare_leaders and _session_of(pid) == pid):
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+def _program() -> str:
+    """Compiled, if it is: the first server waits for it."""
+    compiled = guardian.__spec__.cached if guardian.__spec__ is not None else None
+    return compiled if compiled and Path(compiled).exists() else guardian.__file__
 
 
 def _is_zombie(pid: int) -> bool:
@@ -167,10 +128,3 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return False
-
-
-def _session_of(pid: int) -> int:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return 0

@@ -17,11 +17,13 @@ from emceepee.backends.spec import root_uri
 from emceepee.cli.allocator import keep_freed_memory
 from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
 from emceepee.cli.private_file import write_private
+from emceepee.cli.secrecy import hide_process
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.garbage import while_loading
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
+SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
 # The = signs at the end of a base64 token are its own.
 _NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
 log = logs.EventLog("cli")
@@ -42,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     keep_freed_memory()
+    hide_process(os.environ)
     try:
         logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
     except OSError as error:
@@ -50,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
+        _warn_of_short_tokens(config.http)
         return _serve(config)
     if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
@@ -212,6 +216,12 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
             raise ConfigError("--token: expected a token, found nothing")
         named[token] = name
     return named
+
+
+def _warn_of_short_tokens(http: HttpConfig) -> None:
+    for token, principal in http.tokens.items():
+        if len(token) < SHORTEST_TOKEN:
+            log.warning("token_is_short", principal=principal, characters=len(token), least=SHORTEST_TOKEN)
 
 
 def _port(text: str) -> int:

@@ -100,7 +100,7 @@ class ConsoleDoor:
 
     async def _admit(self, route: Route, scope: Scope, headers: Headers, receive: Receive, answer: "_Answer") -> None:
         method = route.method
-        principal = await self._gate.admit_to_console(headers, method=method)
+        principal = await self._gate.admit_to_console(headers, _peer(scope), method=method)
         if isinstance(principal, TurnedAway):
             code = NOT_LOGGED_IN if principal.status == 401 else ErrorCode.NOT_ALLOWED
             await answer.refuse(principal.status, code, principal.message, *principal.headers)
@@ -161,8 +161,19 @@ def _visit(scope: Scope, headers: Headers, receive: Receive, answer: _Answer, pr
     except ValueError:
         query = {}  # more than any page of ours asks with
     return Visit(
-        principal=principal, path=scope["path"], query=query, headers=headers, receive=receive, send=answer.send
+        principal=principal,
+        path=scope["path"],
+        query=query,
+        headers=headers,
+        receive=receive,
+        send=answer.send,
+        peer=_peer(scope),
     )
+
+
+def _peer(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None
 
 
 def _told(error: EmceepeeError) -> JsonObject:

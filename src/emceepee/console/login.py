@@ -40,7 +40,7 @@ class LoginPages:
         code = visit.query.get("code")
         if code is None:
             await self._page(visit, 200, "")
-        elif (principal := self._logins.redeem(code)) is not None:
+        elif (principal := await self._gate.redeem(code, visit.peer)) is not None:
             await self._let_in(visit, principal, "link")
         elif visit.principal is not None:  # the link once more, in the browser that used it
             await redirect(visit, HOME_PATH)
@@ -55,7 +55,7 @@ class LoginPages:
             fields = dict(parse_qsl((await visit.body()).decode(), max_num_fields=MOST_FIELDS))
         except ValueError:
             raise InvalidArguments("The form cannot be read.") from None
-        verdict = await self._gate.holder(fields.get("token", "").strip().encode())
+        verdict = await self._gate.holder(fields.get("token", "").strip().encode(), visit.peer)
         if not isinstance(verdict, TurnedAway):
             await self._let_in(visit, verdict, "token")
             return

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
+from emceepee.guard.brake import Brake
 from emceepee.guard.forwarding import is_forwarded
 from emceepee.guard.logins import Logins, cookies
 from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
@@ -40,8 +41,14 @@ class GateRules:
 class Gate:
     """Decides without acting: a visitor, or a reason to turn away."""
 
-    def __init__(self, rules: GateRules, check: TokenCheck | None = None, logins: Logins | None = None) -> None:
-        self._rules, self._check, self._logins = rules, check, logins
+    def __init__(
+        self,
+        rules: GateRules,
+        check: TokenCheck | None = None,
+        logins: Logins | None = None,
+        brake: Brake | None = None,
+    ) -> None:
+        self._rules, self._check, self._logins, self._brake = rules, check, logins, brake
         self._tokens = [(token.encode(), principal) for token, principal in rules.tokens.items()]
 
     @property
@@ -64,7 +71,7 @@ class Gate:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
         is_page = b"origin" in headers
         is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_strange(headers))
-        principal = await self._proven(headers, method) if _proves_something(headers) else None
+        principal = await self._proven(headers, peer, method) if _proves_something(headers) else None
         if isinstance(principal, TurnedAway):
             return principal
         if principal is not None:
@@ -75,9 +82,11 @@ class Gate:
             return TurnedAway(401, "Log in with the link that emceepee logged.")
         return Visitor(LOCAL, is_remote=is_remote, is_page=is_page)
 
-    async def admit_to_console(self, headers: Mapping[bytes, bytes], *, method: str) -> str | TurnedAway:
+    async def admit_to_console(
+        self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
+    ) -> str | TurnedAway:
         """The principal. Nobody comes in here without a login or a token."""
-        principal = await self._proven(headers, method)
+        principal = await self._proven(headers, peer, method)
         return self._challenge("Log in at /console/login.") if principal is None else principal
 
     def logged_in(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
@@ -87,19 +96,33 @@ class Gate:
         holders = (self._logins.holder(secret) for secret in cookies(headers))
         return next((principal for principal in holders if principal is not None), None)
 
-    async def holder(self, token: bytes) -> str | TurnedAway:
-        """Whose token it is."""
-        principal = self._holder(token)
-        if principal is None and self._check is not None:
-            return await self._check.principal_of(token.decode("latin-1"))
-        return self._challenge("The token is not known here.") if principal is None else principal
+    async def holder(self, token: bytes, peer: str | None) -> str | TurnedAway:
+        """Whose token it is. Wrong ones are answered the later the more of them there are."""
+        verdict: str | TurnedAway | None = self._holder(token)
+        if verdict is None and self._check is not None:
+            verdict = await self._check.principal_of(token.decode("latin-1"))
+        elif verdict is None:
+            verdict = self._challenge("The token is not known here.")
+        if self._brake is not None:
+            if not isinstance(verdict, TurnedAway):
+                await self._brake.succeeded(peer, token)
+            elif verdict.status == 401:
+                await self._brake.failed(peer)
+        return verdict
 
-    async def _proven(self, headers: Mapping[bytes, bytes], method: str) -> str | TurnedAway | None:
+    async def redeem(self, code: str, peer: str | None) -> str | None:
+        """Whom the code of a link lets in, if anyone."""
+        principal = None if self._logins is None else self._logins.redeem(code)
+        if principal is None and self._brake is not None:
+            await self._brake.failed(peer)
+        return principal
+
+    async def _proven(self, headers: Mapping[bytes, bytes], peer: str | None, method: str) -> str | TurnedAway | None:
         """By a token first: who sends one means it. None if nothing was sent that proves anything."""
         if self.takes_tokens and b"authorization" in headers:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() == b"bearer" and token.strip():
-                return await self.holder(token.strip())
+                return await self.holder(token.strip(), peer)
         return self.logged_in(headers, method=method) if b"cookie" in headers else None
 
     def _holder(self, given: bytes) -> str | None:

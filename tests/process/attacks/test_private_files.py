@@ -22,13 +22,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a
 
 
 @pytest.fixture
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that others can look into, as /tmp is."""
-    folder = tmp_path_factory.mktemp("open")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o755)
-    os.umask(0o022)
-    return folder
+def place(open_folder: Path) -> Path:
+    return open_folder
 
 
 def mode(file: Path) -> int:

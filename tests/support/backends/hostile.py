@@ -10,7 +10,8 @@ import signal
 import sys
 from typing import Any
 
-TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "deaf", "orphan")
+TOOLS = ("echo", "pid", "die", "hang", "late", "stderr", "garbage", "half", "fork", "ask", "deaf", "orphan", "daemon")
+LONGEST_LIFE = 300  # seconds: where emceepee fails to end it, a daemon ends itself after the tests
 waiting: dict[str, Any] = {}  # what hangs, by the id of its request
 asked: dict[str, Any] = {}  # whom our questions belong to
 
@@ -38,6 +39,22 @@ def fork(*, away: bool = False, stubborn: bool = False) -> int:
         while True:
             signal.pause()
     return pid
+
+
+def daemon() -> int:
+    """A process that is nobody's: of a session of its own, without a parent, a pipe of ours or an environment."""
+    told, tell = os.pipe()
+    if (parent := os.fork()) == 0:
+        os.setsid()
+        if (pid := os.fork()) == 0:
+            for descriptor in range(3):
+                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.execve("/bin/sleep", ["sleep", str(LONGEST_LIFE)], {})
+        os.write(tell, str(pid).encode())
+        os._exit(0)
+    os.waitpid(parent, 0)
+    return int(os.read(told, 100))
 
 
 def flood(size: int) -> None:
@@ -79,6 +96,8 @@ def call(key: Any, name: str, given: dict[str, Any]) -> dict[str, Any] | None:
                     os.close(0)
                 os._exit(0)  # both; the second may well outlive the first, and is nobody's child then
             os.waitpid(pid, 0)
+        case "daemon":
+            return text(daemon())
         case "deaf":
             while True:
                 signal.pause()

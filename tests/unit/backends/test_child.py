@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from emceepee.backends.child import Child, child_environment
-from emceepee.backends.family import Family
 from emceepee.backends.link import LinkError
 from support.fake_clock import FakeClock, settle
 
@@ -58,7 +57,7 @@ class JustExited(asyncio.SubprocessTransport):
 
 async def test_writing_to_a_child_that_has_just_exited_fails_with_how_it_went() -> None:
     clock = FakeClock()
-    child = Child("server", clock, Family(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child = Child("server", clock, on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     child.connection_made(JustExited())
     writing = asyncio.create_task(child.write(b"{}"))
     child.process_exited()
@@ -94,7 +93,7 @@ class Running(asyncio.SubprocessTransport):
 
 
 async def test_nothing_is_written_while_the_child_does_not_read_and_then_all_in_order() -> None:
-    child = Child("server", FakeClock(), Family(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child = Child("server", FakeClock(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     transport = Running()
     child.connection_made(transport)
     await child.write(b"first")

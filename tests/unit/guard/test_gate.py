@@ -28,7 +28,7 @@ class Doorkeeper:
         return await self.gate.admit({b"host": HOST, **given}, "127.0.0.1", method=method)
 
     async def at_console(self, given: Given, method: str = "POST") -> str | TurnedAway:
-        return await self.gate.admit_to_console({b"host": HOST, **given}, method=method)
+        return await self.gate.admit_to_console({b"host": HOST, **given}, "127.0.0.1", method=method)
 
 
 @pytest.mark.parametrize(

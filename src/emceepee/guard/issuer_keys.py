@@ -1,0 +1,173 @@
+"""The keys that an authorization server publishes: fetched when they are needed, and used for what they are for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import jwt
+
+from emceepee.clock import Clock
+from emceepee.codec import decode
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("guard")
+OAUTH_PATH, OPENID_PATH = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+FETCH_SECONDS = 10.0
+FRESH_SECONDS = 300.0  # after which keys are fetched anew, while those that are known are still used
+STALE_SECONDS = 900.0  # after which they are not any more: an issuer that cannot be asked may have withdrawn them
+PAUSE_SECONDS = 1.0  # between two fetches for a key that nobody knows, whoever asks for it
+NEVER = float("-inf")
+DOCUMENT_BYTES = 1 << 20
+MOST_KEYS = 100
+CLOSING_SECONDS = 1.0
+# Which algorithms go with which kind of key: never a shared secret, never none.
+_BY_KIND = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC P-256": ("ES256",),
+    "EC P-384": ("ES384",),
+    "EC P-521": ("ES512",),
+    "OKP Ed25519": ("EdDSA",),
+}
+
+
+class KeysUnavailable(Exception):
+    """The issuer's keys cannot be had just now."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyingKey:
+    """A public key, and the algorithms that a token may be signed with to be verified by it."""
+
+    key: Any
+    algorithms: tuple[str, ...]
+
+
+Keys = dict[str | None, VerifyingKey]
+
+
+class IssuerKeys:
+    """Nobody waits for a fetch who brings a key id that is known; those who do not share one."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[Keys]], clock: Clock) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._keys: Keys = {}
+        self._fetched_at = self._tried_at = NEVER
+        self._problem = ""  # of the last try, if it failed
+        self._fetching: asyncio.Task[None] | None = None
+        self._tasks = TaskOwner("issuer-keys")
+
+    async def find(self, key_id: str | None) -> VerifyingKey:
+        """Raises: KeyError if the issuer has no such key, KeysUnavailable."""
+        if key_id in self._keys and self._age() <= STALE_SECONDS:
+            if self._age() > FRESH_SECONDS:
+                self._refresh()
+            return self._keys[key_id]
+        if (fetching := self._refresh()) is not None:
+            await asyncio.shield(fetching)
+        if self._problem and (key_id not in self._keys or self._age() > STALE_SECONDS):
+            raise KeysUnavailable(self._problem)
+        return self._keys[key_id]
+
+    async def close(self) -> None:
+        await self._tasks.close(within=CLOSING_SECONDS)
+
+    def _age(self) -> float:
+        return self._clock.monotonic() - self._fetched_at
+
+    def _refresh(self) -> "asyncio.Task[None] | None":
+        """The fetch that runs, or a new one; None if the last was a moment ago: whoever makes ids up gains nothing."""
+        if self._fetching is None and self._clock.monotonic() - self._tried_at > PAUSE_SECONDS:
+            self._fetching = self._tasks.spawn(self._fetched(), name="fetch")
+        return self._fetching
+
+    async def _fetched(self) -> None:
+        try:
+            self._keys = await self._fetch()
+            self._fetched_at, self._problem = self._clock.monotonic(), ""
+        except KeysUnavailable as problem:
+            self._problem = str(problem)
+            log.warning("issuer_keys_unavailable", error=self._problem)
+        finally:
+            self._tried_at, self._fetching = self._clock.monotonic(), None
+
+
+# Fetching.
+
+
+async def fetch_keys(issuer: str) -> Keys:
+    """Raises: KeysUnavailable."""
+    import aiohttp  # here: it takes a tenth of the time to start, and few installations need it
+
+    timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
+
+    async def document(address: str) -> JsonObject | None:
+        """None if it is not there. A redirect is not followed: whoever can make one would choose the keys."""
+        async with http.get(address, allow_redirects=False) as response:
+            if response.status != 200:
+                return None
+            data = b""
+            async for chunk in response.content.iter_chunked(1 << 16):
+                data += chunk
+                if len(data) > DOCUMENT_BYTES:
+                    raise ValueError(f"{address} is larger than {DOCUMENT_BYTES} bytes")
+            found = decode(data)
+            return found if isinstance(found, dict) else None
+
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as http:
+            keys = await document(await _key_address(issuer, document))
+    except (aiohttp.ClientError, TimeoutError, ValueError, LookupError) as error:
+        raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
+    if keys is None:
+        raise KeysUnavailable("the key set is not where the metadata says, or elsewhere by a redirect")
+    return verifying_keys(keys)
+
+
+async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObject | None]]) -> str:
+    """From the issuer's metadata; an issuer with a path has it behind the well-known part, or before it."""
+    parts = urlsplit(issuer)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    problem = "the issuer publishes no metadata"
+    for address in dict.fromkeys((origin + OAUTH_PATH + parts.path, issuer + OPENID_PATH, issuer + OAUTH_PATH)):
+        if (metadata := await document(address)) is None:
+            continue
+        keys = str(metadata.get("jwks_uri"))
+        if str(metadata.get("issuer")).rstrip("/") != issuer:
+            problem = f"the metadata at {address} is of another issuer"
+        elif parts.scheme == "https" and urlsplit(keys).scheme != "https":
+            problem = f"the keys named in {address} would not come over TLS"
+        else:
+            return keys
+    raise LookupError(problem)
+
+
+def verifying_keys(document: JsonObject) -> Keys:
+    """Those that are for verifying signatures, by their id."""
+    listed = document.get("keys")
+    found: Keys = {}
+    for data in listed[:MOST_KEYS] if isinstance(listed, list) else ():
+        if isinstance(data, dict) and (key := _verifying_key(data)) is not None:
+            key_id = data.get("kid")
+            found[key_id if isinstance(key_id, str) else None] = key
+    return found
+
+
+def _verifying_key(data: JsonObject) -> VerifyingKey | None:
+    operations = data.get("key_ops")
+    is_for_verifying = operations is None or (isinstance(operations, list) and "verify" in operations)
+    if data.get("use", "sig") != "sig" or not is_for_verifying:
+        return None
+    kind, own = data.get("kty"), data.get("alg")
+    algorithms = _BY_KIND.get(f"{kind}" if kind == "RSA" else f"{kind} {data.get('crv')}", ())
+    if own is not None:  # a key that says what it is for is for nothing else
+        algorithms = tuple(name for name in algorithms if name == own)
+    if not algorithms:
+        return None
+    try:
+        return VerifyingKey(jwt.PyJWK(data, algorithm=algorithms[0]).key, algorithms)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,61 @@
+"""What is installed is known before: every pin has hashes, and no range lets in a version with a known hole."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from support.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TO_RUN = [Requirement(text) for text in PROJECT["dependencies"]]
+TO_DEVELOP = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
+PINNED = ROOT / "requirements.txt"
+LISTS = [PINNED, *sorted((ROOT / "tests" / "clients").glob("*.txt")), *sorted((ROOT / "bench" / "peers").glob("*.txt"))]
+# The last version with each, as far as it matters here.
+HOLES = {
+    ("aiohttp", "3.14.2"): "CVE-2026-59881, CVE-2026-69243, CVE-2026-69244",
+    ("cryptography", "49.0.0"): "CVE-2026-69247",
+    ("orjson", "3.11.5"): "CVE-2025-67221",
+    ("PyJWT", "2.10.0"): "CVE-2024-53861",
+    ("PyJWT", "2.11.0"): "CVE-2026-32597",
+    ("PyJWT", "2.12.1"): "CVE-2026-48522 to CVE-2026-48526",
+}
+
+
+class Pin(NamedTuple):
+    requirement: Requirement
+    hashes: list[str]
+
+
+def pins(listed: Path) -> list[Pin]:
+    lines = listed.read_text("utf-8").replace("\\\n", " ").splitlines()
+    pinned = [line.split(" --hash=") for line in lines if not line.startswith("#")]
+    return [Pin(Requirement(first), [each.strip() for each in rest]) for first, *rest in pinned]
+
+
+@pytest.mark.parametrize("listed", LISTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_pin_is_one_version_with_its_hashes(listed: Path) -> None:
+    found = pins(listed)
+    assert found
+    for requirement, hashes in found:
+        assert re.fullmatch(r"==[\w.]+", str(requirement.specifier)), requirement
+        assert hashes, requirement
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each) for each in hashes), requirement
+
+
+@pytest.mark.parametrize("wanted", [*TO_RUN, *TO_DEVELOP, Requirement("hatchling")], ids=str)
+def test_what_the_project_asks_for_is_pinned_in_its_range(wanted: Requirement) -> None:
+    found = [pin for pin, _ in pins(PINNED) if canonicalize_name(pin.name) == canonicalize_name(wanted.name)]
+    assert len(found) == 1, "make pins"
+    assert wanted.specifier.contains(str(found[0].specifier).removeprefix("==")), "make pins"
+
+
+@pytest.mark.parametrize(("name", "version"), HOLES)
+def test_a_version_with_a_known_hole_is_not_taken(name: str, version: str) -> None:
+    wanted = next(each for each in TO_RUN if each.name == name)
+    assert not wanted.specifier.contains(version), HOLES[name, version]

@@ -1,0 +1,83 @@
+"""Tokens count only if they are signed as the issuer meant it, and whoever makes key ids up delays nobody."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from support.http_door import HELLO, Door, a_door
+from support.issuer import Issuer, an_issuer
+from support.waiting import eventually
+
+RESOURCE = "https://mcp.example/mcp"
+LONGEST_WAIT = 0.5 * 5  # seconds, with room for a busy machine
+
+
+@asynccontextmanager
+async def guarded(**about_key: Any) -> AsyncIterator[tuple[Issuer, Door]]:
+    async with (
+        an_issuer() as issuer,
+        a_door("--oauth-issuer", issuer.url, "--oauth-resource", RESOURCE) as door,
+    ):
+        issuer.about_key = {key: value for key, value in (issuer.about_key | about_key).items() if value is not None}
+        yield issuer, door
+
+
+async def status(door: Door, token: str) -> int:
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+    async with door.http.post(door.url, json=hello, headers={"authorization": f"Bearer {token}"}) as response:
+        return response.status
+
+
+@pytest.mark.parametrize("about_key", [{"use": "enc"}, {"alg": "ES384"}], ids=str)
+async def test_a_key_that_is_for_something_else_verifies_nothing(about_key: dict[str, Any]) -> None:
+    async with guarded(**about_key) as (issuer, door):
+        assert await status(door, issuer.token(aud=RESOURCE)) == 401
+
+
+async def test_a_token_of_nobody_lets_nobody_in() -> None:
+    async with guarded(alg=None, use=None) as (issuer, door):
+        for subject in ("", "  "):
+            assert await status(door, issuer.token(aud=RESOURCE, sub=subject)) == 401
+        assert await status(door, issuer.token(aud=RESOURCE)) == 200
+
+
+async def test_metadata_of_another_issuer_is_not_used() -> None:
+    async with guarded() as (issuer, door):
+        issuer.named = "https://evil.example"
+        assert await status(door, issuer.token(aud=RESOURCE)) == 503
+        assert issuer.fetches == 0
+
+
+async def test_keys_are_not_fetched_from_where_a_redirect_leads() -> None:
+    async with guarded() as (issuer, door):
+        issuer.redirects = True
+        assert await status(door, issuer.token(aud=RESOURCE)) == 503
+        assert issuer.fetches == 0
+
+
+async def test_an_unknown_key_id_delays_nobody_else_and_is_asked_for_seldom() -> None:
+    async with guarded() as (issuer, door):
+        good = issuer.token(aud=RESOURCE)
+        assert await status(door, good) == 200
+        issuer.is_slow.set()
+        made_up: list[asyncio.Task[int]] = []
+
+        def is_asked_for() -> bool:
+            made_up.append(asyncio.create_task(status(door, issuer.token(aud=RESOURCE, kid=f"no-{len(made_up)}"))))
+            return issuer.fetches == 2
+
+        await eventually(is_asked_for, what="the issuer is asked for what nobody knows")
+        slowest = 0.0
+        for _ in range(20):
+            began = time.monotonic()
+            assert await status(door, good) == 200
+            slowest = max(slowest, time.monotonic() - began)
+        print(f"\nwhile the issuer is silent, a known key is accepted within {slowest * 1000:.0f} ms")
+        assert slowest < LONGEST_WAIT
+        issuer.go_on.set()
+        assert set(await asyncio.gather(*made_up)) == {401}
+        assert issuer.fetches == 2

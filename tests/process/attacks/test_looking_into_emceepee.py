@@ -1,0 +1,80 @@
+"""A server's process cannot read what emceepee was started with."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import unprivileged_emceepee
+from support.emceepee_process import emceepee
+from support.processes import below
+from support.unprivileged_emceepee import NOBODY, SYSTEM_PYTHON
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look into"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user, and root sees all"),
+    pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no Python that another user can start"),
+]
+SECRET = "sesame-5a1c"
+LOOKER = """
+import glob, json, os, sys
+seen = {}
+for path in glob.glob("/proc/[0-9]*"):
+    for name in ("environ", "mem", "maps"):
+        try:
+            with open(f"{path}/{name}", "rb") as file:
+                seen[f"{os.path.basename(path)} {name}"] = name != "environ" or SECRET.encode() in file.read()
+        except OSError:
+            continue
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {}
+    if message["method"] == "initialize":
+        info = {"name": "x", "version": "1"}
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif message["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": json.dumps([seen, os.getuid()])}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.fixture
+def looker(open_folder: Path) -> Path:
+    file = open_folder / "looker.py"
+    file.write_text(f"SECRET = {SECRET!r}\n{LOOKER}", encoding="utf-8")
+    file.chmod(0o644)
+    return file
+
+
+async def looked(looker: Path, **environment: str) -> tuple[dict[str, bool], int, list[int]]:
+    """What a server of an unprivileged emceepee sees of which process, emceepee's id, and those below it."""
+    server = {"command": SYSTEM_PYTHON, "args": ["-I", "-S", str(looker)], "mode": "legacy"}
+    env = {"EMCEEPEE_CONFIG": json.dumps({"mcpServers": {"one": server}}), "THE_TOKEN": SECRET, **environment}
+    async with emceepee(env=env, entry=(unprivileged_emceepee.__file__,)) as caller:
+        await caller.initialize()
+        result = await caller.call("execute_tool", server="one", tool="look")
+        assert not result.get("isError"), result
+        seen, user = json.loads(result["content"][0]["text"])
+        assert user == NOBODY
+        pids = below(caller.process.pid)
+        assert len(pids) == 3, "the guardian, a keeper and the server"
+        assert await caller.end() == 0
+    return seen, caller.process.pid, pids
+
+
+async def test_a_server_reads_neither_our_environment_nor_our_memory(looker: Path) -> None:
+    seen, ours, [guardian, keeper, server] = await looked(looker)
+    assert seen[f"{server} environ"] is False
+    for pid in (ours, guardian, keeper):
+        assert [what for what in seen if what.startswith(f"{pid} ")] == []
+    assert not any(seen[what] for what in seen if what.endswith("environ"))
+
+
+async def test_who_wants_to_look_into_it_can(looker: Path) -> None:
+    """A debugger, a profiler, or the benchmark."""
+    seen, ours, _ = await looked(looker, EMCEEPEE_TRACEABLE="1")
+    assert seen[f"{ours} environ"] is True
