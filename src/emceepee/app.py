@@ -9,30 +9,30 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.config import Config, HttpConfig
 from emceepee.console.api import Api
+from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
-from emceepee.console.door import ConsoleDoor
 from emceepee.console.login import LOGIN_PATH
-from emceepee.guard.brake import Brake
 from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.identity import LOCAL
+from emceepee.guard.login_throttle import LoginThrottle
 from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.oauth import OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.guard.visitor import LOCAL
 from emceepee.ids import Ulids
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import Tools
-from emceepee.server.http_endpoint import HttpEndpoint, HttpParts
-from emceepee.server.http_server import serve_http
-from emceepee.server.kernel import build_kernel
-from emceepee.server.stdio_endpoint import serve_stdio
+from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.uvicorn_server import serve_http
+from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
-from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.limited import fit_tools
@@ -47,15 +47,15 @@ Invite = Callable[[str], None]  # told where a person can open the console
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
-        shelf = StoredServers(MemoryServers())
+        repository = StoredServers(MemoryServers())
         registry = ServerRegistry(
             config.servers,
-            shelf,
+            repository,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
-        journals = JournalRoom(config.limits.requests_in_all)
+        journals = SpanBudget(config.limits.requests_in_all)
         yield SessionParts(
             registry=registry,
             dialer=dialer,
@@ -87,7 +87,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
         async with console_beside(session, config, parts, invite) as open_console:
             tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(
-                build_kernel(tools, servers=config.servers, takes_handles=False),
+                build_sdk_server(tools, servers=config.servers, takes_handles=False),
                 session,
                 call_tool=Tools(tools).call,
                 stdin=stdin,
@@ -196,10 +196,10 @@ def http_parts(
         any_address=not http.is_loopback,
         only_logins=only_logins,
     )
-    gate = Gate(rules, oauth, logins, Brake(clock))
+    gate = Gate(rules, oauth, logins, LoginThrottle(clock))
     tools = fit_tools(TOOLS, limits)
     return HttpParts(
-        kernel=build_kernel(tools, servers=config.servers),
+        sdk_server=build_sdk_server(tools, servers=config.servers),
         tools=Tools(tools),
         directory=directory,
         gate=gate,
@@ -209,7 +209,7 @@ def http_parts(
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
-        neighbor=ConsoleDoor(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
+        fallback=ConsoleApp(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
         if logins
         else None,
     )

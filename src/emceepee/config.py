@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root_uri
 from emceepee.guard.gate import LOOPBACK_NAMES
-from emceepee.guard.visitor import LOCAL
+from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits, range_of
 from emceepee.telemetry.logs import FORMATS, LEVELS

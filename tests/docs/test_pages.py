@@ -12,7 +12,7 @@ import pytest
 from emceepee import config
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
-from emceepee.server.http_endpoint import MCP_PATH
+from emceepee.server.http.endpoint import MCP_PATH
 from emceepee.tools.catalogue import CATALOGUE
 from support.pages import ROOT, Block, Page, blocks, pages
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from emceepee.json_types import JsonObject
-from emceepee.server.exchange import RETURN_SECONDS
+from emceepee.server.http.exchange import RETURN_SECONDS
 from support.asgi_line import AsgiCaller, AsgiLine, an_asgi_caller
 from support.asking import events_in
 from support.fake_clock import settle

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emceepee.json_types import JsonObject
-from emceepee.server.callers import Started
+from emceepee.server.request_context import RunningRequest
 from emceepee.sessions.calls import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.declaration import Caller
@@ -480,9 +480,9 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         backend, session = scene.backends["one"], scene.session
         await hush(scene)
-        started = Started()
+        started = RunningRequest()
         call, asked = await a_call(
-            scene, timeout_ms=0 if starts_as_task else 1000, caller=Caller(on_call=started.began)
+            scene, timeout_ms=0 if starts_as_task else 1000, caller=Caller(on_call=started.record_call)
         )
         started.task = call
         told: list[JsonObject] = []

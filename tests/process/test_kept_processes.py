@@ -12,8 +12,8 @@ from typing import cast
 
 import pytest
 
-from emceepee.backends.family import Family
-from emceepee.backends.kept_process import KeptProcess
+from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.process.kept_process import KeptProcess
 from support.processes import children_of, is_alive, until
 
 BOUND = 30.0
@@ -58,21 +58,23 @@ class Watched(asyncio.SubprocessProtocol):
 
 
 @asynccontextmanager
-async def a_family() -> AsyncIterator[Family]:
-    family = Family()
+async def a_family() -> AsyncIterator[ChildProcesses]:
+    family = ChildProcesses()
     try:
         yield family
     finally:
         await family.close()
 
 
-async def started(family: Family, *command: str, cwd: str | None = None, **environment: str) -> Watched:
+async def started(family: ChildProcesses, *command: str, cwd: str | None = None, **environment: str) -> Watched:
     watched = Watched()
     await family.start(watched, command, environment=environment, cwd=cwd)
     return watched
 
 
-async def ran(family: Family, *command: str, cwd: str | None = None, **environment: str) -> tuple[int | None, str, str]:
+async def ran(
+    family: ChildProcesses, *command: str, cwd: str | None = None, **environment: str
+) -> tuple[int | None, str, str]:
     """How it ended, and what it said."""
     watched = await started(family, *command, cwd=cwd, **environment)
     code = await watched.code()

@@ -10,7 +10,7 @@ from emceepee.app import open_session, session_parts
 from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.errors import ExecutionFailed
-from emceepee.guard.visitor import LOCAL
+from emceepee.guard.identity import LOCAL
 from support.processes import below, children_of, guardians_of, is_alive, is_guardian, servers_of, until
 from support.recorder import hostile, recorded
 from support.waves import SESSIONS, forking, sessions_abandoned_at_start, waves_of_sessions

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
-from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.journal import SpanBudget
 from support.scene import Scene
 
 
@@ -20,7 +20,7 @@ async def another_session(scene: Scene, principal: str = "local") -> AsyncIterat
         clock=first.clock,
         limits=first.limits,
         budget=EventBudget(1000),
-        journals=JournalRoom(1000),
+        journals=SpanBudget(1000),
         results=ResultBudget(1 << 20, 1 << 20),
     )
     session = Session("01ANOTHERSESSION0000000000", principal, parts)

@@ -9,8 +9,8 @@ from typing import Any
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_types import JsonObject
-from emceepee.server.http_endpoint import HttpEndpoint, HttpParts
-from emceepee.server.kernel import build_kernel
+from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
 from support.fake_clock import settle
@@ -145,7 +145,7 @@ async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller
     """One caller of an HTTP door behind which is the scripted backend "one"; nothing is new to it."""
     async with an_installation() as place:
         parts = HttpParts(
-            kernel=build_kernel(),
+            sdk_server=build_sdk_server(),
             directory=place.directory,
             gate=Gate(GateRules()),
             policy=AddServerPolicy(remote_commands=False, urls=()),

@@ -27,9 +27,9 @@ from emceepee.clock import SystemClock
 from emceepee.config import Config, HttpConfig
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
-from emceepee.server.http_endpoint import HttpEndpoint
-from emceepee.server.http_server import serve_http
-from emceepee.server.kernel import build_kernel
+from emceepee.server.http.endpoint import HttpEndpoint
+from emceepee.server.http.uvicorn_server import serve_http
+from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
 from emceepee.telemetry import logs
@@ -130,12 +130,12 @@ async def serve(port: int) -> None:
     config = Config(http=HttpConfig(port=port))
     clock, bus = SystemClock(), InMemorySubscriptionBus()
     tools = Fixtures(bus)
-    kernel = build_kernel(tools.listed())
-    kernel.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
-    kernel.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
+    sdk_server = build_sdk_server(tools.listed())
+    sdk_server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
+    sdk_server.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
     async with session_parts(config, clock) as parts:
         directory = SessionDirectory(parts)
-        endpoint = HttpEndpoint(replace(http_parts(config, directory, clock), kernel=kernel, tools=tools))
+        endpoint = HttpEndpoint(replace(http_parts(config, directory, clock), sdk_server=sdk_server, tools=tools))
         try:
             await serve_http(endpoint, host="127.0.0.1", port=port, limits=config.limits, announce=announce)
         finally:

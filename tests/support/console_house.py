@@ -5,7 +5,7 @@ from collections.abc import Callable
 from emceepee.sessions.session import Session
 
 
-class House:
+class SessionSource:
     """A directory of the sessions it was given."""
 
     def __init__(self, *sessions: Session) -> None:

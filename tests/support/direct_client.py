@@ -15,8 +15,8 @@ from urllib.parse import urljoin
 
 import aiohttp
 
-from emceepee.backends.child import child_environment
 from emceepee.backends.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO, envelope
+from emceepee.backends.process.child import child_environment
 
 Message = dict[str, Any]
 MODERN = "2026-07-28"

@@ -9,8 +9,8 @@ from typing import Any
 
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.server.http_endpoint import HttpEndpoint, HttpParts, Neighbor
-from emceepee.server.kernel import build_kernel
+from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
+from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
 from support.emceepee_process import MODERN_META
 from support.fake_clock import settle
@@ -97,15 +97,15 @@ class Place:
 
 @asynccontextmanager
 async def a_place(
-    neighbor: Neighbor | None = None, *, tokens: dict[str, str] | None = None, **settings: Any
+    fallback: FallbackApp | None = None, *, tokens: dict[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[Place]:
     async with an_installation(**settings) as installation:
         parts = HttpParts(
-            kernel=build_kernel(),
+            sdk_server=build_sdk_server(),
             directory=installation.directory,
             gate=Gate(GateRules(tokens=tokens or {})),
             policy=AddServerPolicy(remote_commands=False, urls=()),
-            neighbor=neighbor,
+            fallback=fallback,
         )
         endpoint = HttpEndpoint(parts)
         yield Place(endpoint, installation)

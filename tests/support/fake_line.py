@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from emceepee.backends.http1.connection import HttpConnection
+from emceepee.backends.http1.connection import ClientConnection
 from emceepee.backends.http1.response import Response
 from emceepee.clock import Handle
 from support.fake_clock import FakeClock
@@ -46,20 +46,20 @@ class FakeLine:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.kept: list[HttpConnection] = []
+        self.kept: list[ClientConnection] = []
         self.is_gone = False
         self.transport = FakeTransport()
-        self.connection = HttpConnection(self, asyncio.get_running_loop())
+        self.connection = ClientConnection(self, asyncio.get_running_loop())
         self.connection.connection_made(self.transport)
 
-    def keep(self, connection: HttpConnection) -> None:
+    def keep(self, connection: ClientConnection) -> None:
         self.kept.append(connection)
 
-    def retire(self, connection: HttpConnection) -> None:
+    def retire(self, connection: ClientConnection) -> None:
         if connection in self.kept:
             self.kept.remove(connection)
 
-    def gone(self, connection: HttpConnection) -> None:
+    def gone(self, connection: ClientConnection) -> None:
         self.is_gone = True
 
     def close_soon(self, response: Response) -> Handle:

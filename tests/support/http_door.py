@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from emceepee.cli.secrecy import TRACEABLE_VARIABLE
-from emceepee.server.callers import CLIENT_INFO
+from emceepee.server.request_context import CLIENT_INFO
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
 from support.waiting import eventually

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
-from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.journal import SpanBudget
 from support.fake_clock import FakeClock
 from support.scene import scripted_spec
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -50,7 +50,7 @@ async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[In
         clock=clock,
         limits=settings,
         budget=EventBudget(settings.events_in_all),
-        journals=JournalRoom(settings.requests_in_all),
+        journals=SpanBudget(settings.requests_in_all),
         results=ResultBudget(settings.task_bytes_in_all, settings.task_bytes_per_session),
         spread=lambda: 0.0,
     )

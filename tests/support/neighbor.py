@@ -10,16 +10,16 @@ import aiohttp
 PAUSE = 0.01
 
 
-class Neighbor:
+class FallbackApp:
     """Asks for /healthz again and again on one connection."""
 
     longest = 0.0  # seconds
 
 
 @asynccontextmanager
-async def a_neighbor(origin: str) -> AsyncIterator[Neighbor]:
+async def a_neighbor(origin: str) -> AsyncIterator[FallbackApp]:
     """Asks until the block is left, and once more after it, so that no wait is missed."""
-    neighbor, left = Neighbor(), asyncio.Event()
+    neighbor, left = FallbackApp(), asyncio.Event()
 
     async def ask() -> None:
         async with aiohttp.ClientSession() as http:

@@ -9,14 +9,14 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import call_tool
-from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
-from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.journal import SpanBudget
 from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
 from support.replies import own_part
@@ -98,7 +98,7 @@ async def a_scene(
         clock=clock,
         limits=limits,
         budget=budget,
-        journals=JournalRoom(limits.requests_in_all),
+        journals=SpanBudget(limits.requests_in_all),
         results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
         spread=lambda: 0.0,
     )

@@ -8,8 +8,8 @@ from typing import Any
 from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
-from emceepee.server.conversation import Conversation
-from emceepee.server.kernel import build_kernel
+from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.stdio.conversation import Conversation
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
 
@@ -28,7 +28,7 @@ class Talk:
         self.heard: list[Any] = []
         self.meta: JsonObject | None = None  # what a caller of 2026-07-28 says in every request
         self._arrived = asyncio.Event()
-        self.conversation = Conversation(build_kernel(), scene.session, self._send)
+        self.conversation = Conversation(build_sdk_server(), scene.session, self._send)
 
     def _send(self, message: JsonObject | list[JsonObject]) -> None:
         self.heard.append(message)

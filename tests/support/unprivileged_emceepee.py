@@ -14,7 +14,7 @@ import uvicorn.lifespan.off
 import uvicorn.protocols.http.httptools_impl
 
 import emceepee.app
-from emceepee.backends import guardian
+from emceepee.backends.process import guardian
 from emceepee.cli.main import main
 
 NOBODY = 65534

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emceepee.console.visit import Visit
+from emceepee.console.request import ConsoleRequest
 from emceepee.web.asgi import Scope
 
 PAGES = {
@@ -57,11 +57,13 @@ async def hung_up() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def visiting(*, path: str, **headers: str) -> AsyncIterator[tuple[Visit, Answered]]:
+async def visiting(*, path: str, **headers: str) -> AsyncIterator[tuple[ConsoleRequest, Answered]]:
     """One GET of someone whom nobody knows; it must be answered."""
     answered = Answered()
     yield (
-        Visit(principal=None, path=path, query={}, headers=raw_headers(headers), receive=hung_up, send=answered.send),
+        ConsoleRequest(
+            principal=None, path=path, query={}, headers=raw_headers(headers), receive=hung_up, send=answered.send
+        ),
         answered,
     )
     assert answered.is_whole

@@ -8,7 +8,7 @@ from emceepee.app import open_session, session_parts
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import SystemClock
 from emceepee.config import Config
-from emceepee.guard.visitor import LOCAL
+from emceepee.guard.identity import LOCAL
 from support.processes import below, children_of, is_alive, servers_of, until
 from support.recorder import HOSTILE
 from support.waiting import eventually

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from emceepee.backends.announcer import Observer
 from emceepee.backends.catalog import Catalog, Kind
+from emceepee.backends.connection_events import Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck

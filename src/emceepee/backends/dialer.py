@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from emceepee import __version__
 from emceepee.backends.eras import EraMemory
-from emceepee.backends.family import Family
+from emceepee.backends.http.http_link import HttpLink
+from emceepee.backends.http.sse_link import SseLink
+from emceepee.backends.http.wire import unsendable
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.http_link import HttpLink
-from emceepee.backends.http_wire import unsendable
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
+from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
-from emceepee.backends.sse_link import SseLink
-from emceepee.backends.stdio_link import StdioLink
 from emceepee.clock import Clock
 from emceepee.lifecycle import close_bounded
 from emceepee.state.limits import Limits
@@ -36,28 +36,28 @@ class Dialer:
     def __init__(
         self,
         pool: ConnectionPool,
-        family: Family,
+        child_processes: ChildProcesses,
         clock: Clock,
         limits: Limits,
         *,
         roots: tuple[str, ...] = (),
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
-        self._family = family
+        self._child_processes = child_processes
         self._programs: set[StdioLink] = set()  # that run, or are being started
         self._eras = EraMemory(clock)
 
     @classmethod
     @asynccontextmanager
     async def running(cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
-        family = Family()
+        child_processes = ChildProcesses()
         per_origin, in_all = limits.connections_per_origin, limits.connections_in_all
         tls = ssl.create_default_context()
         async with ConnectionPool.running(clock, tls, per_origin=per_origin, in_all=in_all) as pool:
             try:
-                yield cls(pool, family, clock, limits, roots=roots)
+                yield cls(pool, child_processes, clock, limits, roots=roots)
             finally:
-                await family.close()
+                await child_processes.close()
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         """The roots offered to a backend: its own, else those that everyone gets."""
@@ -150,7 +150,7 @@ class Dialer:
                 "(processes_in_all): end a session that uses some, or let the operator raise it",
                 may_have_run=False,
             )
-        link = StdioLink(listener, self._family, self._clock, most_requests=self._limits.requests_per_link)
+        link = StdioLink(listener, self._child_processes, self._clock, most_requests=self._limits.requests_per_link)
         self._programs.add(link)
         try:
             async with _abandoned_if_it_fails(link):

@@ -3,7 +3,7 @@
 import asyncio
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.pace import CHANGES, Pace
+from emceepee.backends.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
@@ -53,7 +53,7 @@ class Subscriptions:
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
         self._changing = asyncio.Lock()
-        self._pace = Pace(clock, CHANGES)
+        self._pace = ReopenBackoff(clock, CHANGES)
         self._wants_lists = False
         self.uris: set[str] = set()
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
 
-from emceepee.backends.announcer import Announcer, Observer
+from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.negotiation import mode_hint
@@ -60,7 +60,7 @@ class Supervisor:
         self._spec, self._dial, self._observer, self._owner = spec, dial, observer, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
         self._is_process = isinstance(spec.target, StdioTarget)
-        self._announcer = Announcer(spec.name, observer, is_process=self._is_process)
+        self._events = ConnectionEvents(spec.name, observer, is_process=self._is_process)
         self._policy = _policy(spec, limits)
         self._runner: asyncio.Task[None] | None = None
         self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
@@ -218,7 +218,7 @@ class Supervisor:
         try:
             if self.link is not None:
                 # Before it closes: what waits on it is lost with it, and not withdrawn by the server.
-                self.link, self._invalidated = None, self._announcer.cut_off(reason)
+                self.link, self._invalidated = None, self._events.cut_off(reason)
             await self._end()
             if not self._is_closed:
                 self._begin()
@@ -294,7 +294,7 @@ class Supervisor:
         if self.link is link:
             reason = link.closed.result()
             self.link, self._last_process, self._is_up = None, link.process(), False
-            self._invalidated = None if reason == RESTING else self._announcer.lost(reason, self._last_process)
+            self._invalidated = None if reason == RESTING else self._events.lost(reason, self._last_process)
 
     def _announce(self, link: Link, failed_tries: int) -> None:
         is_same = link.identity is not None and link.identity == self._identity
@@ -303,11 +303,11 @@ class Supervisor:
         process = link.process()
         invalidated, self._invalidated = self._invalidated, None
         if invalidated is None:
-            self._announcer.connected(process, link.facts.capabilities)
+            self._events.connected(process, link.facts.capabilities)
         else:
             self._restarts += process is not None
             tries = max(failed_tries, 1)
-            self._announcer.reconnected(process, tries=tries, is_same=is_same, invalidated=invalidated)
+            self._events.reconnected(process, tries=tries, is_same=is_same, invalidated=invalidated)
         opening, self._opening = self._opening, None
         if opening is not None and not opening.done():
             opening.set_result(link)
@@ -321,7 +321,7 @@ class Supervisor:
         was_connected = self.state.status is ConnectionStatus.CONNECTED
         retry_at = self._clock.now() + timedelta(seconds=decision.delay)
         self._enter(self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at))
-        self._announcer.retrying(decision)
+        self._events.retrying(decision)
         if not was_connected:
             self._refuse()
         elif self._is_wanted:
@@ -333,7 +333,7 @@ class Supervisor:
         return True
 
     def _give_up(self, reason: str, attempts: int) -> None:
-        self._announcer.gave_up(reason, attempts)
+        self._events.gave_up(reason, attempts)
         was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
         self._enter(self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason))
         self._refuse()
@@ -356,7 +356,7 @@ class Supervisor:
     def _rested(self) -> bool:
         """True if someone came for it while it was being closed."""
         self._enter(self.state.resting())
-        self._announcer.stopped(self._last_process)
+        self._events.stopped(self._last_process)
         if self._is_wanted:
             self._enter(self.state.connecting())
             return True
@@ -375,7 +375,7 @@ class Supervisor:
         if self._is_up:
             self._is_up = False
             self._observer.lost(CLOSED)
-            self._announcer.stopped(self._last_process)
+            self._events.stopped(self._last_process)
 
     def _words(self, error: Exception) -> str:
         words = str(error)

@@ -19,7 +19,7 @@ from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
 from emceepee.cli.private_file import write_private
 from emceepee.cli.secrecy import hide_process
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
-from emceepee.server.garbage import while_loading
+from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
     stdout = _private_stdout()
-    with while_loading():
+    with collect_less_while_loading():
         from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
 
     _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
@@ -72,7 +72,7 @@ def main_http() -> int:
 
 
 def _serve(config: Config) -> int:
-    with while_loading():
+    with collect_less_while_loading():
         from emceepee.app import run_http
 
     try:

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from emceepee.clock import Clock, iso
-from emceepee.console.feed import Feed, House, server_row
+from emceepee.console.feed import Feed, SessionSource, server_row
+from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, waterfall
-from emceepee.console.visit import Route, Visit
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -28,10 +28,10 @@ Verb = Callable[[Session, JsonObject], Awaitable[JsonObject]]
 class Api:
     """The routes with data behind them. None is open: each is served for a principal only."""
 
-    def __init__(self, house: House, clock: Clock, limits: Limits) -> None:
+    def __init__(self, house: SessionSource, clock: Clock, limits: Limits) -> None:
         self._house, self._clock, self._limits = house, clock, limits
         self._tasks = TaskOwner("console")
-        self._streams: dict[Writing, Visit] = {}
+        self._streams: dict[Writing, ConsoleRequest] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -60,18 +60,18 @@ class Api:
 
     def someone_left(self) -> None:
         """Who is no longer logged in is told nothing more."""
-        for stream, visit in list(self._streams.items()):
-            if not visit.is_still_in():
+        for stream, request in list(self._streams.items()):
+            if not request.is_still_in():
                 stream.stop()
 
     async def close(self) -> None:
         self.end_streams()
         await self._tasks.close(within=CLOSING_SECONDS)
 
-    async def _feed(self, visit: Visit) -> None:
-        feed = Feed(self._house, visit.principal or "", self._clock, self._limits)
-        stream = Writing(visit.send, visit.receive, feed.frames(), tasks=self._tasks)
-        self._streams[stream] = visit
+    async def _feed(self, request: ConsoleRequest) -> None:
+        feed = Feed(self._house, request.principal or "", self._clock, self._limits)
+        stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
+        self._streams[stream] = request
         if self._is_ending:
             stream.stop()
         try:
@@ -79,23 +79,23 @@ class Api:
         finally:
             del self._streams[stream]
 
-    async def _waterfall(self, visit: Visit) -> None:
-        sessions = self._house.sessions_of(visit.principal or "")
-        await respond_json(visit.send, 200, waterfall(sessions, iso(self._clock.now())))
+    async def _waterfall(self, request: ConsoleRequest) -> None:
+        sessions = self._house.sessions_of(request.principal or "")
+        await respond_json(request.send, 200, waterfall(sessions, iso(self._clock.now())))
 
-    async def _look(self, verb: Verb, visit: Visit) -> None:
-        session = self._session(visit, visit.query.get("session"))
-        await respond_json(visit.send, 200, await verb(session, dict(visit.query)))
+    async def _look(self, verb: Verb, request: ConsoleRequest) -> None:
+        session = self._session(request, request.query.get("session"))
+        await respond_json(request.send, 200, await verb(session, dict(request.query)))
 
-    async def _do(self, verb: Verb, visit: Visit) -> None:
-        given = await visit.json()
-        session = self._session(visit, given.get("session"))
+    async def _do(self, verb: Verb, request: ConsoleRequest) -> None:
+        given = await request.json()
+        session = self._session(request, given.get("session"))
         session.touch()
-        await respond_json(visit.send, 200, await verb(session, given))
+        await respond_json(request.send, 200, await verb(session, given))
 
-    def _session(self, visit: Visit, session_id: object) -> Session:
+    def _session(self, request: ConsoleRequest, session_id: object) -> Session:
         """Raises: EmceepeeError. Another principal's session is as unknown as one that never was."""
-        for session in self._house.sessions_of(visit.principal or ""):
+        for session in self._house.sessions_of(request.principal or ""):
             if session.session_id == session_id:
                 return session
         raise EmceepeeError("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from emceepee.console.visit import Route, Visit
+from emceepee.console.request import ConsoleRequest, Route
 from emceepee.web.asgi import Header, Headers, Send
 
 ASSETS_PATH = "/console/assets"
@@ -85,19 +85,19 @@ class Assets:
             for method in ("GET", "HEAD")
         )
 
-    async def _serve(self, visit: Visit) -> None:
-        name = visit.path.rpartition("/")[2]
+    async def _serve(self, request: ConsoleRequest) -> None:
+        name = request.path.rpartition("/")[2]
         asset, tag = self._assets[name], f'"{self._hash}"'.encode()
         headers: list[Header] = [(b"etag", tag), FOREVER, (b"vary", b"accept-encoding")]
-        if visit.headers.get(b"if-none-match") in (tag, b"W/" + tag):
-            await _send(visit.send, 304, b"", headers)
+        if request.headers.get(b"if-none-match") in (tag, b"W/" + tag):
+            await _send(request.send, 304, b"", headers)
             return
         body = asset.plain
         headers.append((b"content-type", asset.content_type))
-        if asset.packed is not None and _takes_gzip(visit.headers):
+        if asset.packed is not None and _takes_gzip(request.headers):
             body = asset.packed
             headers.append((b"content-encoding", b"gzip"))
-        await _send(visit.send, 200, body, [*headers, (b"content-length", str(len(body)).encode())])
+        await _send(request.send, 200, body, [*headers, (b"content-length", str(len(body)).encode())])
 
 
 async def respond_page(send: Send, status: int, page: bytes) -> None:

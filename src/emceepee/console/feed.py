@@ -22,7 +22,7 @@ LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged 
 MOST_ROWS = 500  # in one message, so that a page is never busy with one for long
 
 
-class House(Protocol):
+class SessionSource(Protocol):
     """All sessions there are, as the console sees them."""
 
     def sessions_of(self, principal: str) -> list[Session]: ...
@@ -34,7 +34,7 @@ class House(Protocol):
 class Feed:
     """One page's feed: `frames` is the stream."""
 
-    def __init__(self, house: House, principal: str, clock: Clock, limits: Limits) -> None:
+    def __init__(self, house: SessionSource, principal: str, clock: Clock, limits: Limits) -> None:
         self._house, self._principal, self._clock, self._limits = house, principal, clock, limits
         self._followed: dict[str, _Followed] = {}
         self._due = asyncio.Event()

@@ -3,11 +3,11 @@
 from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
-from emceepee.console.visit import Route, Visit
+from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import InvalidArguments, NotAllowed
 from emceepee.guard.gate import Gate, is_of_our_page
+from emceepee.guard.identity import Rejection
 from emceepee.guard.logins import Logins, cookie_name, cookies
-from emceepee.guard.visitor import TurnedAway
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import Header, Headers, respond
 
@@ -36,61 +36,61 @@ class LoginPages:
             Route("POST", LOGOUT_PATH, self._log_out, is_open=True),
         )
 
-    async def _show(self, visit: Visit) -> None:
-        code = visit.query.get("code")
+    async def _show(self, request: ConsoleRequest) -> None:
+        code = request.query.get("code")
         if code is None:
-            await self._page(visit, 200, "")
-        elif (principal := await self._gate.redeem(code, visit.peer)) is not None:
-            await self._let_in(visit, principal, "link")
-        elif visit.principal is not None:  # the link once more, in the browser that used it
-            await redirect(visit, HOME_PATH)
+            await self._page(request, 200, "")
+        elif (principal := await self._gate.redeem(code, request.peer)) is not None:
+            await self._let_in(request, principal, "link")
+        elif request.principal is not None:  # the link once more, in the browser that used it
+            await redirect(request, HOME_PATH)
         else:
-            await self._page(visit, 403, USED)
+            await self._page(request, 403, USED)
 
-    async def _log_in(self, visit: Visit) -> None:
-        _must_be_ours(visit)
-        if visit.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
+    async def _log_in(self, request: ConsoleRequest) -> None:
+        _must_be_ours(request)
+        if request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
             raise InvalidArguments("Send the form of this page.")
         try:
-            fields = dict(parse_qsl((await visit.body()).decode(), max_num_fields=MOST_FIELDS))
+            fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=MOST_FIELDS))
         except ValueError:
             raise InvalidArguments("The form cannot be read.") from None
-        verdict = await self._gate.holder(fields.get("token", "").strip().encode(), visit.peer)
-        if not isinstance(verdict, TurnedAway):
-            await self._let_in(visit, verdict, "token")
+        verdict = await self._gate.holder(fields.get("token", "").strip().encode(), request.peer)
+        if not isinstance(verdict, Rejection):
+            await self._let_in(request, verdict, "token")
             return
         log.info("console_login_refused")
         if verdict.status == 401:
-            await self._page(visit, 403, UNKNOWN if self._gate.takes_tokens else NO_TOKENS)
+            await self._page(request, 403, UNKNOWN if self._gate.takes_tokens else NO_TOKENS)
         else:
-            await self._page(visit, verdict.status, verdict.message)
+            await self._page(request, verdict.status, verdict.message)
 
-    async def _log_out(self, visit: Visit) -> None:
-        _must_be_ours(visit)
-        self._end(visit)
-        await redirect(visit, LOGIN_PATH, _cookie(visit.headers, "", 0))
+    async def _log_out(self, request: ConsoleRequest) -> None:
+        _must_be_ours(request)
+        self._end(request)
+        await redirect(request, LOGIN_PATH, _cookie(request.headers, "", 0))
 
-    async def _let_in(self, visit: Visit, principal: str, by: str) -> None:
-        self._end(visit)
+    async def _let_in(self, request: ConsoleRequest, principal: str, by: str) -> None:
+        self._end(request)
         log.info("console_login", principal=principal, by=by)
         secret = self._logins.begin(principal)
-        await redirect(visit, HOME_PATH, _cookie(visit.headers, secret, round(self._logins.seconds)))
+        await redirect(request, HOME_PATH, _cookie(request.headers, secret, round(self._logins.seconds)))
 
-    def _end(self, visit: Visit) -> None:
-        for secret in cookies(visit.headers):
+    def _end(self, request: ConsoleRequest) -> None:
+        for secret in cookies(request.headers):
             self._logins.end(secret)
 
-    async def _page(self, visit: Visit, status: int, message: str) -> None:
-        await respond_page(visit.send, status, self._assets.page("login.html", {"message": message}))
+    async def _page(self, request: ConsoleRequest, status: int, message: str) -> None:
+        await respond_page(request.send, status, self._assets.page("login.html", {"message": message}))
 
 
-async def redirect(visit: Visit, path: str, *headers: Header) -> None:
-    await respond(visit.send, 303, b"", (b"location", path.encode()), *headers)
+async def redirect(request: ConsoleRequest, path: str, *headers: Header) -> None:
+    await respond(request.send, 303, b"", (b"location", path.encode()), *headers)
 
 
-def _must_be_ours(visit: Visit) -> None:
+def _must_be_ours(request: ConsoleRequest) -> None:
     """Nobody is logged in or out by a page elsewhere. Raises: NotAllowed."""
-    if not is_of_our_page(visit.headers, method="POST"):
+    if not is_of_our_page(request.headers, method="POST"):
         raise NotAllowed("Only the console's own page may send this.")
 
 

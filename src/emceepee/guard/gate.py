@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from emceepee.guard.brake import Brake
 from emceepee.guard.forwarding import is_forwarded
+from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
+from emceepee.guard.login_throttle import LoginThrottle
 from emceepee.guard.logins import Logins, cookies
-from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 LAST_PORT = 65_535
@@ -21,7 +21,7 @@ _NETLOC = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>
 class TokenCheck(Protocol):
     """Another way to prove who one is, such as a login elsewhere."""
 
-    async def principal_of(self, token: str) -> str | TurnedAway: ...
+    async def principal_of(self, token: str) -> str | Rejection: ...
 
     def challenge(self) -> bytes: ...
 
@@ -46,45 +46,47 @@ class Gate:
         rules: GateRules,
         check: TokenCheck | None = None,
         logins: Logins | None = None,
-        brake: Brake | None = None,
+        throttle: LoginThrottle | None = None,
     ) -> None:
-        self._rules, self._check, self._logins, self._brake = rules, check, logins, brake
+        self._rules, self._check, self._logins, self._throttle = rules, check, logins, throttle
         self._tokens = [(token.encode(), principal) for token, principal in rules.tokens.items()]
 
     @property
     def takes_tokens(self) -> bool:
         return bool(self._tokens) or self._check is not None
 
-    def knows_place(self, headers: Mapping[bytes, bytes]) -> TurnedAway | None:
+    def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> Rejection | None:
         """Whether the request means us (Host) and comes from a page that may (Origin): no page can be tricked in."""
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_our_name(host):
-            return TurnedAway(
+            return Rejection(
                 421, f"This server does not answer to the host {host[:100]!r}; start it with --allow-host."
             )
         origin = headers.get(b"origin")
         if origin is not None and not self._is_our_page(origin.decode("latin-1"), host):
-            return TurnedAway(403, "Pages of this origin may not call; start the server with --allow-origin.")
+            return Rejection(403, "Pages of this origin may not call; start the server with --allow-origin.")
         return None
 
-    async def admit(self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str) -> Visitor | TurnedAway:
+    async def admit(
+        self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
+    ) -> CallerIdentity | Rejection:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
         is_page = b"origin" in headers
         is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_strange(headers))
         principal = await self._proven(headers, peer, method) if _proves_something(headers) else None
-        if isinstance(principal, TurnedAway):
+        if isinstance(principal, Rejection):
             return principal
         if principal is not None:
-            return Visitor(principal, is_proven=True, is_remote=is_remote, is_page=is_page)
+            return CallerIdentity(principal, is_proven=True, is_remote=is_remote, is_page=is_page)
         if self.takes_tokens:
             return self._challenge("Send the token in the header Authorization: Bearer …")
         if self._rules.only_logins:
-            return TurnedAway(401, "Log in with the link that emceepee logged.")
-        return Visitor(LOCAL, is_remote=is_remote, is_page=is_page)
+            return Rejection(401, "Log in with the link that emceepee logged.")
+        return CallerIdentity(LOCAL, is_remote=is_remote, is_page=is_page)
 
     async def admit_to_console(
         self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
-    ) -> str | TurnedAway:
+    ) -> str | Rejection:
         """The principal. Nobody comes in here without a login or a token."""
         principal = await self._proven(headers, peer, method)
         return self._challenge("Log in at /console/login.") if principal is None else principal
@@ -96,28 +98,28 @@ class Gate:
         holders = (self._logins.holder(secret) for secret in cookies(headers))
         return next((principal for principal in holders if principal is not None), None)
 
-    async def holder(self, token: bytes, peer: str | None) -> str | TurnedAway:
+    async def holder(self, token: bytes, peer: str | None) -> str | Rejection:
         """Whose token it is. Wrong ones are answered the later the more of them there are."""
-        verdict: str | TurnedAway | None = self._holder(token)
+        verdict: str | Rejection | None = self._holder(token)
         if verdict is None and self._check is not None:
             verdict = await self._check.principal_of(token.decode("latin-1"))
         elif verdict is None:
             verdict = self._challenge("The token is not known here.")
-        if self._brake is not None:
-            if not isinstance(verdict, TurnedAway):
-                await self._brake.succeeded(peer, token)
+        if self._throttle is not None:
+            if not isinstance(verdict, Rejection):
+                await self._throttle.succeeded(peer, token)
             elif verdict.status == 401:
-                await self._brake.failed(peer)
+                await self._throttle.failed(peer)
         return verdict
 
     async def redeem(self, code: str, peer: str | None) -> str | None:
         """Whom the code of a link lets in, if anyone."""
         principal = None if self._logins is None else self._logins.redeem(code)
-        if principal is None and self._brake is not None:
-            await self._brake.failed(peer)
+        if principal is None and self._throttle is not None:
+            await self._throttle.failed(peer)
         return principal
 
-    async def _proven(self, headers: Mapping[bytes, bytes], peer: str | None, method: str) -> str | TurnedAway | None:
+    async def _proven(self, headers: Mapping[bytes, bytes], peer: str | None, method: str) -> str | Rejection | None:
         """By a token first: who sends one means it. None if nothing was sent that proves anything."""
         if self.takes_tokens and b"authorization" in headers:
             scheme, _, token = headers[b"authorization"].partition(b" ")
@@ -133,11 +135,11 @@ class Gate:
                 found = principal
         return found
 
-    def _challenge(self, message: str) -> TurnedAway:
+    def _challenge(self, message: str) -> Rejection:
         if not self.takes_tokens:
-            return TurnedAway(401, message)
+            return Rejection(401, message)
         words = self._check.challenge() if self._check else b"Bearer"
-        return TurnedAway(401, message, ((b"www-authenticate", words),))
+        return Rejection(401, message, ((b"www-authenticate", words),))
 
     def _is_our_name(self, host: str) -> bool:
         rules, place = self._rules, _place(host)

@@ -3,8 +3,8 @@
 import jwt
 
 from emceepee.clock import Clock
+from emceepee.guard.identity import Rejection
 from emceepee.guard.issuer_keys import IssuerKeys, KeysUnavailable, fetch_keys
-from emceepee.guard.visitor import TurnedAway
 from emceepee.json_types import JsonObject
 
 RESOURCE_PATH = "/.well-known/oauth-protected-resource"
@@ -33,7 +33,7 @@ class OAuthCheck:
         origin = self._resource.removesuffix("/mcp")
         return f'Bearer resource_metadata="{origin}{RESOURCE_PATH}"'.encode()
 
-    async def principal_of(self, token: str) -> str | TurnedAway:
+    async def principal_of(self, token: str) -> str | Rejection:
         try:
             key = await self._keys.find(jwt.get_unverified_header(token).get("kid"))
             claims = jwt.decode(
@@ -44,7 +44,7 @@ class OAuthCheck:
                 options={"require": ["exp", "iss", "sub"], "verify_iss": False},
             )
         except KeysUnavailable:
-            return TurnedAway(503, "The authorization server's keys cannot be had just now; try again.")
+            return Rejection(503, "The authorization server's keys cannot be had just now; try again.")
         except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # a key of another kind than the token claims
             return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
         if str(claims["iss"]).rstrip("/") != self._issuer:
@@ -55,8 +55,8 @@ class OAuthCheck:
         if missing := [scope for scope in self._scopes if scope not in granted]:
             error = f', error="insufficient_scope", scope="{" ".join(self._scopes)}"'.encode()
             headers = ((b"www-authenticate", self.challenge() + error),)
-            return TurnedAway(403, f"The token lacks the scope {' '.join(missing)}.", headers)
+            return Rejection(403, f"The token lacks the scope {' '.join(missing)}.", headers)
         return f"{self._issuer}|{claims['sub']}"
 
-    def _refused(self, status: int, message: str) -> TurnedAway:
-        return TurnedAway(status, message, ((b"www-authenticate", self.challenge() + b', error="invalid_token"'),))
+    def _refused(self, status: int, message: str) -> Rejection:
+        return Rejection(status, message, ((b"www-authenticate", self.challenge() + b', error="invalid_token"'),))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.names import Lookup, ask_system
-from emceepee.backends.http1.public import is_public
+from emceepee.backends.http1.public_addresses import is_public
+from emceepee.backends.http1.resolver import Lookup, ask_system
 from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, ServerEntry, StdioTarget
 from emceepee.errors import InvalidArguments, NotAllowed
 

@@ -7,9 +7,9 @@ from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
+from emceepee.json_rpc import INVALID_PARAMS
 from emceepee.json_types import JsonObject
-from emceepee.server.messages import INVALID_PARAMS
-from emceepee.server.sight import begin
+from emceepee.server.request_spans import begin_tool_span
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
@@ -44,9 +44,9 @@ class Tools:
         Raises:
             BadCall: there is no such tool, or the request does not name one.
         """
-        tool, arguments = self._wanted(params)
+        tool, arguments = self._find_tool(params)
         try:
-            session, arguments = _meant(tool, arguments, session, caller)
+            session, arguments = _resolve_session(tool, arguments, session, caller)
         except EmceepeeError as error:
             result = error_reply(error)
             if session is None or not tool.needs_session or caller.is_gone():
@@ -54,13 +54,13 @@ class Tools:
             return with_notices(result, session, error, caller.on_events)
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
-            return (await self._done(tool, arguments, session, caller))[0]
+            return (await self._run_tool(tool, arguments, session, caller))[0]
         session.wake()
-        span = begin(session, tool, arguments)
+        span = begin_tool_span(session, tool, arguments)
         spans.serve(span)
         session.open_calls += 1
         try:
-            result, outcome = await self._done(tool, arguments, session, caller)
+            result, outcome = await self._run_tool(tool, arguments, session, caller)
         except BaseException:
             if span.task_id is None:
                 span.cancelled()
@@ -75,7 +75,7 @@ class Tools:
             return result
         return with_notices(result, session, outcome, caller.on_events)
 
-    async def _done(
+    async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller
     ) -> tuple[JsonObject, Outcome | EmceepeeError]:
         """The result as it goes out, and what it was made of."""
@@ -98,7 +98,7 @@ class Tools:
         """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""
         return self._mirroring.get(name) if isinstance(name, str) else None
 
-    def _wanted(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
+    def _find_tool(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
         name = (params or {}).get("name")
         if not isinstance(name, str):
             raise BadCall("tools/call: params.name must be a string")
@@ -121,14 +121,16 @@ CallTool = Callable[[JsonObject | None, Session | None, Caller], Awaitable[JsonO
 call_tool: CallTool = Tools().call
 
 
-def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller) -> tuple[Session, JsonObject]:
+def _resolve_session(
+    tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller
+) -> tuple[Session, JsonObject]:
     """The session that a call means, and its arguments without the one that says so. Raises: EmceepeeError."""
     if SESSION_ARGUMENT in arguments and SESSION_ARGUMENT not in tool.params.model_fields:
         arguments = dict(arguments)
         handle = arguments.pop(SESSION_ARGUMENT)
-        if not isinstance(handle, str) or caller.office is None:
+        if not isinstance(handle, str) or caller.session_handles is None:
             raise InvalidArguments("session: give a handle from open_session, or leave it out.")
-        session = caller.office.find(handle)
+        session = caller.session_handles.find(handle)
     if session is None and tool.needs_session:
         raise EmceepeeError(
             "This call says no session. Call open_session once and pass its handle as the argument `session`, or pin "

@@ -4,8 +4,8 @@ from hashlib import sha256
 from urllib.parse import parse_qs
 
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.guard.visitor import Visitor
-from emceepee.server.callers import client_info
+from emceepee.guard.identity import CallerIdentity
+from emceepee.server.request_context import client_info
 from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.web.asgi import Headers
 
@@ -36,14 +36,14 @@ def named_key(principal: str, name: str) -> SessionKey:
     return SessionKey(principal, KeyKind.NAME, name)
 
 
-def default_key(visitor: Visitor, params: object) -> SessionKey | None:
+def default_key(identity: CallerIdentity, params: object) -> SessionKey | None:
     """The session of a caller that names none: one for each program of a principal. None if it must name one.
 
     Without proof everyone is the same principal, so only programs that surely run on this machine have one.
     """
-    if not (visitor.is_proven or visitor.is_direct):
+    if not (identity.is_proven or identity.is_direct):
         return None
-    return SessionKey(visitor.principal, KeyKind.DEFAULT, _program(params))
+    return SessionKey(identity.principal, KeyKind.DEFAULT, _program(params))
 
 
 def _program(params: object) -> str:

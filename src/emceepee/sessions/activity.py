@@ -8,7 +8,7 @@ from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import measured
-from emceepee.sessions.signal import Signal
+from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, Taken
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -32,7 +32,7 @@ class Activity:
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
         self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
-        self.happened = Signal()
+        self.happened = ChangeSignal()
         keep = timedelta(seconds=limits.event_seconds)
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
         self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)

@@ -40,7 +40,7 @@ class LogSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class BackendNotification:
     """A notification of a backend, as it came."""
 
     server: str
@@ -83,7 +83,7 @@ class ServerBuffers:
     limits: Limits
     changed: Callable[[], None] = lambda: None
     budget: BufferBudget | None = None
-    notifications: Ring[Notification] = field(init=False)
+    notifications: Ring[BackendNotification] = field(init=False)
     logs: Ring[LogLine] = field(init=False)
     tail: Tail[LogLine] = field(init=False)  # the same lines, for those who only look
 
@@ -108,7 +108,7 @@ class ServerBuffers:
     def notified(self, method: str, params: JsonObject, at: datetime) -> None:
         kept, size = measured(params, self.limits.buffered_item_bytes) if params else (None, 0)
         method, _ = measured(method, LONGEST_LABEL)
-        item = Notification(server=self.server, method=method, at=at, params=kept)
+        item = BackendNotification(server=self.server, method=method, at=at, params=kept)
         self.notifications.append(item, size + len(method))
         self._check_budget()
 

@@ -13,7 +13,7 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, Timed
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.buffers import cut, measured
-from emceepee.sessions.desk import DeskParts
+from emceepee.sessions.context import SessionContext
 from emceepee.state.call import CALL, CallStage
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
@@ -93,10 +93,10 @@ class Ask(Protocol):
     def __call__(self, call: Call) -> Awaitable[JsonObject]: ...
 
 
-class CallDesk:
+class Calls:
     """The calls and tasks of one session. Every call settles exactly once, whatever happens at the same time."""
 
-    def __init__(self, ask: Ask, parts: DeskParts, *, ended: Callable[[Call], None]) -> None:
+    def __init__(self, ask: Ask, parts: SessionContext, *, ended: Callable[[Call], None]) -> None:
         """`ended` hears of every call that waits for nothing more."""
         self._ended = ended
         self._ask, self._activity, self._wake_by, self._changed = ask, parts.activity, parts.wake_by, parts.changed

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
-from emceepee.sessions.desk import DeskParts
+from emceepee.sessions.context import SessionContext
 from emceepee.state.form import fill_in
 from emceepee.state.question import Gone, Question, QuestionKind
 from emceepee.telemetry.logs import EventLog
@@ -15,7 +15,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("questions")
 
 
-class Unanswered(Exception):
+class QuestionClosed(Exception):
     """There will be no answer; `why` says for which reason."""
 
     def __init__(self, why: Gone, message: str) -> None:
@@ -34,10 +34,10 @@ class _Open:
     answer: "asyncio.Future[JsonObject]"
 
 
-class QuestionDesk:
+class Questions:
     """The open questions of one session."""
 
-    def __init__(self, parts: DeskParts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._open: dict[str, _Open] = {}
@@ -188,7 +188,7 @@ class QuestionDesk:
         del self._open[question.request_id]
         self._tell_gone(question, why, message)
         if not entry.answer.done():
-            entry.answer.set_exception(Unanswered(why, message))
+            entry.answer.set_exception(QuestionClosed(why, message))
             entry.answer.exception()  # the one who asked may be gone
 
     def _tell_gone(self, question: Question, why: Gone, message: str) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.persistence import ServerShelf
+from emceepee.sessions.server_repository import ServerRepository
 from emceepee.state.limits import Limits
 
 
@@ -42,14 +42,14 @@ class ServerRegistry:
     def __init__(
         self,
         operators: Iterable[BackendSpec],
-        shelf: ServerShelf,
+        repository: ServerRepository,
         *,
         operators_are_fixed: bool = False,
         most_added: int = Limits().servers_per_principal,
     ) -> None:
         self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
-        self._shelf = shelf
+        self._repository = repository
         self._added: dict[str, dict[str, BackendSpec]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
@@ -57,7 +57,7 @@ class ServerRegistry:
     async def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
         """Follow a principal's servers from now on; returns those there are."""
         if principal not in self._added:
-            self._added[principal] = {spec.name: spec for spec in await self._shelf.all(principal)}
+            self._added[principal] = {spec.name: spec for spec in await self._repository.all(principal)}
         self._watchers.setdefault(principal, []).append(watcher)
         return self._operators | self._added[principal]
 
@@ -105,7 +105,7 @@ class ServerRegistry:
             )
 
     async def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
-        await self._shelf.add(principal, spec)
+        await self._repository.add(principal, spec)
         self._added.setdefault(principal, {})[spec.name] = spec
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
@@ -121,7 +121,7 @@ class ServerRegistry:
             if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             del self._operators[name]
-        elif not await self._shelf.remove(principal, name):
+        elif not await self._repository.remove(principal, name):
             raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
         self._added.get(principal, {}).pop(name, None)
         watchers = list(self._watchers.get(principal, []))

@@ -23,23 +23,23 @@ from emceepee.errors import (
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
-from emceepee.sessions.alarm import Alarm
+from emceepee.sessions.backend_events import BackendListener, BackendObserver
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
-from emceepee.sessions.calls import Call, CallDesk, OnProgress
-from emceepee.sessions.desk import DeskParts
-from emceepee.sessions.listener import BackendListener, BackendObserver
-from emceepee.sessions.questions import QuestionDesk
+from emceepee.sessions.calls import Call, Calls, OnProgress
+from emceepee.sessions.change_signal import ChangeSignal
+from emceepee.sessions.context import SessionContext
+from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.input_requests import InputRequests
+from emceepee.sessions.questions import Questions
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.rounds import Interviewer
-from emceepee.sessions.signal import Signal
-from emceepee.sessions.timers import TimerDesk
+from emceepee.sessions.timers import Timers
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
-from emceepee.telemetry.journal import Journal, JournalRoom
+from emceepee.telemetry.journal import Journal, SpanBudget
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -54,7 +54,7 @@ class SessionParts:
     clock: Clock
     limits: Limits
     budget: EventBudget
-    journals: JournalRoom
+    journals: SpanBudget
     results: ResultBudget
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
@@ -88,14 +88,14 @@ class Session:
         self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
-        alarm = self._alarm = Alarm(self.clock, self._let_time_pass)
-        self.changed = Signal()
+        alarm = self._alarm = DeadlineTimer(self.clock, self._let_time_pass)
+        self.changed = ChangeSignal()
         self.activity = Activity(self.clock, ids, self.limits, parts.budget)
         self.activity.happened.watch(self.changed)
         self.journal = Journal(
             parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.changed
         )
-        desk = DeskParts(
+        desk = SessionContext(
             activity=self.activity,
             clock=self.clock,
             ids=ids,
@@ -104,10 +104,10 @@ class Session:
             wake_by=alarm.not_later_than,
             changed=self.changed,
         )
-        questions = self.questions = QuestionDesk(desk)
-        self.calls = CallDesk(self._put_to_backend, desk, ended=lambda call: questions.call_ended(call.call_id))
-        self.timers = TimerDesk(desk)
-        self._interviewer = Interviewer(self.questions, self.calls, self.clock)
+        questions = self.questions = Questions(desk)
+        self.calls = Calls(self._put_to_backend, desk, ended=lambda call: questions.call_ended(call.call_id))
+        self.timers = Timers(desk)
+        self._interviewer = InputRequests(self.questions, self.calls, self.clock)
 
     def __repr__(self) -> str:
         return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"

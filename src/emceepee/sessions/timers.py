@@ -3,17 +3,17 @@
 from datetime import datetime, timedelta
 
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.sessions.desk import DeskParts
+from emceepee.sessions.context import SessionContext
 from emceepee.state.events import EventType
 from emceepee.state.timer import Timer
 
 OWN_EVENTS = "emceepee"  # stands for the server in events that come from no backend
 
 
-class TimerDesk:
+class Timers:
     """Set, list, delete; a timer that fires is an event."""
 
-    def __init__(self, parts: DeskParts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
         self._timers: dict[str, Timer] = {}

@@ -9,7 +9,7 @@ from emceepee.json_types import JsonObject
 from emceepee.telemetry.spans import Span, SpanKind
 
 
-class JournalRoom:
+class SpanBudget:
     """How many requests are kept in all; beyond it the oldest goes, whosever it is."""
 
     def __init__(self, most: int) -> None:
@@ -32,7 +32,7 @@ class JournalRoom:
 class Journal:
     """One session's requests, oldest first. `changed` is called whenever one of them is different from before."""
 
-    def __init__(self, room: JournalRoom, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
+    def __init__(self, room: SpanBudget, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
         self._room, self._clock, self._ids, self._most, self._changed = room, clock, ids, most, changed
         self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
         self._begun = 0

@@ -64,7 +64,7 @@ class OwnResult:
     told: Told = NOTHING_TOLD
 
 
-class Office(Protocol):
+class SessionHandles(Protocol):
     """Where sessions that a caller names are opened, found and closed."""
 
     idle_ms: int  # how long an unused one is kept
@@ -92,7 +92,7 @@ class Caller:
     on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
     on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
-    office: Office | None = None
+    session_handles: SessionHandles | None = None
     is_remote: bool = False  # from another machine, or as good as
     may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 

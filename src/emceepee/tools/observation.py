@@ -8,7 +8,7 @@ from emceepee.backends.connection import Connection
 from emceepee.clock import iso
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
-from emceepee.sessions.buffers import LogLevel, LogLine, LogSource, Notification, read_logs
+from emceepee.sessions.buffers import BackendNotification, LogLevel, LogLine, LogSource, read_logs
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import AnyServer, Params, tool
 from emceepee.tools.hints import SETS, Effect, found_by
@@ -81,7 +81,7 @@ async def _willing(connection: Connection, level: LogLevel) -> str | None:
     return connection.spec.name
 
 
-def _notification(item: Notification) -> JsonObject:
+def _notification(item: BackendNotification) -> JsonObject:
     shown: JsonObject = {"server": item.server, "method": item.method, "timestamp": iso(item.at)}
     return shown if item.params is None else shown | {"params": item.params}
 

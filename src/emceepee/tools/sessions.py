@@ -4,7 +4,7 @@ from pydantic import Field
 
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import Caller, Office, Params, tool
+from emceepee.tools.declaration import Caller, Params, SessionHandles, tool
 from emceepee.tools.hints import Effect, found_by
 
 
@@ -30,20 +30,20 @@ async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
     """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
     in other calls. Else you have one already.
     """
-    office = _office(caller)
-    handle = await office.open()
-    opened: JsonObject = {"session": handle, "expiresAfterIdleMs": office.idle_ms}
+    session_handles = _require_session_handles(caller)
+    handle = await session_handles.open()
+    opened: JsonObject = {"session": handle, "expiresAfterIdleMs": session_handles.idle_ms}
     return opened if params.label is None else opened | {"label": params.label}
 
 
 @tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
 async def close_session(params: CloseSession, caller: Caller) -> JsonObject:
     """End a session of open_session and everything it started."""
-    await _office(caller).close(params.session)
+    await _require_session_handles(caller).close(params.session)
     return {"closed": params.session}
 
 
-def _office(caller: Caller) -> Office:
-    if caller.office is None:
+def _require_session_handles(caller: Caller) -> SessionHandles:
+    if caller.session_handles is None:
         raise Unsupported("This connection has one session, and no others can be opened on it.")
-    return caller.office
+    return caller.session_handles

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from emceepee.console.api import Api
-from emceepee.console.visit import Visit
+from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
 from support.asking import elicit, sample
-from support.console_house import House
+from support.console_house import SessionSource
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
@@ -38,7 +38,7 @@ class Desk:
 
     def __init__(self, scene: Scene, *, principal: str = "local") -> None:
         self.scene, self.principal = scene, principal
-        self.house = House(scene.session)
+        self.house = SessionSource(scene.session)
         self.api = Api(self.house, scene.clock, scene.session.limits)
         self._routes = {route.path: route for route in self.api.routes()}
 
@@ -54,7 +54,7 @@ class Desk:
             await self.post(path, **given)
         return caught.value
 
-    def visit(self, *, is_still_in: Callable[[], bool]) -> Visit:
+    def visit(self, *, is_still_in: Callable[[], bool]) -> ConsoleRequest:
         """A request of someone who stays."""
 
         async def receive() -> JsonObject:
@@ -64,7 +64,7 @@ class Desk:
         async def send(message: JsonObject) -> None:
             pass
 
-        return Visit(
+        return ConsoleRequest(
             principal=self.principal,
             path="/console/feed",
             query={},
@@ -86,7 +86,7 @@ class Desk:
         route = self._routes[path]
         assert route.method == method
         await route.serve(
-            Visit(principal=self.principal, path=path, query=query, headers={}, receive=receive, send=send)
+            ConsoleRequest(principal=self.principal, path=path, query=query, headers={}, receive=receive, send=send)
         )
         assert sent[0]["status"] == 200
         return json.loads(b"".join(part.get("body", b"") for part in sent[1:]))

@@ -11,7 +11,7 @@ from emceepee.state.limits import Limits
 from emceepee.web.streams import PING, PING_SECONDS
 from support.another_session import another_session
 from support.asking import elicit
-from support.console_house import House
+from support.console_house import SessionSource
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
@@ -54,8 +54,8 @@ class Page:
 
 
 @asynccontextmanager
-async def a_page(scene: Scene, house: House | None = None, *, principal: str = "local") -> AsyncIterator[Page]:
-    feed = Feed(house or House(scene.session), principal, scene.clock, Limits())
+async def a_page(scene: Scene, house: SessionSource | None = None, *, principal: str = "local") -> AsyncIterator[Page]:
+    feed = Feed(house or SessionSource(scene.session), principal, scene.clock, Limits())
     page = Page(feed, scene)
     try:
         yield page
@@ -128,7 +128,7 @@ async def test_timers_and_progress_and_states_reach_the_page_though_they_are_no_
 
 async def test_sessions_come_and_go() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, another_session(scene) as other:
-        house = House(scene.session)
+        house = SessionSource(scene.session)
         async with a_page(scene, house) as page:
             await page.told()
             house.enter(other)
@@ -163,7 +163,7 @@ async def test_what_only_time_changes_is_not_told() -> None:
 
 async def test_a_page_that_leaves_is_forgotten() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
-        house = House(scene.session)
+        house = SessionSource(scene.session)
         async with a_page(scene, house) as page:
             await page.told()
             assert house.watchers == 1

@@ -7,11 +7,11 @@ import pytest
 
 from emceepee.console.assets import Assets
 from emceepee.console.login import LoginPages
-from emceepee.console.visit import Visit
+from emceepee.console.request import ConsoleRequest
 from emceepee.errors import InvalidArguments, NotAllowed
 from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.identity import Rejection
 from emceepee.guard.logins import Logins
-from emceepee.guard.visitor import TurnedAway
 from support.fake_clock import FakeClock
 from support.visits import Answered, a_page_folder, raw_headers
 
@@ -23,8 +23,8 @@ FORM = {"content_type": "application/x-www-form-urlencoded; charset=UTF-8", **OU
 class Moody:
     """An authorization server's keys that cannot be had, and a token that may not do enough."""
 
-    async def principal_of(self, token: str) -> str | TurnedAway:
-        return TurnedAway(503, "Try again.") if token == "later" else TurnedAway(403, "It lacks the scope <mcp>.")
+    async def principal_of(self, token: str) -> str | Rejection:
+        return Rejection(503, "Try again.") if token == "later" else Rejection(403, "It lacks the scope <mcp>.")
 
     def challenge(self) -> bytes:
         return b"Bearer"
@@ -49,7 +49,7 @@ class Lobby:
             return {"type": "http.request", "body": body.encode()}
 
         given = raw_headers({"host": HOST, **headers})
-        visit = Visit(
+        visit = ConsoleRequest(
             principal=self.gate.logged_in(given, method=method),
             path=path,
             query={"code": query} if query else {},

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.http1.names import SocketAddress
+from emceepee.backends.http1.resolver import SocketAddress
 from emceepee.backends.spec import HttpTarget, ServerEntry
 from emceepee.errors import InvalidArguments, NotAllowed
 from emceepee.guard.policy import AddServerPolicy

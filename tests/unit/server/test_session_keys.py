@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.guard.visitor import Visitor
-from emceepee.server.callers import CLIENT_INFO
+from emceepee.guard.identity import CallerIdentity
+from emceepee.server.request_context import CLIENT_INFO
 from emceepee.server.session_keys import LONGEST_NAME, NameTooLong, default_key, named_key, pinned_name
 from emceepee.sessions.directory import KeyKind, SessionKey
 
@@ -14,8 +14,8 @@ def calling(name: Any) -> dict[str, Any]:
     return {"name": "list_servers", "_meta": {CLIENT_INFO: {"name": name, "version": "1"}}}
 
 
-def default(name: Any, visitor: Visitor | None = None) -> SessionKey | None:
-    return default_key(visitor or Visitor(), calling(name))
+def default(name: Any, identity: CallerIdentity | None = None) -> SessionKey | None:
+    return default_key(identity or CallerIdentity(), calling(name))
 
 
 @pytest.mark.parametrize(
@@ -49,27 +49,27 @@ def test_a_name_is_the_principals_own_and_may_not_be_endless() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visitor", "has_one"),
+    ("identity", "has_one"),
     [
-        (Visitor(), True),
-        (Visitor(is_remote=True), False),
-        (Visitor(is_page=True), False),
-        (Visitor("ada", is_proven=True), True),
-        (Visitor("ada", is_proven=True, is_remote=True), True),
-        (Visitor("ada", is_proven=True, is_page=True), True),
+        (CallerIdentity(), True),
+        (CallerIdentity(is_remote=True), False),
+        (CallerIdentity(is_page=True), False),
+        (CallerIdentity("ada", is_proven=True), True),
+        (CallerIdentity("ada", is_proven=True, is_remote=True), True),
+        (CallerIdentity("ada", is_proven=True, is_page=True), True),
     ],
 )
 def test_whoever_is_proven_or_speaks_to_us_directly_has_a_session_without_a_name(
-    visitor: Visitor, has_one: bool
+    identity: CallerIdentity, has_one: bool
 ) -> None:
-    key = SessionKey(visitor.principal, KeyKind.DEFAULT, "agent") if has_one else None
-    assert default("agent", visitor) == key
+    key = SessionKey(identity.principal, KeyKind.DEFAULT, "agent") if has_one else None
+    assert default("agent", identity) == key
 
 
 def test_each_program_of_each_principal_has_its_own_in_whatever_version() -> None:
     newer = {"_meta": {CLIENT_INFO: {"name": "agent", "version": "2"}}}
-    assert default_key(Visitor(), newer) == default("agent")
-    others = [default("Agent"), default("agent "), default(""), default("agent", Visitor("ada", is_proven=True))]
+    assert default_key(CallerIdentity(), newer) == default("agent")
+    others = [default("Agent"), default("agent "), default(""), default("agent", CallerIdentity("ada", is_proven=True))]
     assert len({default("agent"), *others}) == 5
 
 
@@ -77,7 +77,7 @@ def test_each_program_of_each_principal_has_its_own_in_whatever_version() -> Non
     "params", [None, [], {}, {"_meta": {}}, {"_meta": {CLIENT_INFO: "agent"}}, calling(None), calling(7), calling("")]
 )
 def test_programs_that_do_not_say_what_they_are_share_one(params: Any) -> None:
-    assert default_key(Visitor(), params) == SessionKey("local", KeyKind.DEFAULT, "")
+    assert default_key(CallerIdentity(), params) == SessionKey("local", KeyKind.DEFAULT, "")
 
 
 def test_a_long_name_is_kept_short_and_still_apart_from_others() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.server_repository import StoredServers
 from emceepee.store.memory import MemoryServers
 from support.fake_clock import settle
 from support.scene import scripted_spec
@@ -31,8 +31,8 @@ class Watching:
 
 
 def a_registry(*operators: str, fixed: bool = False) -> ServerRegistry:
-    shelf = StoredServers(MemoryServers())
-    return ServerRegistry([scripted_spec(name) for name in operators], shelf, operators_are_fixed=fixed)
+    repository = StoredServers(MemoryServers())
+    return ServerRegistry([scripted_spec(name) for name in operators], repository, operators_are_fixed=fixed)
 
 
 async def test_a_session_finds_the_operators_servers_and_those_of_its_principal() -> None:

@@ -8,14 +8,14 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
 from emceepee.json_types import JsonObject
-from emceepee.sessions.persistence import StoredServers
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
-from emceepee.telemetry.journal import JournalRoom
+from emceepee.telemetry.journal import SpanBudget
 from support.another_session import another_session
 from support.fake_clock import FakeClock, settle
 from support.scene import a_scene, scripted_spec
@@ -35,7 +35,7 @@ async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_
         clock=FakeClock(),
         limits=Limits(),
         budget=EventBudget(100),
-        journals=JournalRoom(100),
+        journals=SpanBudget(100),
         results=ResultBudget(1 << 20, 1 << 20),
     )
     session = Session("01S", "ann", parts)

@@ -4,12 +4,12 @@ import random
 
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
-from emceepee.telemetry.journal import Journal, JournalRoom
+from emceepee.telemetry.journal import Journal, SpanBudget
 from emceepee.telemetry.spans import Span, SpanKind
 from support.fake_clock import FakeClock
 
 
-def a_journal(room: JournalRoom, *, most: int = 10) -> Journal:
+def a_journal(room: SpanBudget, *, most: int = 10) -> Journal:
     clock = FakeClock()
     return Journal(room, clock, Ulids(lambda: milliseconds(clock.now())), most=most, changed=lambda: None)
 
@@ -23,7 +23,7 @@ def names(journal: Journal, revision: int = 0) -> list[str]:
 
 
 def test_the_oldest_of_all_goes_whosever_it_is() -> None:
-    room = JournalRoom(3)
+    room = SpanBudget(3)
     one, two = a_journal(room), a_journal(room)
     begin(one, "a")
     begin(two, "b")
@@ -33,7 +33,7 @@ def test_the_oldest_of_all_goes_whosever_it_is() -> None:
 
 
 def test_a_session_keeps_no_more_than_its_own_share() -> None:
-    room = JournalRoom(100)
+    room = SpanBudget(100)
     journal = a_journal(room, most=2)
     for name in "abc":
         begin(journal, name)
@@ -41,7 +41,7 @@ def test_a_session_keeps_no_more_than_its_own_share() -> None:
 
 
 def test_a_closed_session_leaves_its_room_to_others() -> None:
-    room = JournalRoom(2)
+    room = SpanBudget(2)
     one, two = a_journal(room), a_journal(room)
     begin(one, "a")
     one.close()
@@ -51,7 +51,7 @@ def test_a_closed_session_leaves_its_room_to_others() -> None:
 
 
 def test_only_what_is_different_is_told_again() -> None:
-    journal = a_journal(JournalRoom(10))
+    journal = a_journal(SpanBudget(10))
     first, _ = begin(journal, "a"), begin(journal, "b")
     seen = journal.revision
     assert names(journal, seen) == []
@@ -60,7 +60,7 @@ def test_only_what_is_different_is_told_again() -> None:
 
 
 def test_a_request_ends_once() -> None:
-    journal = a_journal(JournalRoom(10))
+    journal = a_journal(SpanBudget(10))
     span = begin(journal, "a")
     span.cancelled()
     span.replied({"content": []})
@@ -68,7 +68,7 @@ def test_a_request_ends_once() -> None:
 
 
 def test_ids_are_given_once_and_found_again() -> None:
-    journal = a_journal(JournalRoom(10))
+    journal = a_journal(SpanBudget(10))
     begin(journal, "a")
     [span] = journal.since(0)
     assert len(span.span_id) == 26
@@ -80,7 +80,7 @@ def test_ids_are_given_once_and_found_again() -> None:
 def test_room_and_journals_always_agree() -> None:
     """Whatever is begun and closed, in whatever order."""
     choose = random.Random(7)
-    room = JournalRoom(20)
+    room = SpanBudget(20)
     journals = [a_journal(room, most=choose.randint(1, 12)) for _ in range(5)]
     for step in range(2000):
         journal = choose.choice(journals)
@@ -92,7 +92,7 @@ def test_room_and_journals_always_agree() -> None:
 
 
 def test_of_an_endless_name_the_beginning_is_kept_and_no_secret_in_it() -> None:
-    journal = a_journal(JournalRoom(10))
+    journal = a_journal(SpanBudget(10))
     secret = f"https://{'u' * 300}:hunter2{'x' * 300}@host/path?token=hunter2"
     span = journal.begin(SpanKind.RESOURCE_READ, secret + "y" * 3_000_000, "s" * 1000, {})
     span.failed(secret + "z" * 1000)

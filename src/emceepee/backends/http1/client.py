@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from emceepee.backends.http1.address import Address
 from emceepee.backends.http1.cookies import CookieJar
-from emceepee.backends.http1.failures import Unanswered
-from emceepee.backends.http1.fields import encoded
+from emceepee.backends.http1.errors import NoResponse
+from emceepee.backends.http1.header_encoding import encoded
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.response import Response
 
@@ -95,7 +95,7 @@ class HttpClient:
             response = (connection or await self._connections.connect()).send(message)
             try:
                 await response.arrival()
-            except Unanswered:
+            except NoResponse:
                 # It had been closed when we sent, most likely; but only what does no harm twice may rely on that.
                 if not (was_idle and is_repeatable):
                     raise

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure, Unanswered
+from emceepee.backends.http1.errors import HttpFailure, NoResponse, ResponseTooLarge
 from emceepee.backends.http1.inflate import inflater_for
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
 from emceepee.clock import Handle
@@ -21,22 +21,22 @@ _LISTS = frozenset({"content-encoding", "transfer-encoding"})  # the headers tha
 class Keeper(Protocol):
     """Where connections are kept between requests."""
 
-    def keep(self, connection: "HttpConnection") -> None:
+    def keep(self, connection: "ClientConnection") -> None:
         """It can take another request."""
         ...
 
-    def retire(self, connection: "HttpConnection") -> None:
+    def retire(self, connection: "ClientConnection") -> None:
         """It can take none any more."""
         ...
 
-    def gone(self, connection: "HttpConnection") -> None:
+    def gone(self, connection: "ClientConnection") -> None:
         """Nothing is left of it."""
         ...
 
     def close_soon(self, response: Response) -> Handle: ...
 
 
-class HttpConnection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Carries one request at a time. Its own parser calls the methods named `on_…`."""
 
     def __init__(self, keeper: Keeper, loop: asyncio.AbstractEventLoop) -> None:
@@ -56,7 +56,7 @@ class HttpConnection(asyncio.Protocol):
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "idle" if self._response is None else repr(self._response)
-        return f"<HttpConnection {state}>"
+        return f"<ClientConnection {state}>"
 
     @property
     def is_open(self) -> bool:
@@ -131,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
             self._end(HttpFailure(f"the head of the answer is larger than {HEAD_BYTES} bytes"))
         elif response.wants_all:
             if response.size > response.largest:
-                self._end(BodyTooLarge(response.largest))
+                self._end(ResponseTooLarge(response.largest))
         elif response.is_discarded:
             parts.clear()
             response.size = 0
@@ -235,7 +235,7 @@ class HttpConnection(asyncio.Protocol):
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
         if self._was_heard:
             return HttpFailure(f"the connection ended in the middle of the answer{why}")
-        return Unanswered(f"the connection ended before an answer{why}")
+        return NoResponse(f"the connection ended before an answer{why}")
 
 
 def _has_length(headers: dict[str, str]) -> bool:

@@ -2,7 +2,7 @@
 
 import zlib
 
-from emceepee.backends.http1.failures import HttpFailure
+from emceepee.backends.http1.errors import HttpFailure
 
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 _IDENTITY = ("", "identity")

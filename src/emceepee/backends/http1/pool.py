@@ -11,12 +11,12 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from emceepee.backends.http1.address import Origin
-from emceepee.backends.http1.connection import HttpConnection
-from emceepee.backends.http1.failures import NotConnected
-from emceepee.backends.http1.names import Names
-from emceepee.backends.http1.places import Places
-from emceepee.backends.http1.public import is_public
-from emceepee.backends.http1.reach import open_socket
+from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.connection_slots import ConnectionSlots
+from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.happy_eyeballs import open_socket
+from emceepee.backends.http1.public_addresses import is_public
+from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import Response
 from emceepee.clock import Clock, Handle, give_up_after
 
@@ -42,11 +42,11 @@ class ConnectionPool:
 
     def __init__(self, clock: Clock, tls: ssl.SSLContext, *, per_origin: int, in_all: int) -> None:
         self.clock, self.tls = clock, tls
-        self.open: set[HttpConnection] = set()
-        self.places: Places[OriginPool, HttpConnection] = Places(
+        self.open: set[ClientConnection] = set()
+        self.slots: ConnectionSlots[OriginPool, ClientConnection] = ConnectionSlots(
             clock, per_origin=per_origin, in_all=in_all, make_room=self._close_oldest_idle
         )
-        self.names = Names(clock)
+        self.resolver = Resolver(clock)
         self.is_closed = False
         self._origins: WeakValueDictionary[Audience, OriginPool] = WeakValueDictionary()  # alive while used or open
         self._sweeping: Handle | None = None
@@ -77,10 +77,10 @@ class ConnectionPool:
         if self._sweeping is None and not self.is_closed:
             self._sweeping = self.clock.call_later(IDLE_SECONDS, self._sweep)
 
-    def gone(self, connection: HttpConnection, holder: "OriginPool") -> None:
+    def gone(self, connection: ClientConnection, holder: "OriginPool") -> None:
         if connection in self.open:
             self.open.discard(connection)
-            self.places.leave(holder)
+            self.slots.leave(holder)
         if not self.open and self._all_gone is not None:
             self._all_gone.set()
 
@@ -88,7 +88,7 @@ class ConnectionPool:
         self.is_closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        await self.names.close()
+        await self.resolver.close()
         if not self.open:
             return
         self._all_gone = asyncio.Event()
@@ -120,9 +120,9 @@ class OriginPool:
     def __init__(self, pool: ConnectionPool, audience: Audience) -> None:
         self._pool, self._audience = pool, audience
         self.taken = 0  # of the places
-        self._idle: list[HttpConnection] = []
+        self._idle: list[ClientConnection] = []
 
-    def take(self) -> HttpConnection | None:
+    def take(self) -> ClientConnection | None:
         """An idle connection that is open, as far as anyone knows."""
         while self._idle:
             connection = self._idle.pop()
@@ -133,18 +133,18 @@ class OriginPool:
             connection.abort()
         return None
 
-    async def connect(self) -> HttpConnection:
+    async def connect(self) -> ClientConnection:
         """A new connection; or one that became free, if there was no place for a new one. Raises: NotConnected."""
-        freed = await self._pool.places.take(self, self.keep)
+        freed = await self._pool.slots.take(self, self.keep)
         if freed is not None:
             return freed
         try:
             return await self._connect()
         except BaseException:
-            self._pool.places.leave(self)
+            self._pool.slots.leave(self)
             raise
 
-    async def _connect(self) -> HttpConnection:
+    async def _connect(self) -> ClientConnection:
         try:
             async with give_up_after(self._pool.clock, CONNECT_SECONDS):
                 connection = await self._connected()
@@ -156,13 +156,13 @@ class OriginPool:
         self._pool.open.add(connection)
         return connection
 
-    async def _connected(self) -> HttpConnection:
+    async def _connected(self) -> ClientConnection:
         is_tls, host, port = self._audience.origin
         loop = asyncio.get_running_loop()
         sock = await self._reached(host, port)
         try:
             _, connection = await loop.create_connection(
-                lambda: HttpConnection(self, loop),
+                lambda: ClientConnection(self, loop),
                 sock=sock,
                 ssl=self._pool.tls if is_tls else None,
                 server_hostname=host if is_tls else None,
@@ -173,8 +173,8 @@ class OriginPool:
         return connection
 
     async def _reached(self, host: str, port: int) -> socket:
-        names = self._pool.names
-        addresses = await names.addresses(host, port)
+        resolver = self._pool.resolver
+        addresses = await resolver.addresses(host, port)
         if self._audience.is_public:
             # Here and not when the server was added: a name may lead elsewhere since.
             addresses = [address for address in addresses if is_public(str(address[1][0]))]
@@ -183,15 +183,15 @@ class OriginPool:
         try:
             return await open_socket(addresses)
         except BaseException:  # also if the time is up: that is how silence ends
-            names.forget(host, port)
+            resolver.forget(host, port)
             raise
 
     # What a connection reports.
 
-    def keep(self, connection: HttpConnection) -> None:
-        if self._pool.places.offer(self, connection):
+    def keep(self, connection: ClientConnection) -> None:
+        if self._pool.slots.offer(self, connection):
             return
-        if self._pool.places.is_wanted:
+        if self._pool.slots.is_wanted:
             connection.abort()
             return
         patience = min(IDLE_SECONDS, connection.server_keeps - ROOM_SECONDS)
@@ -199,12 +199,12 @@ class OriginPool:
         self._idle.append(connection)
         self._pool.expect_idleness()
 
-    def retire(self, connection: HttpConnection) -> None:
+    def retire(self, connection: ClientConnection) -> None:
         if connection.good_until is not None:
             connection.good_until = None
             self._idle.remove(connection)
 
-    def gone(self, connection: HttpConnection) -> None:
+    def gone(self, connection: ClientConnection) -> None:
         self._pool.gone(connection, self)
 
     def close_soon(self, response: Response) -> Handle:

@@ -3,14 +3,14 @@
 import asyncio
 from typing import Protocol
 
-from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure
+from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.inflate import Inflater
 from emceepee.clock import Handle
 
 UNREAD_BYTES = 256 << 10  # of a body that nobody reads just now; beyond it the server has to wait
 
 
-class Line(Protocol):
+class BodySource(Protocol):
     """What a response needs of the connection that it comes over."""
 
     def resume(self) -> None: ...
@@ -46,8 +46,8 @@ class Response:
         "wants_all",
     )
 
-    def __init__(self, line: Line, waiter: "asyncio.Future[None]") -> None:
-        self.line: Line | None = line  # None once nothing more will come
+    def __init__(self, line: BodySource, waiter: "asyncio.Future[None]") -> None:
+        self.line: BodySource | None = line  # None once nothing more will come
         self.waiter: asyncio.Future[None] | None = waiter
         self.status = 0
         self.headers: dict[str, str] = {}  # names in lower case; of those that came twice, the first
@@ -79,14 +79,14 @@ class Response:
         """The whole body, or what was not read of it yet.
 
         Raises:
-            BodyTooLarge: it has more than `largest` bytes.
+            ResponseTooLarge: it has more than `largest` bytes.
             HttpFailure: it did not come whole.
         """
         if not self.is_over:
             self.wants_all, self.largest = True, largest
             if self.size > largest or int(self.headers.get("content-length", 0)) > largest:
                 self.close()
-                raise BodyTooLarge(largest)
+                raise ResponseTooLarge(largest)
             await self._more()
         if self.error is not None:
             raise self.error
@@ -94,7 +94,7 @@ class Response:
         if self.inflater is not None:
             body = self.inflater.inflate(body, largest + 1)
         if len(body) > largest:
-            raise BodyTooLarge(largest)
+            raise ResponseTooLarge(largest)
         if self.inflater is not None:
             self.inflater.finish()
         return body

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.failures import HttpFailure, NotConnected, Unanswered
+from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.response import Response
 from support.fake_clock import FakeClock, settle
@@ -186,7 +186,7 @@ async def test_a_post_that_found_its_connection_closed_is_not_sent_twice(client:
     asking = post(client)
     await peer.request()
     peer.close()
-    with pytest.raises(Unanswered, match="ended before an answer"):
+    with pytest.raises(NoResponse, match="ended before an answer"):
         await asking
     assert len(server.accepted) == 1
 
@@ -210,7 +210,7 @@ async def test_on_a_fresh_connection_nothing_is_sent_again(client: HttpClient, s
     peer = await server.peer()
     await peer.request()
     peer.close()
-    with pytest.raises(Unanswered):
+    with pytest.raises(NoResponse):
         await asking
     assert len(server.accepted) == 1
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.backends.http1.connection import HEAD_BYTES
-from emceepee.backends.http1.failures import HttpFailure, Unanswered
+from emceepee.backends.http1.errors import HttpFailure, NoResponse
 from emceepee.backends.http1.response import Response
 from support.chunks import chunked
 from support.fake_line import FakeLine
@@ -163,7 +163,7 @@ async def test_a_connection_that_ends_too_early_fails_the_response_at_every_byte
         line.hang_up(error)
         failure = await outcome(response)
         assert isinstance(failure, HttpFailure)
-        assert isinstance(failure, Unanswered) is (cut == 0)
+        assert isinstance(failure, NoResponse) is (cut == 0)
         assert not line.is_kept
         assert line.is_gone
 
@@ -328,15 +328,15 @@ async def test_aborting_fails_what_is_awaited() -> None:
 
 async def test_its_state_shows() -> None:
     line = FakeLine()
-    assert repr(line.connection) == "<HttpConnection idle>"
+    assert repr(line.connection) == "<ClientConnection idle>"
     response = line.ask()
-    assert repr(line.connection) == "<HttpConnection <Response awaited open unread=0>>"
+    assert repr(line.connection) == "<ClientConnection <Response awaited open unread=0>>"
     line.hear(OK + b"content-length: 5\r\n\r\nhel")
     assert repr(response) == "<Response 200 open unread=3>"
     line.hang_up()
     assert (repr(response), repr(line.connection)) == (
         "<Response 200 failed unread=3>",
-        "<HttpConnection closed>",
+        "<ClientConnection closed>",
     )
 
 

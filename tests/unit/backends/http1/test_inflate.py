@@ -3,7 +3,7 @@ import zlib
 
 import pytest
 
-from emceepee.backends.http1.failures import HttpFailure
+from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.inflate import Inflater, inflater_for
 
 TEXT = b"hello, " * 1000

@@ -12,11 +12,11 @@ import pytest
 
 from emceepee.backends.http1 import pool as pool_module
 from emceepee.backends.http1.address import Address, Origin
-from emceepee.backends.http1.connection import HttpConnection
-from emceepee.backends.http1.failures import HttpFailure, NotConnected
-from emceepee.backends.http1.names import KEPT_SECONDS, Names, SocketAddress
-from emceepee.backends.http1.places import WAIT_SECONDS
+from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.connection_slots import WAIT_SECONDS
+from emceepee.backends.http1.errors import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
+from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
 from emceepee.backends.http1.response import Response
 from support.certificates import self_signed, server_context
 from support.fake_clock import FakeClock, settle
@@ -49,7 +49,7 @@ def origin(url: str) -> Origin:
     return Address.of(url).origin
 
 
-def sent(connection: HttpConnection) -> "asyncio.Task[Response]":
+def sent(connection: ClientConnection) -> "asyncio.Task[Response]":
     async def answered() -> Response:
         response = connection.send(REQUEST)
         await response.arrival()
@@ -58,7 +58,7 @@ def sent(connection: HttpConnection) -> "asyncio.Task[Response]":
     return asyncio.ensure_future(answered())
 
 
-async def used(connections: OriginPool, server: RawServer, *headers: str) -> tuple[HttpConnection, Peer]:
+async def used(connections: OriginPool, server: RawServer, *headers: str) -> tuple[ClientConnection, Peer]:
     """A new connection, idle again after its first request."""
     connection = await connections.connect()
     peer, asking = await server.peer(), sent(connection)
@@ -303,7 +303,7 @@ async def test_owners_share_no_connections(pool: ConnectionPool, server: RawServ
 # Addresses that may not be connected to.
 
 
-class Resolver:
+class ScriptedResolver:
     """A name whose addresses change under everyone's feet."""
 
     def __init__(self, *addresses: str) -> None:
@@ -314,7 +314,7 @@ class Resolver:
 
 
 async def dialled(
-    pool: ConnectionPool, resolver: Resolver, monkeypatch: pytest.MonkeyPatch, *, is_public: bool
+    pool: ConnectionPool, resolver: ScriptedResolver, monkeypatch: pytest.MonkeyPatch, *, is_public: bool
 ) -> list[str]:
     """The addresses that a connection would have been made to. None is made."""
     tried: list[str] = []
@@ -324,7 +324,7 @@ async def dialled(
         raise OSError("this test connects to nobody")
 
     monkeypatch.setattr(pool_module, "open_socket", pretend)
-    pool.names = Names(pool.clock, resolver)
+    pool.resolver = Resolver(pool.clock, resolver)
     with pytest.raises(NotConnected):
         await pool.of(Origin(False, "moving.example", 80), is_public=is_public).connect()
     return tried
@@ -333,7 +333,7 @@ async def dialled(
 async def test_of_a_name_only_the_public_addresses_are_connected_to(
     pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolver = Resolver("8.8.8.8", "127.0.0.1", "10.0.0.1", "1.1.1.1")
+    resolver = ScriptedResolver("8.8.8.8", "127.0.0.1", "10.0.0.1", "1.1.1.1")
     assert await dialled(pool, resolver, monkeypatch, is_public=True) == ["8.8.8.8", "1.1.1.1"]
     assert len(await dialled(pool, resolver, monkeypatch, is_public=False)) == 4
 
@@ -341,7 +341,7 @@ async def test_of_a_name_only_the_public_addresses_are_connected_to(
 async def test_a_name_that_leads_into_a_private_network_later_is_not_followed(
     pool: ConnectionPool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resolver = Resolver("8.8.8.8")
+    resolver = ScriptedResolver("8.8.8.8")
     assert await dialled(pool, resolver, monkeypatch, is_public=True) == ["8.8.8.8"]
     resolver.addresses = ("127.0.0.1", "64:ff9b::7f00:1")
     await clock.advance(KEPT_SECONDS)
@@ -361,7 +361,7 @@ async def test_an_address_that_is_private_is_refused_in_words(pool: ConnectionPo
 async def small(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
     async with ConnectionPool.running(clock, UNTRUSTING, per_origin=2, in_all=3) as running:
         yield running
-    assert (running.open, running.places.taken) == (set(), 0)
+    assert (running.open, running.slots.taken) == (set(), 0)
 
 
 async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets_it(
@@ -385,7 +385,7 @@ async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPo
     first.abort()
     third = await asyncio.wait_for(waiting, 5)
     assert third not in (first, second)
-    assert small.places.taken == 2
+    assert small.slots.taken == 2
 
 
 async def test_whoever_waits_in_vain_is_told_which_limit_it_is(
@@ -434,7 +434,7 @@ async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
     waiting.cancel()
     await settle()
     assert waiting.cancelled()
-    assert small.places.taken == (2 if comes_from == "an idle one" else 1)
+    assert small.slots.taken == (2 if comes_from == "an idle one" else 1)
     if comes_from == "an idle one":
         assert connections.take() is first
     else:
@@ -447,7 +447,7 @@ async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> Non
     for _ in range(5):
         with pytest.raises(NotConnected, match="Connection refused"):
             await small.of(Origin(False, "127.0.0.1", port)).connect()
-    assert small.places.taken == 0
+    assert small.slots.taken == 0
 
 
 async def test_there_are_never_more_connections_than_half_of_the_descriptors(

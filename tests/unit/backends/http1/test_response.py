@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from emceepee.backends.http1.failures import BodyTooLarge, HttpFailure
+from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
 from support.fake_line import FakeLine
 
@@ -134,14 +134,14 @@ async def test_a_body_may_be_as_large_as_was_said_and_no_larger() -> None:
         assert await response.read(100) == b"x" * size
     line = FakeLine()
     response = await begun(line, OK + b"content-length: 101\r\n\r\n" + b"x" * 101)
-    with pytest.raises(BodyTooLarge, match="the answer is larger than 100 bytes"):
+    with pytest.raises(ResponseTooLarge, match="the answer is larger than 100 bytes"):
         await response.read(100)
 
 
 async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
     line = FakeLine()
     response = await begun(line, OK + b"content-length: 101\r\n\r\n")
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(ResponseTooLarge):
         await response.read(100)
     assert line.transport.is_closing()
 
@@ -155,7 +155,7 @@ async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> Non
     assert not line.transport.is_closing()
     line.hear(chunk(b"x"))
     assert line.transport.is_closing()
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(ResponseTooLarge):
         await reading
 
 
@@ -163,7 +163,7 @@ async def test_a_body_that_was_too_large_before_anyone_asked_is_given_up() -> No
     line = FakeLine()
     response = await begun(line)
     line.hear(chunk(b"x" * 101))
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(ResponseTooLarge):
         await response.read(100)
     assert line.transport.is_closing()
 
@@ -272,7 +272,7 @@ async def test_a_compressed_stream_is_given_as_it_comes() -> None:
 
 async def test_a_small_body_that_hides_a_huge_one_is_given_up() -> None:
     bomb = gzip(bytes(64 << 20))
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(ResponseTooLarge):
         await (await compressed(FakeLine(), "gzip", bomb)).read(1 << 20)
 
 

@@ -1,0 +1,82 @@
+"""Server-sent events: bytes in, events out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from emceepee.backends.http1.errors import ResponseTooLarge
+
+_LINE_BYTES = 8  # that a line of data takes besides its own
+_RETRY_DIGITS = 9  # more than eleven days of milliseconds is no pause but a mistake
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Where a stream stands, so that a cut one can be taken up again."""
+
+    last_id: str | None = None
+    retry: float = 1.0  # seconds; the server may ask for another pause
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    name: str
+    data: bytes
+
+
+class EventParser:
+    """Lines end with LF, CRLF or CR and nothing else (never U+2028); a long line is joined once, not once a chunk."""
+
+    def __init__(self, cursor: Cursor, *, largest: int) -> None:
+        self._cursor, self._largest = cursor, largest
+        self._unfinished: list[bytes] = []
+        self._name = b""
+        self._last_id = cursor.last_id  # as last read; it counts once its event is complete
+        self._data: list[bytes] = []
+        self._unfinished_size = self._data_size = 0
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
+        """The events that `chunk` completes. One without data only moves the cursor.
+
+        Raises:
+            ResponseTooLarge: one event is.
+        """
+        if not chunk:
+            return
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        if b"\n" not in chunk and b"\r" not in chunk:
+            self._unfinished.append(chunk)
+            self._unfinished_size += len(chunk)
+        else:
+            lines = b"".join([*self._unfinished, chunk]).splitlines(keepends=True)  # of bytes: CR, LF and CRLF only
+            self._unfinished = [] if lines[-1].endswith((b"\r", b"\n")) else [lines.pop()]
+            self._unfinished_size = sum(map(len, self._unfinished))
+            for line in lines:
+                if event := self._line(line.rstrip(b"\r\n")):
+                    yield event
+        if self._unfinished_size + self._data_size > self._largest:
+            raise ResponseTooLarge(self._largest)
+
+    def _line(self, line: bytes) -> ServerSentEvent | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+            self._data_size += len(value) + _LINE_BYTES
+        elif name == b"event":
+            self._name = value
+        elif name == b"id" and b"\0" not in value:
+            self._last_id = value.decode("utf-8", "replace") or None
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+            self._cursor.retry = int(value) / 1000
+        return None
+
+    def _dispatch(self) -> ServerSentEvent | None:
+        data, self._data, self._data_size = b"\n".join(self._data), [], 0
+        name, self._name = self._name.decode("utf-8", "replace") or "message", b""
+        self._cursor.last_id = self._last_id
+        return ServerSentEvent(name, data) if data else None

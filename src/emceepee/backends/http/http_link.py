@@ -1,0 +1,338 @@
+"""A link to one backend over Streamable HTTP, in either era.
+
+A POST is one exchange: what arrives on its stream belongs to the request that opened it. So a question from the backend
+is known to belong to a call, and a failed POST is the failure of one call only.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from emceepee.backends.duplex import outcome, stamp
+from emceepee.backends.http.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
+from emceepee.backends.http.wire import (
+    COURTESY_SECONDS,
+    HttpWire,
+    best_effort,
+    broken,
+    misdirected,
+    session_lost,
+)
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.response import Response
+from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
+from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
+from emceepee.clock import Clock
+from emceepee.codec import Unreadable, decode, encode
+from emceepee.ids import request_numbers
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+
+VERSION_HEADER = "mcp-protocol-version"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A session that a handshake-era backend may still know."""
+
+    session_id: str
+    facts: ServerFacts
+
+
+class HttpLink:
+    """Open with `start`; whoever opened it closes it."""
+
+    def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
+        """`largest` is the size in bytes of the largest answer that is read whole.
+
+        `most_requests` of the backend are served at once.
+        """
+        self._tasks = TaskOwner("http-link")
+        self._wire = HttpWire(http, clock=clock, largest=largest)
+        self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
+        self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
+        self._numbers = request_numbers()
+        self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
+        self._terms = Terms()
+        self._is_looking = False  # whether the backend is still there
+        self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
+        self.facts = ServerFacts()
+        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def start(self, terms: Terms, resumption: object | None = None) -> None:
+        self._terms = terms
+        if not (isinstance(resumption, Resumption) and await self._resumed(resumption)):
+            self.facts = await negotiate(self._discover, self._initialize, terms)
+            self._wire.set_header(VERSION_HEADER, self.facts.protocol_version)
+            if self.facts.is_modern:
+                self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
+            else:
+                await self.notify("notifications/initialized")
+        if not self.facts.is_modern:
+            self._tasks.spawn(self._hear_pushes(), name="pushes")
+
+    async def close(self) -> None:
+        """End what the link started; what is in the air fails. A handshake-era backend is told, unless it was lost."""
+        was_lost = self.closed.done()
+        if not was_lost:
+            self.closed.set_result("the connection was closed")
+        for task in list(self._in_the_air):
+            self._in_the_air[task] = True
+            task.cancel()
+        await self._tasks.close(within=COURTESY_SECONDS)
+        if not was_lost:
+            self._is_forgotten = True
+            await self._wire.end_session()
+
+    @property
+    def is_busy(self) -> bool:
+        return False  # each request has a line of its own
+
+    @property
+    def identity(self) -> str | None:
+        return self._wire.session_id or encode(self.facts.server_info).decode()
+
+    @property
+    def resumption(self) -> "Resumption | None":
+        if self._wire.session_id is None or self._is_forgotten:
+            return None
+        return Resumption(self._wire.session_id, self.facts)
+
+    async def _resumed(self, resumption: "Resumption") -> bool:
+        """Whether the backend still knows the session we had."""
+        self._wire.keep_session(resumption.session_id)
+        self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
+        self.facts = resumption.facts
+        try:
+            await self._ping()
+        except BaseException as error:
+            self._wire.forget_session()  # also if we are cancelled: the next link may still find it
+            self._is_forgotten = False
+            self._wire.set_header(VERSION_HEADER, None)
+            if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
+                return False
+            raise
+        return True
+
+    async def _ping(self, refusal: str | None = None) -> None:
+        """Ask whether the backend still knows our session. A ping runs nothing, so its refusal may be read freely.
+
+        `refusal` is how it refused something else: who refuses a ping in the same words refuses us. Without it every
+        refusal by status counts.
+
+        Raises:
+            LinkError
+        """
+        try:
+            await self._exchange("ping", None)
+        except (RpcError, LinkError) as error:
+            in_same_words = error.status == BAD_REQUEST and refusal in (None, str(error))
+            is_unknown_method = isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND
+            if (in_same_words or says_session_lost(str(error))) and not is_unknown_method:
+                raise session_lost(error.status) from error
+            if isinstance(error, LinkError):
+                raise
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        if self._envelope is None:
+            return await self._exchange(method, params, origin=origin)
+        own = _routing_headers(method, params or {})
+        if headers:
+            own.update(headers)
+        return await self._exchange(method, params, own, self._envelope, origin)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        await self._wire.tell({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def set_log_level(self, level: str) -> None:
+        if self._envelope is not None:
+            self._envelope[LOG_LEVEL_KEY] = level
+
+    def process(self) -> JsonObject | None:
+        return None
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        return self._envelope is not None
+
+    # Connecting.
+
+    async def _discover(self, method: str, params: JsonObject) -> JsonObject:
+        version = MODERN_PROTOCOL_VERSIONS[-1]
+        headers = {VERSION_HEADER: version} | _routing_headers(method, params)
+        return await self._greet(method, params, headers, envelope(version, self._terms.capabilities))
+
+    async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
+        return await self._greet(method, params)
+
+    async def _greet(
+        self, method: str, params: JsonObject, headers: dict[str, str] | None = None, meta: JsonObject | None = None
+    ) -> JsonObject:
+        """Twice if need be, which does no harm: the server may just be closing the connection that was kept open."""
+        try:
+            return await self._exchange(method, params, headers, meta)
+        except LinkError as error:
+            if not has_ended(error) or error.failure is Failure.CLOSED:
+                raise
+        return await self._exchange(method, params, headers, meta)
+
+    # One request and its answer.
+
+    async def _exchange(
+        self,
+        method: str,
+        params: JsonObject | None,
+        headers: dict[str, str] | None = None,
+        meta: JsonObject | None = None,
+        origin: object | None = None,
+    ) -> JsonObject:
+        number = next(self._numbers)
+        message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
+        stamped = stamp(params, meta, None if origin is None else number)
+        if stamped is not None:
+            message["params"] = stamped
+        task = asyncio.current_task()
+        if task is not None:
+            self._in_the_air[task] = False
+        try:
+            response = await self._wire.post(encode(message), headers, number=number)
+            if method == "initialize":
+                self._wire.adopt_session(response)
+            return outcome(await self._answer(response, number, origin, resumable=meta is None))
+        except asyncio.CancelledError:
+            if task is not None and self._in_the_air.get(task):
+                task.uncancel()
+                raise LinkError(Failure.CLOSED, self.closed.result()) from None
+            if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
+                notice = {"requestId": number, "reason": "cancelled by the caller"}
+                self._notify_soon(self.notify("notifications/cancelled", notice))
+            raise
+        except HttpFailure as error:
+            self._probe_soon()
+            raise broken(self._wire.url, error) from error
+        except (RpcError, LinkError) as error:
+            self._draw_conclusions(error, method)
+            raise
+        finally:
+            if task is not None:
+                self._in_the_air.pop(task, None)
+
+    async def _answer(self, response: Response, number: int, origin: object | None, *, resumable: bool) -> Any:
+        if response.content_type != "text/event-stream":
+            body = await self._wire.body(response)
+            try:
+                return self._own(decode(body), number)
+            except Unreadable as error:
+                raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
+            except ValueError as error:
+                raise LinkError(
+                    Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
+                ) from error
+        questions: set[asyncio.Task[None]] = set()
+        try:
+            async with aclosing(self._wire.stream(response, resumable=resumable)) as stream:
+                async for message in stream:
+                    if "method" in message:
+                        if question := self._inbound.receive(message, origin):
+                            questions.add(question)
+                            question.add_done_callback(questions.discard)
+                        if self._inbound.is_crowded:
+                            await self._inbound.room()
+                    elif names_request(message.get("id"), number):
+                        return message
+        finally:
+            for question in list(questions):  # with the stream, whoever asked on it is gone
+                question.cancel()
+        raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
+
+    def _own(self, message: Any, number: int) -> Any:
+        """The message, if it answers our request. Raises: LinkError."""
+        if not isinstance(message, dict) or names_request(key := message.get("id"), number):
+            return message
+        error = message.get("error")
+        if not isinstance(error, dict) or not names_none(key):
+            raise misdirected(key)
+        if self._wire.session_id and says_session_lost(str(error.get("message"))):
+            raise session_lost()
+        return message
+
+    def _draw_conclusions(self, error: RpcError | LinkError, method: str) -> None:
+        """What one failed request may say of the link."""
+        if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
+            self._is_forgotten = True
+        elif error.status == BAD_REQUEST and self._wire.session_id and method != "ping":
+            self._probe_soon(refusal=str(error))
+        elif isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE and error.may_have_run:
+            self._probe_soon()
+
+    # What the backend says of its own accord.
+
+    async def _hear_pushes(self) -> None:
+        try:
+            async with aclosing(self._wire.pushed(self._ping)) as stream:
+                async for message in stream:
+                    if "method" in message:
+                        self._inbound.receive(message, None)
+                        if self._inbound.is_crowded:
+                            await self._inbound.room()
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            if not self.closed.done():
+                self.closed.set_result(str(error))
+
+    def _probe_soon(self, refusal: str | None = None) -> None:
+        """A request broke, or was refused. If the backend or our session is gone, the link is told now.
+
+        Otherwise the next request would have to find out; or never would, where a server has words of its own for it.
+        """
+        if not self._is_looking and not self.closed.done():
+            with suppress(RuntimeError):  # the link is closing
+                self._tasks.spawn(self._look(refusal), name="look")
+                self._is_looking = True
+
+    async def _look(self, refusal: str | None) -> None:
+        try:
+            if refusal is None:
+                await self._wire.look()
+            else:
+                async with asyncio.timeout(COURTESY_SECONDS):
+                    await self._ping(refusal)
+        except TimeoutError:
+            pass  # no answer is no proof
+        except LinkError as error:
+            self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            if not error.may_have_run and not self.closed.done():
+                self.closed.set_result(str(error))
+        finally:
+            self._is_looking = False
+
+    async def _reply(self, message: JsonObject) -> None:
+        await best_effort(self._wire.tell(message), what="answering the backend")
+
+    def _notify_soon(self, work: Any) -> None:
+        try:
+            self._tasks.spawn(best_effort(work, what="telling the backend"), name="tell")
+        except RuntimeError:
+            work.close()  # the link is closing: DELETE says it all
+
+
+def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
+    """The 2026-07-28 era repeats in headers what a gateway may route by."""
+    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    if isinstance(name, str):
+        return {"mcp-method": method, "mcp-name": encode_header_value(name)}
+    return {"mcp-method": method}

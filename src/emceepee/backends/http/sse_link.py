@@ -1,0 +1,90 @@
+"""A link over the older HTTP+SSE transport: one GET stream carries every answer, and POSTs carry what we say."""
+
+import asyncio
+from contextlib import closing
+from urllib.parse import urljoin
+
+from emceepee.backends.duplex_link import DuplexLink
+from emceepee.backends.http.event_stream import Cursor, EventParser
+from emceepee.backends.http.wire import COURTESY_SECONDS, best_effort, broken, refused
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.link import Failure, LinkError, Listener
+from emceepee.backends.negotiation import Terms
+from emceepee.codec import encode
+from emceepee.json_types import JsonObject
+
+
+class SseLink(DuplexLink):
+    """Open with `start`; whoever opened it closes it."""
+
+    def __init__(self, http: HttpClient, listener: Listener, *, largest: int, most_requests: int) -> None:
+        super().__init__("sse-link", listener, most_requests=most_requests)
+        self._http, self._largest = http, largest
+        self._endpoint: asyncio.Future[HttpClient] = asyncio.get_running_loop().create_future()
+
+    async def start(self, terms: Terms) -> None:
+        self._tasks.spawn(self._listen(), name="stream")
+        await self._endpoint
+        await self._greet(terms)
+
+    async def close(self) -> None:
+        self._end("the connection was closed")
+        await self._tasks.close(within=COURTESY_SECONDS)
+
+    def process(self) -> JsonObject | None:
+        return None
+
+    async def _listen(self) -> None:
+        try:
+            with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
+                if response.status != 200 or response.content_type != "text/event-stream":
+                    refusal = refused(response.status, f"{response.content_type} is no event stream")
+                    self._end(str(refusal), refusal)
+                    return
+                parser = EventParser(Cursor(), largest=self._largest)
+                while chunk := await response.readany():
+                    for event in parser.feed(chunk):
+                        self._event(event.name, event.data)
+                        if self._duplex.inbound.is_crowded:
+                            await self._duplex.inbound.room()
+            self._end("the server ended the event stream")
+        except HttpFailure as error:
+            self._end(f"the event stream broke: {error}", broken(self._http.url, error))
+        except LinkError as error:
+            self._end(str(error), error)
+
+    def _event(self, name: str, data: bytes) -> None:
+        if name == "endpoint" and not self._endpoint.done():
+            try:
+                endpoint = self._http.at(urljoin(self._http.url, data.decode("utf-8", "replace")))
+                endpoint.set_header("content-type", "application/json")
+            except ValueError as error:
+                raise LinkError(Failure.PROTOCOL, f"the server names an endpoint that cannot be: {error}") from error
+            self._endpoint.set_result(endpoint)
+        else:
+            self._hear(data)
+
+    async def _send(self, message: JsonObject) -> None:
+        endpoint = await self._endpoint
+        try:
+            response = await endpoint.request("POST", encode(message))
+            body = await response.read(self._largest)
+        except HttpFailure as error:
+            raise broken(self._http.url, error) from error
+        if response.status >= 300:
+            # On this transport a refused message gets no answer on the stream: its caller would wait for ever.
+            said = " ".join(body[:200].decode("utf-8", "replace").split())
+            raise refused(response.status, said)
+
+    async def _reply(self, message: JsonObject) -> None:
+        await best_effort(self._send(message), what="answering the backend")
+
+    def _end(self, reason: str, error: LinkError | None = None) -> None:
+        failure = error or LinkError(Failure.CLOSED, reason)
+        if not self._endpoint.done():
+            self._endpoint.set_exception(failure)
+            self._endpoint.exception()  # nobody may be waiting for it
+        if not self.closed.done():
+            self.closed.set_result(reason)
+        self._duplex.end(failure)

@@ -1,0 +1,323 @@
+"""The HTTP half of a link: one endpoint, its headers and session id, POSTs, and streams that survive being cut."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from emceepee.backends.duplex import unreadable
+from emceepee.backends.http.event_stream import Cursor, EventParser
+from emceepee.backends.http.session_loss import names_none, names_request, status_says_session_lost
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
+from emceepee.backends.http1.response import Response
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
+from emceepee.clock import Clock
+from emceepee.codec import Unreadable, decode, encode
+from emceepee.json_types import JsonObject
+
+logger = logging.getLogger(__name__)
+
+ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+COURTESY_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
+GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
+REOPEN_ATTEMPTS = 5  # to take up one cut stream
+LOOK_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
+REDIRECTS = 3
+UNAUTHORIZED = 401
+WHERE_A_TOKEN_GOES = (
+    'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
+    "${NAME} takes it from the environment, so that it does not pass through a model"
+)
+
+
+class HttpWire:
+    """Everything about one address that is HTTP and not yet JSON-RPC."""
+
+    def __init__(self, http: HttpClient, *, clock: Clock, largest: int) -> None:
+        self._http, self._clock, self._largest = http, clock, largest
+        self.session_id: str | None = None
+        for name, value in ACCEPT.items():
+            self.set_header(name, value)
+
+    @property
+    def url(self) -> str:
+        return self._http.url
+
+    def set_header(self, name: str, value: str | None) -> None:
+        """For every request from now on; None takes it away. Raises: LinkError."""
+        try:
+            self._http.set_header(name, value)
+        except ValueError as error:
+            raise unsendable(error) from error
+
+    async def post(
+        self, body: bytes, headers: Mapping[str, str] | None = None, *, number: int | None = None
+    ) -> Response:
+        """Send one message; the response is a success, its body still to be read. `headers` are its own.
+
+        `number` is its id, if it is a request.
+
+        Raises:
+            RpcError: the status is an error, and the body holds a JSON-RPC one.
+            LinkError: anything else.
+        """
+        for _ in range(REDIRECTS):
+            try:
+                response = await self._http.request("POST", body, headers)
+            except HttpFailure as error:
+                raise broken(self.url, error) from error
+            except ValueError as error:
+                raise unsendable(error) from error
+            if response.status in (200, 202):
+                return response
+            if response.status not in (307, 308) or not self._moved(response.headers.get("location", "")):
+                break
+            response.discard()
+        raise await self._refusal(response, number)
+
+    async def body(self, response: Response) -> bytes:
+        """All of it. Raises: HttpFailure."""
+        return await response.read(self._largest)
+
+    async def tell(self, message: JsonObject) -> None:
+        """Send what has no answer: a notification, or our answer to the backend's request."""
+        (await self.post(encode(message))).discard()
+
+    async def look(self) -> None:
+        """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
+        await self._clock.sleep(LOOK_PAUSE)
+        try:
+            await self._http.connect()
+        except NotConnected as error:
+            raise broken(self.url, error) from error
+
+    def keep_session(self, session_id: str) -> None:
+        """Raises: LinkError."""
+        self.set_header("mcp-session-id", session_id)
+        self.session_id = session_id
+
+    def adopt_session(self, response: Response) -> None:
+        """Keep the session that the backend has begun, if it has. Raises: LinkError."""
+        if session_id := response.headers.get("mcp-session-id"):
+            try:
+                self.keep_session(session_id)
+            except LinkError:
+                response.close()
+                raise
+
+    def forget_session(self) -> None:
+        self.session_id = None
+        self.set_header("mcp-session-id", None)
+
+    async def end_session(self) -> None:
+        if self.session_id:
+            await best_effort(self._delete(), what="ending the backend's session", within=GOODBYE_SECONDS)
+
+    async def stream(self, response: Response, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
+        """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can.
+
+        Raises:
+            LinkError: it cannot, or one event is too large.
+        """
+        cursor, pace = Cursor(), None
+        while True:
+            parser = EventParser(cursor, largest=self._largest)
+            try:
+                while chunk := await response.readany():
+                    for event in parser.feed(chunk):
+                        if isinstance(message := _decoded(event.data), dict):
+                            yield message
+            except ResponseTooLarge as error:
+                response.close()
+                raise broken(self.url, error) from error
+            except HttpFailure as error:
+                logger.debug("a stream was cut: %s", error)  # the same as ended too early
+            except GeneratorExit:
+                response.discard()  # the reader has its answer
+                raise
+            except BaseException:
+                response.close()
+                raise
+            if not resumable or cursor.last_id is None:
+                return
+            pace = pace or ReopenBackoff(self._clock, ANSWERS)
+            response = await self._reopened(cursor, pace)
+
+    async def pushed(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
+        """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
+
+        `check_session` raises LinkError if the backend no longer knows our session.
+
+        Raises:
+            LinkError: the backend is gone, or has forgotten our session.
+        """
+        cursor, pace, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
+        while True:
+            asked = 0.0
+            try:
+                with closing(await self._get(cursor)) as response:
+                    if response.status != 200:
+                        # A server that never had the stream may say so with any of these; once it had, something broke.
+                        if not was_open or not self._is_trouble(response):
+                            logger.debug("no push stream: HTTP %s", response.status)
+                            return
+                        await self._look_into(response, cursor, check_session)
+                        raise HttpFailure(f"HTTP {response.status}")
+                    was_open = True
+                    pace.opened()
+                    parser = EventParser(cursor, largest=self._largest)
+                    while chunk := await response.readany():
+                        for event in parser.feed(chunk):
+                            if isinstance(message := _decoded(event.data), dict):
+                                yield message
+                asked = cursor.retry
+            except NotConnected as error:
+                raise broken(self.url, error) from error
+            except HttpFailure as error:
+                logger.debug("push stream broke: %s", error)
+            await self._clock.sleep(pace.next_pause(asked))
+
+    def _is_trouble(self, response: Response) -> bool:
+        return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
+
+    async def _look_into(
+        self, response: Response, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
+        if response.status >= 500:
+            return
+        refusal = await self._refusal(response)
+        if isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST:
+            raise refusal
+        cursor.last_id = None  # perhaps it is this that the server does not know
+        try:
+            await check_session()
+        except LinkError as error:
+            if error.may_have_run:
+                raise HttpFailure(str(error)) from error
+            raise
+
+    async def _reopened(self, cursor: Cursor, pace: ReopenBackoff) -> Response:
+        for _ in range(REOPEN_ATTEMPTS):
+            await self._clock.sleep(pace.next_pause(cursor.retry))
+            try:
+                response = await self._get(cursor)
+            except HttpFailure:
+                continue
+            if response.status == 200:
+                pace.opened()
+                return response
+            raise _not_taken_up(await self._refusal(response))
+        raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
+
+    async def _get(self, cursor: Cursor) -> Response:
+        """Raises: HttpFailure."""
+        headers = {"accept": "text/event-stream"}
+        if cursor.last_id is not None:
+            headers["last-event-id"] = cursor.last_id.encode().decode("latin-1")  # goes back in the bytes it came in
+        return await self._http.request("GET", headers=headers)
+
+    async def _delete(self) -> None:
+        (await self._http.request("DELETE")).discard()
+
+    def _moved(self, location: str) -> bool:
+        """Follow a redirect within the same origin only."""
+        if not location:
+            return False
+        try:
+            self._http = self._http.at(urljoin(self.url, location))
+        except ValueError:
+            return False
+        return True
+
+    async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
+        status = response.status
+        try:
+            body = await self.body(response)
+        except HttpFailure as error:
+            return broken(self.url, error)
+        message = _rpc_error(body)
+        answered: JsonObject | None = message and message["error"]
+        words = str(answered.get("message", "")) if answered else _excerpt(body)
+        is_whole = response.content_type != "text/event-stream"
+        if self.session_id and is_whole and status_says_session_lost(status, words):
+            return session_lost(status)
+        if status == UNAUTHORIZED:
+            return refused(status, words)
+        if message is not None and answered is not None:
+            key = message.get("id")
+            if number is not None and not names_request(key, number) and not names_none(key):
+                return misdirected(key)
+            return RpcError(answered, status=status)
+        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else words
+        return refused(status, said)
+
+
+def broken(url: str, error: HttpFailure) -> LinkError:
+    if isinstance(error, ResponseTooLarge):
+        return LinkError(Failure.PROTOCOL, str(error))
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    words = f"{host} cannot be reached: {error}"
+    return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
+
+
+def refused(status: int, said: str) -> LinkError:
+    words = f"HTTP {status} {said}".rstrip()
+    if status == UNAUTHORIZED:
+        words = f"it wants a login ({words}). {WHERE_A_TOKEN_GOES}"
+    return LinkError(Failure.REFUSED, words, status=status)
+
+
+def unsendable(error: ValueError) -> LinkError:
+    return LinkError(Failure.REFUSED, f"the request cannot be sent: {error}")
+
+
+def session_lost(status: int = 200) -> LinkError:
+    """The backend answered before it looked at the request, so the request may be sent again."""
+    words = "the server no longer knows our session"
+    return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
+
+
+def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
+    """Of a request that was under way: whatever the backend says now, it may have run."""
+    is_lost = isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST
+    failure = Failure.SESSION_LOST if is_lost else Failure.UNREACHABLE
+    return LinkError(failure, f"the stream was cut and could not be taken up again: {refusal}")
+
+
+def misdirected(key: object) -> LinkError:
+    return LinkError(Failure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted")
+
+
+async def best_effort(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
+    """Do what nobody waits for: bounded, and its failure is nobody's."""
+    try:
+        async with asyncio.timeout(within):
+            await work
+    except (HttpFailure, TimeoutError, LinkError, RpcError) as error:
+        logger.debug("%s failed: %s", what, error)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return decode(data)
+    except Unreadable as error:
+        return unreadable(data, error)
+    except ValueError:
+        logger.debug("an event that is not JSON was passed over")
+        return None
+
+
+def _rpc_error(body: bytes) -> JsonObject | None:
+    """The message in an error response, if it is a JSON-RPC error."""
+    message = _decoded(body) if body.lstrip().startswith(b"{") else None
+    error = message.get("error") if isinstance(message, dict) else None
+    return message if isinstance(error, dict) and "code" in error else None
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:200].decode("utf-8", "replace").split())

@@ -1,0 +1,1 @@
+"""Backends that are child processes: their pipes, their lives, and their ends."""

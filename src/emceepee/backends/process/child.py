@@ -1,0 +1,276 @@
+"""One child process: its pipes, its exit, and the end of everything it started."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.process.guardian import STRAY_SECONDS
+from emceepee.backends.process.kept_process import KeptProcess
+from emceepee.backends.spec import StdioTarget
+from emceepee.clock import Clock, Handle, within
+from emceepee.framing import LineSplitter, TooLongLine
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import close_bounded
+from emceepee.state.ring import Ring
+
+# What a child may know of our environment: enough to find programs, caches, certificates and a proxy. Secrets are given
+# by name in the server's own `env`.
+INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+)
+
+STDIN_GRACE = 1.5  # a well-behaved server ends when its input does
+TERM_GRACE = 1.0  # then it is asked to; both together stay under the 4 s that callers grant us
+KILL_GRACE = STRAY_SECONDS + 2.0  # then it is not asked; what it left gets a moment, and the kernel may need one
+STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE
+DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
+EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
+STDERR_LINES_KEPT = 50
+TAIL_LINES = 10
+STDERR_LINE_BYTES = 64 << 10
+
+OnLine = Callable[[bytes | TooLongLine], None]
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A started process. `ended` resolves with a sentence when it can say nothing more."""
+
+    def __init__(
+        self,
+        command: str,
+        clock: Clock,
+        *,
+        on_line: OnLine,
+        on_stderr: Callable[[str], None],
+        longest: int,
+    ) -> None:
+        self._command, self._clock = command, clock
+        self._on_line, self._on_stderr = on_line, on_stderr
+        self._lines = LineSplitter(longest)
+        self._stderr_lines = LineSplitter(STDERR_LINE_BYTES)
+        self._open_pipes = {1, 2}
+        self._loop = asyncio.get_running_loop()
+        self._transport: KeptProcess | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._writable: asyncio.Future[None] | None = None  # set while the pipe is full
+        self._last_words: Handle | None = None
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self.ended: asyncio.Future[str] = self._loop.create_future()
+        self.stderr_tail: Ring[str] = Ring(STDERR_LINES_KEPT)
+        self.pid = 0
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.exited.result() if self.exited.done() else None
+
+    # What asyncio tells us.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(KeptProcess, transport)
+        self._stdin = cast(asyncio.WriteTransport, self._transport.get_pipe_transport(0))
+        self.pid = self._transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            for line in self._lines.feed(data):
+                self._on_line(line)
+        else:
+            for line in self._stderr_lines.feed(data):
+                self._hear(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 0:
+            self._stdin = None
+            self._resume()
+            return
+        if fd == 2 and (rest := self._stderr_lines.rest()):
+            self._hear(rest)
+        elif fd == 1 and (rest := self._lines.rest()):
+            self._on_line(rest)
+        self._open_pipes.discard(fd)
+        self._maybe_ended()
+
+    def process_exited(self) -> None:
+        assert self._transport is not None  # it exited, so it was there
+        code = self._transport.get_returncode()
+        if not self.exited.done():
+            self.exited.set_result(code if code is not None else -1)
+        self._maybe_ended()
+
+    def pause_writing(self) -> None:
+        if self._writable is None:
+            self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def _hear(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            text = f"(a line over {STDERR_LINE_BYTES} bytes)"
+        else:
+            text = line.decode("utf-8", "replace")
+        self.stderr_tail.append(text)
+        self._on_stderr(text)
+
+    def _maybe_ended(self) -> None:
+        if self.ended.done():
+            return
+        if self.exited.done() and not self._open_pipes:
+            self._end()
+        elif self.exited.done() or 1 not in self._open_pipes:
+            if self._last_words is not None:
+                self._last_words.cancel()
+            delay = DRAIN_SECONDS if self.exited.done() else EXIT_SECONDS
+            self._last_words = self._clock.call_later(delay, self._end)
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(self.farewell())
+            self._resume()  # who waits to write has waited long enough: a grandchild may hold the pipe and not read
+
+    # What we do with it.
+
+    async def write(self, data: bytes) -> None:
+        """Wait until the child reads, and write. Raises: LinkError if it no longer does."""
+        while self._writable is not None:
+            await asyncio.shield(self._writable)
+        if self._stdin is not None and self._stdin.is_closing():  # it broke, and we are about to be told
+            self._stdin = None
+        if self._stdin is None and not self.ended.done():
+            with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
+                await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
+        if self._stdin is None or self.ended.done():
+            raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
+        self._stdin.write(data)
+
+    def read_on(self, wanted: bool) -> None:
+        """Whether lines of its output are wanted just now; while they are not, it has to wait."""
+        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
+        if pipe is not None and not pipe.is_closing():
+            output = cast(asyncio.ReadTransport, pipe)
+            if wanted:
+                output.resume_reading()
+            else:
+                output.pause_reading()
+
+    def farewell(self) -> str:
+        """How it went, for a person: exit code or signal, and the last lines of stderr."""
+        code = self.exit_code
+        if code is None:
+            how = "closed its standard input or output"
+        elif code < 0:
+            how = f"was ended by signal {-code} ({_signal_name(-code)})"
+        else:
+            how = f"exited with code {code}"
+        tail = self.stderr_tail.last(TAIL_LINES)
+        return f"{self._command} {how}" + (
+            f"; its stderr ends: {' | '.join(tail)[-2000:]}" if tail else "; its stderr was empty"
+        )
+
+    def facts(self) -> JsonObject:
+        """The process as events and status replies show it."""
+        facts: JsonObject = {"pid": self.pid}
+        code = self.exit_code
+        if code is None:
+            return facts
+        facts |= {"exitCode": code} if code >= 0 else {"signal": _signal_name(-code)}
+        return facts | {"stderrTail": self.stderr_tail.last(TAIL_LINES)}
+
+    async def stop(self) -> None:
+        """End the process and everything that it started; returns when they are gone."""
+        await close_bounded(self._stop(), within=STOP_SECONDS, what=f"process {self.pid}")
+
+    async def _stop(self) -> None:
+        if self._stdin is not None:
+            self._stdin.close()
+        process = self._transport
+        if process is not None:
+            if not await self._within(STDIN_GRACE, self.exited):
+                process.terminate()
+                await self._within(TERM_GRACE, self.exited)
+            process.kill()
+            await self._within(KILL_GRACE, process.gone)
+            process.close()
+        self._end()
+
+    async def _within(self, seconds: float, moment: "asyncio.Future[Any]") -> bool:
+        try:
+            await within(self._clock, seconds, moment)
+        except TimeoutError:
+            return False
+        return True
+
+
+async def start_child(
+    target: StdioTarget,
+    clock: Clock,
+    child_processes: ChildProcesses,
+    *,
+    on_line: OnLine,
+    on_stderr: Callable[[str], None],
+    longest: int,
+) -> Child:
+    """Start the process in a group of its own.
+
+    Raises:
+        LinkError: it could not be started.
+    """
+    environment = child_environment(target.env, os.environ)
+    program = _program(target, environment)
+    child = Child(target.command, clock, on_line=on_line, on_stderr=on_stderr, longest=longest)
+    starting = asyncio.ensure_future(
+        child_processes.start(child, [program, *target.args], environment=environment, cwd=target.cwd)
+    )
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        unwanted = _stopped(starting, child)
+        await close_bounded(unwanted, within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
+        raise
+    except (OSError, ValueError) as error:
+        raise LinkError(Failure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
+    return child
+
+
+async def _stopped(starting: "asyncio.Future[None]", child: Child) -> None:
+    """Whoever wanted it left while it was being started: let it come, and end it."""
+    with suppress(OSError, ValueError):
+        await starting
+        await child.stop()
+
+
+def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    return {name: ours[name] for name in INHERITED if name in ours} | dict(own)
+
+
+def _program(target: StdioTarget, environment: Mapping[str, str]) -> str:
+    if target.cwd is not None and not Path(target.cwd).is_dir():
+        raise LinkError(Failure.UNREACHABLE, f"the working directory {target.cwd} does not exist")
+    if os.sep in target.command:
+        return target.command
+    found = shutil.which(target.command, path=environment.get("PATH"))
+    if found is None:
+        raise LinkError(Failure.UNREACHABLE, f"there is no program {target.command!r} on the PATH")
+    return found
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

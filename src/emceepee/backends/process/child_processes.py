@@ -1,0 +1,130 @@
+"""All processes that emceepee started. They live below a guardian, which outlives us."""
+
+import asyncio
+import marshal
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from emceepee.backends.process import guardian
+from emceepee.backends.process.kept_process import Ends, GuardianLost, KeptProcess
+
+CLOSE_SECONDS = 2.0
+MOST_AT_ONCE = 32  # being started: the socket to the guardian holds some hundred descriptors, not any number
+
+
+class ChildProcesses:
+    """One per installation. The guardian is started with the first child: a probe of emceepee starts nothing."""
+
+    def __init__(self) -> None:
+        self._guardian: asyncio.subprocess.Process | None = None
+        self._line: socket.socket | None = None
+        self._members: set[KeptProcess] = set()
+        self._preparing = asyncio.Lock()
+        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def start(
+        self,
+        protocol: asyncio.SubprocessProtocol,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        cwd: str | None,
+    ) -> None:
+        """Start a process that leads a session of its own; `protocol` is given its transport, and told all of it.
+
+        Raises:
+            OSError, ValueError: it could not be started.
+        """
+        specification = _specification(command, environment, cwd)
+        async with self._turns:
+            try:
+                await self._start(protocol, specification)
+            except GuardianLost:  # a moment ago; there is a new one then
+                await self._start(protocol, specification)
+
+    async def _start(self, protocol: asyncio.SubprocessProtocol, specification: bytes) -> None:
+        line = await self._prepare()
+        with closing(Ends()) as ends:
+            process = KeptProcess(protocol)
+            self._members.add(process)
+            process.gone.add_done_callback(lambda _: self._members.discard(process))
+            try:
+                ends.send(line)
+                await process.start(ends, specification)
+            except GuardianLost:
+                self._members.discard(process)
+                if self._line is line:
+                    self._forget_line()
+                raise
+
+    async def _prepare(self) -> socket.socket:
+        """The line to a guardian that lives."""
+        async with self._preparing:
+            if self._line is None or not self._has_guardian():
+                self._forget_line()
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    self._guardian = await asyncio.create_subprocess_exec(
+                        *(sys.executable, "-I", "-S", _program()),
+                        stdin=theirs.fileno(),
+                        stdout=asyncio.subprocess.DEVNULL,
+                        start_new_session=True,
+                        env={},
+                    )
+                self._line = ours
+            return self._line
+
+    def _has_guardian(self) -> bool:
+        """Looked at closely: that it has just ended may not have been told to us yet."""
+        process = self._guardian
+        return process is not None and process.returncode is None and not _is_zombie(process.pid)
+
+    async def close(self) -> None:
+        """Everyone has left; let the guardian go. Whoever is still there, it ends."""
+        for member in list(self._members):
+            member.kill()
+            member.close()
+        process, self._guardian = self._guardian, None
+        self._forget_line()
+        if process is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(guardian.GIVE_UP_SECONDS + guardian.TERM_SECONDS + CLOSE_SECONDS):
+                    await process.wait()
+
+    def _forget_line(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+
+def _specification(command: Sequence[str], environment: Mapping[str, str], cwd: str | None) -> bytes:
+    texts = [*command, *environment, *environment.values(), cwd or ""]
+    if any("\0" in text for text in texts):
+        raise ValueError("embedded null byte")
+    if any(not name or "=" in name for name in environment):
+        raise ValueError("illegal environment variable name")
+    data = marshal.dumps(
+        (
+            [os.fsencode(word) for word in command],
+            {os.fsencode(name): os.fsencode(text) for name, text in environment.items()},
+            None if cwd is None else os.fsencode(cwd),
+        )
+    )
+    return len(data).to_bytes(guardian.NUMBER_BYTES, "little") + data
+
+
+def _program() -> str:
+    """Compiled, if it is: the first server waits for it."""
+    compiled = guardian.__spec__.cached if guardian.__spec__ is not None else None
+    return compiled if compiled and Path(compiled).exists() else guardian.__file__
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False

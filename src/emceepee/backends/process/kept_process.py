@@ -1,0 +1,178 @@
+"""Our end of a child process that a keeper started: its pipes, and the line on which the keeper tells of it."""
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+
+from emceepee.backends.process import guardian
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("backends")
+STDIN, STDOUT, STDERR, LINE = range(guardian.DESCRIPTORS)
+_MESSAGE_BYTES = 1 + guardian.NUMBER_BYTES
+
+
+class GuardianLost(OSError):
+    """It ended, or was ended, before it had started anything."""
+
+
+class Ends:
+    """Four pairs of connected sockets: theirs, and ours until someone takes them."""
+
+    def __init__(self) -> None:
+        """Raises: OSError."""
+        self._ours: dict[int, socket.socket] = {}
+        self._theirs: list[socket.socket] = []
+        try:
+            for number in range(guardian.DESCRIPTORS):
+                self._ours[number], theirs = socket.socketpair()
+                self._theirs.append(theirs)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for end in (*self._theirs, *self._ours.values()):
+            end.close()
+
+    def send(self, line: socket.socket) -> None:
+        """Raises: GuardianLost."""
+        try:
+            socket.send_fds(line, [b"+"], [end.fileno() for end in self._theirs])
+        except OSError as error:
+            raise GuardianLost(*error.args) from error
+        for end in self._theirs:
+            end.close()
+
+    def take(self, number: int) -> socket.socket:
+        return self._ours.pop(number)
+
+
+class KeptProcess(asyncio.SubprocessTransport):
+    """As asyncio's own, but `kill` takes everyone along that the process started; `gone` is when nobody is left."""
+
+    def __init__(self, protocol: asyncio.SubprocessProtocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._loop = asyncio.get_running_loop()
+        self._line: asyncio.WriteTransport | None = None
+        self._pipes: dict[int, asyncio.BaseTransport] = {}
+        self._started: asyncio.Future[int] = self._loop.create_future()
+        self._code: int | None = None
+        self._is_made = False  # whether the protocol can hear of its end
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+
+    async def start(self, ends: Ends, specification: bytes) -> None:
+        """Raises: OSError; GuardianLost if the keeper never came to it."""
+        self._line, _ = await self._loop.create_unix_connection(lambda: _Line(self), sock=ends.take(LINE))
+        try:
+            self._line.write(specification)
+            await self._started
+            await self._connect(ends, STDIN)
+            self._protocol.connection_made(self)
+            for number in (STDOUT, STDERR):
+                await self._connect(ends, number)
+        except BaseException:
+            self.kill()
+            self.close()
+            raise
+        self._is_made = True
+        if self._code is not None:
+            self._protocol.process_exited()
+
+    async def _connect(self, ends: Ends, number: int) -> None:
+        pipe = _Pipe(self._protocol, number)
+        self._pipes[number], _ = await self._loop.create_unix_connection(lambda: pipe, sock=ends.take(number))
+
+    def get_pid(self) -> int:
+        return self._started.result()
+
+    def get_returncode(self) -> int | None:
+        return self._code
+
+    def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
+        return self._pipes.get(fd)
+
+    def terminate(self) -> None:
+        """Ask the process and its group to end."""
+        self._say(guardian.ASK)
+
+    def kill(self) -> None:
+        """End everyone; what a process left that has ended by itself gets a moment."""
+        self._say(guardian.END)
+
+    def close(self) -> None:
+        for transport in (*self._pipes.values(), self._line):
+            if transport is not None:
+                transport.close()
+
+    def _say(self, what: bytes) -> None:
+        if self._line is not None and not self._line.is_closing():
+            self._line.write(what)
+
+    # What the keeper says.
+
+    def told(self, what: bytes, number: int) -> None:
+        if what == guardian.STARTED and not self._started.done():
+            self._started.set_result(number)
+        elif what == guardian.FAILED and not self._started.done():
+            self._started.set_exception(OSError(number, os.strerror(number)))
+        elif what == guardian.EXITED:
+            self._exited(number)
+        elif what == guardian.STRAYS and number > 0:
+            log.warning("stray_processes_ended", pid=self.get_pid(), count=number)
+
+    def lost(self) -> None:
+        """Nobody is left; or the keeper was killed, and with it our knowledge of them."""
+        if not self._started.done():
+            self._started.set_exception(GuardianLost("the guardian of processes has ended"))
+            self._started.exception()  # who started it may have left
+        elif self._code is None and not self._started.cancelled() and self._started.exception() is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.get_pid(), signal.SIGKILL)
+            self._exited(-signal.SIGKILL)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _exited(self, code: int) -> None:
+        self._code = code
+        if self._is_made:
+            self._protocol.process_exited()
+
+
+class _Line(asyncio.Protocol):
+    """Each message is a letter and a number."""
+
+    def __init__(self, process: KeptProcess) -> None:
+        self._process, self._data = process, b""
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) >= _MESSAGE_BYTES:
+            message, self._data = self._data[:_MESSAGE_BYTES], self._data[_MESSAGE_BYTES:]
+            self._process.told(message[:1], int.from_bytes(message[1:], "little", signed=True))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._process.lost()
+
+
+class _Pipe(asyncio.Protocol):
+    """One of the three, as asyncio's subprocess protocol hears of it."""
+
+    def __init__(self, protocol: asyncio.SubprocessProtocol, number: int) -> None:
+        self._protocol, self._number = protocol, number
+
+    def data_received(self, data: bytes) -> None:
+        if self._number != STDIN:
+            self._protocol.pipe_data_received(self._number, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.pipe_connection_lost(self._number, exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()

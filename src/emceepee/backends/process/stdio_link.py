@@ -1,0 +1,88 @@
+"""A link to a child process that speaks JSON-RPC on its pipes, in either era."""
+
+import asyncio
+
+from emceepee.backends.duplex_link import DuplexLink
+from emceepee.backends.link import Failure, LinkError, Listener
+from emceepee.backends.negotiation import Terms
+from emceepee.backends.process.child import Child, start_child
+from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.spec import StdioTarget
+from emceepee.clock import Clock, give_up_after
+from emceepee.codec import encode
+from emceepee.framing import TooLongLine
+from emceepee.json_types import JsonObject
+
+CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
+TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
+UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
+DEAF = "it sent more requests than are served at once, and did not read the answers"
+
+
+class StdioLink(DuplexLink):
+    """Open with `start`; whoever opened it closes it."""
+
+    def __init__(
+        self, listener: Listener, child_processes: ChildProcesses, clock: Clock, *, most_requests: int
+    ) -> None:
+        super().__init__("stdio-link", listener, most_requests=most_requests)
+        self._child_processes, self._clock = child_processes, clock
+        self._is_holding = False  # while its output is not read
+        self._child: Child | None = None
+
+    async def start(self, target: StdioTarget, terms: Terms, *, longest: int) -> None:
+        self._child = await start_child(
+            target,
+            self._clock,
+            self._child_processes,
+            on_line=self._line,
+            on_stderr=lambda line: self._listener.said(line, "stderr"),
+            longest=longest,
+        )
+        self._child.ended.add_done_callback(self._child_ended)
+        await self._greet(terms)
+
+    async def close(self) -> None:
+        self._duplex.end(LinkError(Failure.CLOSED, "the connection was closed"))
+        if self._child is not None:
+            await self._child.stop()
+        await self._tasks.close(within=CLOSING_SECONDS)
+
+    def process(self) -> JsonObject | None:
+        return None if self._child is None else self._child.facts()
+
+    async def _send(self, message: JsonObject) -> None:
+        if self._child is None:
+            raise LinkError(Failure.CLOSED, "the process was not started")
+        await self._child.write(encode(message) + b"\n")
+
+    def _line(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            self._listener.said("(a line too long to be read)", "stdout")
+            if line.may_be_an_answer:
+                self._duplex.lost(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
+        elif line.strip():
+            self._hear(line)
+            if self._duplex.inbound.is_crowded and self._child is not None and not self._is_holding:
+                self._is_holding = True
+                self._child.read_on(False)
+                self._tasks.spawn(self._hold(self._child), name="hold")
+
+    async def _hold(self, child: Child) -> None:
+        """Nothing more is read until our answers are; a process that never reads them is given up."""
+        try:
+            async with give_up_after(self._clock, UNREAD_SECONDS):
+                await self._duplex.inbound.room()
+        except TimeoutError:
+            self._end(DEAF)
+        else:
+            self._is_holding = False
+            child.read_on(True)
+
+    def _child_ended(self, ended: "asyncio.Future[str]") -> None:
+        self._end(ended.result())
+
+    def _end(self, reason: str) -> None:
+        if not self.closed.done():
+            self.closed.set_result(reason)
+        self._duplex.end(LinkError(Failure.CLOSED, reason))

@@ -1,0 +1,52 @@
+"""One request to the console, and the routes that such requests take."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from emceepee.codec import decode
+from emceepee.errors import InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.web.asgi import BodyTooLarge, Headers, Receive, Send, read_body
+
+LARGEST_BODY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleRequest:
+    """A request of someone who was let in. On open routes `principal` may be nobody, which is None."""
+
+    principal: str | None
+    path: str
+    query: Mapping[str, str]
+    headers: Headers
+    receive: Receive
+    send: Send
+    peer: str | None = None  # the address that it came from
+    is_still_in: Callable[[], bool] = lambda: True  # whether the login holds, for what goes on for long
+
+    async def body(self) -> bytes:
+        """Raises: InvalidArguments, CallerLeft."""
+        try:
+            return await read_body(self.receive, LARGEST_BODY)
+        except BodyTooLarge:
+            raise InvalidArguments(f"The body is larger than {LARGEST_BODY} bytes.") from None
+
+    async def json(self) -> JsonObject:
+        """The body as an object. Raises: InvalidArguments, CallerLeft."""
+        try:
+            value = decode(await self.body())
+        except ValueError:
+            raise InvalidArguments("The body is not JSON.") from None
+        if not isinstance(value, dict):
+            raise InvalidArguments("The body must be a JSON object.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`is_open` routes show nothing of anyone's and need no login; all others refuse without one."""
+
+    method: str
+    path: str
+    serve: Callable[[ConsoleRequest], Awaitable[None]]
+    is_open: bool = False

@@ -1,0 +1,103 @@
+"""What one JSON value from a caller is, decided without acting on it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.json_types import JsonObject
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+REQUEST_CANCELLED = -32800
+SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
+
+RequestId = int | str
+_TIMEOUT_WORDS = ("-32001", "timed out", "timeout", "deadline")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something to be answered."""
+
+    request_id: RequestId
+    method: str
+    params: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A notification: nothing is answered."""
+
+    method: str
+    params: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The caller's answer to something emceepee asked; without an id that makes sense, to nothing."""
+
+    request_id: RequestId | None
+    message: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidMessage:
+    """Not JSON-RPC; `reply` is the error to send."""
+
+    reply: JsonObject
+
+
+def classify(value: Any) -> Request | Notification | Response | InvalidMessage:
+    """Read one message; a batch is not one."""
+    if not isinstance(value, dict):
+        return InvalidMessage(error_message(None, INVALID_REQUEST, "Invalid request: a message is a JSON object"))
+    key = value.get("id")
+    known_key = key if isinstance(key, int | str) and not isinstance(key, bool) else None
+    if value.get("jsonrpc") != "2.0":
+        return InvalidMessage(error_message(known_key, INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"'))
+    method, params = value.get("method"), value.get("params")
+    if method is None and ("result" in value or "error" in value):
+        return Response(known_key, value)  # never answered, however odd: complaints about complaints have no end
+    if not isinstance(method, str):
+        return InvalidMessage(error_message(known_key, INVALID_REQUEST, "Invalid request: method must be a string"))
+    if params is not None and not isinstance(params, dict):
+        return InvalidMessage(error_message(known_key, INVALID_REQUEST, "Invalid request: params must be an object"))
+    if "id" not in value:
+        return Notification(method, params)
+    if known_key is None:
+        return InvalidMessage(
+            error_message(None, INVALID_REQUEST, "Invalid request: id must be a string or an integer")
+        )
+    return Request(known_key, method, params)
+
+
+def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_message(request_id: RequestId | None, code: int, message: str, data: Any = None) -> JsonObject:
+    error: JsonObject = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+def cancelled_id(notice: Notification) -> RequestId | None:
+    """The request that a `notifications/cancelled` means."""
+    key = (notice.params or {}).get("requestId")
+    return key if isinstance(key, int | str) and not isinstance(key, bool) else None
+
+
+def is_client_timeout(notice: Notification) -> bool:
+    """Whether a `notifications/cancelled` says that nobody wanted the work to end: the client only stopped waiting."""
+    reason = (notice.params or {}).get("reason")
+    return isinstance(reason, str) and any(word in reason.lower() for word in _TIMEOUT_WORDS)
+
+
+def progress_token(params: JsonObject | None) -> RequestId | None:
+    """The token with which the caller asked to hear of progress."""
+    meta = params.get("_meta") if params else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, int | str) and not isinstance(token, bool) else None

@@ -1,0 +1,225 @@
+"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for."""
+
+import fcntl
+import socket
+import struct
+import termios
+from asyncio import BaseTransport, Transport
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from emceepee.codec import encode
+from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.web.asgi import CONNECTION
+
+PART_BYTES = 1 << 16  # which are parsed before it is looked whether that was too much
+CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # after two seconds nobody says any more that a response was not read
+LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read why it is turned away
+
+
+class _Refused(Exception):
+    """Thrown through the parser, which has no other way to be stopped."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class ServerConnection(HttpToolsProtocol):
+    """Bounds what comes before anyone looks at it, and tells requests whether their caller is gone or has not read."""
+
+    def __init__(self, *args: Any, table: ConnectionTable, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._table = table
+        self._serving: RequestResponseCycle | None = None
+        self._unconfirmed: list[Callable[[], None]] = []  # who is told if the last responses were not read
+        self._in_head = self._in_body = self._is_done_reading = False
+        self._was_asked = False
+        self._head_bytes = 0  # of a head that is not complete yet
+        self._ticks = 0  # since the caller last did what it is waited for
+        self._unsent = 0
+
+    # What requests are told.
+
+    def is_gone(self) -> bool:
+        if not self.transport.is_closing():
+            return False
+        if self._serving is not None:
+            self._serving.disconnected = True  # uvicorn learns of it a turn later, and would miss the response
+        return True
+
+    def if_unread(self, tell: Callable[[], None]) -> None:
+        self._unconfirmed.append(tell)
+
+    # What comes in.
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        if not self._table.enter(self):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def data_received(self, data: bytes) -> None:
+        if len(data) <= PART_BYTES:
+            self._parse(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), PART_BYTES):
+            self._parse(view[start : start + PART_BYTES])
+
+    def _parse(self, part: bytes | memoryview) -> None:
+        if self._is_done_reading:
+            return
+        try:
+            self.parser.feed_data(part)
+        except httptools.HttpParserUpgrade:
+            return  # there is nothing to upgrade to, so the request is answered as any other
+        except httptools.HttpParserError as error:
+            why = error.__context__
+            self._refuse(why.status if isinstance(why, _Refused) else HTTPStatus.BAD_REQUEST)
+            return
+        if self._in_head:
+            self._head_bytes += len(part)
+            if self._head_bytes > self._table.head_bytes or len(self.headers) > self._table.headers:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]  # uvicorn knows none of ours
+        self._in_head, self._head_bytes, self._ticks = True, 0, 0
+        self._unconfirmed.clear()  # who asks again has read what came before
+
+    def on_headers_complete(self) -> None:
+        table = self._table
+        is_large = self._head_bytes + PART_BYTES > table.head_bytes  # or may be; hardly any head is
+        if len(self.headers) > table.headers or (is_large and self._head_size() > table.head_bytes):
+            raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if len(self.pipeline) >= table.pipelined:
+            self.cycle.keep_alive = False  # the answers up to here go out, and then the connection is closed
+            raise _Refused(HTTPStatus.TOO_MANY_REQUESTS)
+        self._in_head, self._in_body, self._was_asked, self._ticks = False, True, True, 0
+        super().on_headers_complete()
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_body, self._ticks = False, 0
+        if not self.pipeline:
+            if self._serving is not None:
+                self._table.waiting.pop(self, None)
+            self.flow.resume_reading()  # also behind a large body: while nothing is read, no hang-up is noticed
+
+    # What goes out.
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._serving = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        """As uvicorn does it, but without a timer of its own."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            self._is_done_reading = True
+            self._wait()
+            return
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            if self._in_body and not self.pipeline:
+                self._wait()
+        else:
+            self._serving = None
+            self._wait()
+        self.flow.resume_reading()
+
+    def _wait(self) -> None:
+        self._ticks = 0
+        self._table.waiting[self] = None
+
+    # Time, and the end.
+
+    def tick(self) -> None:
+        """Half a second has passed in which no whole request was being served."""
+        self._ticks += 1
+        if (self._in_head or self._in_body) and not self._is_done_reading:
+            if self._ticks > (self._table.head_ticks if self._in_head else self._table.body_ticks):
+                self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        elif (unsent := self.transport.get_write_buffer_size()) != self._unsent:
+            self._unsent, self._ticks = unsent, 0  # it reads the last answer, however slowly
+        elif self._ticks > self._patience():
+            self.transport.abort()
+        elif self._ticks == CONFIRMED_TICKS:
+            self._unconfirmed.clear()
+
+    def _patience(self) -> int:
+        """In ticks, for a caller of whom nothing is expected but that it reads, asks or leaves."""
+        if not self._is_done_reading:
+            return self._table.idle_ticks if self._was_asked else self._table.first_ticks
+        return self._table.body_ticks if self._unsent else LINGER_TICKS
+
+    def give_way(self) -> None:
+        """Others need the place."""
+        self.transport.abort()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Read nothing more, and say why unless an answer is on its way."""
+        self._is_done_reading = True
+        if self.transport.is_closing():
+            return
+        if self.pipeline and not self.cycle.keep_alive:
+            return  # it has asked for more at once than is kept: what was taken is answered first
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.disconnected = True
+            serving.message_event.set()
+            if serving.response_started:
+                self.transport.abort()
+                return
+        body = encode({"error": f"{status.phrase}. {_ADVICE.get(status, '')}".strip()})
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+        self.transport.write_eof()
+        self._wait()
+
+    def shutdown(self) -> None:
+        """The server stops: whoever is being answered is, and nobody else is waited for."""
+        if self._serving is None:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._table.leave(self)
+        unconfirmed = self._unconfirmed
+        if unconfirmed and exc is None and self.cycle.response_complete and not _is_unread(self.transport):
+            unconfirmed = []
+        super().connection_lost(exc)
+        # The scope refers to this connection: nothing may be left for the collector.
+        self.cycle, self.scope, self._serving, self._unconfirmed = cast(Any, None), cast(Any, None), None, []
+        self.pipeline.clear()
+        for tell in unconfirmed:
+            tell()
+
+
+_ADVICE = {
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Send a shorter address and fewer or shorter headers.",
+    HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive whole in time.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "All connections are in use; try again later.",
+}
+
+
+def _is_unread(transport: BaseTransport) -> bool:
+    """Whether the caller closed without taking all that was written: its system refused it, or never confirmed it."""
+    sock: socket.socket = transport.get_extra_info("socket")
+    try:
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            return True
+        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")  # on a socket: bytes not acknowledged
+    except OSError:
+        return False
+    return bool(struct.unpack("i", waiting)[0])

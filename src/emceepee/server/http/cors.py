@@ -1,0 +1,31 @@
+"""Lets pages that the operator allowed read our answers: without these headers a browser keeps them to itself."""
+
+from emceepee.json_types import JsonObject
+from emceepee.web.asgi import Header, Send
+
+_EXPOSED = b"mcp-session-id, www-authenticate"
+_ASKED = (
+    b"authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, "
+    b"emceepee-session, emceepee-connect"
+)
+PREFLIGHT: tuple[Header, ...] = (
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (b"access-control-allow-headers", _ASKED),
+    (b"access-control-max-age", b"600"),
+)
+
+
+def with_cors_headers(origin: bytes, send: Send) -> Send:
+    """Everything sent through it may be read by a page of that origin, and of no other."""
+    allowed = [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", _EXPOSED),
+        (b"vary", b"origin"),
+    ]
+
+    async def sending(message: JsonObject) -> None:
+        if message["type"] == "http.response.start":
+            message = message | {"headers": [*message["headers"], *allowed]}
+        await send(message)
+
+    return sending

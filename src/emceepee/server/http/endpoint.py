@@ -1,0 +1,301 @@
+"""The HTTP door: many callers, both eras, at one address."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from mcp.server.lowlevel import Server
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.codec import Unreadable, decode
+from emceepee.guard.gate import Gate
+from emceepee.guard.identity import CallerIdentity, Rejection
+from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
+from emceepee.guard.policy import AddServerPolicy
+from emceepee.json_rpc import INVALID_REQUEST, PARSE_ERROR, SHUTTING_DOWN, Request, classify
+from emceepee.server.dispatch import Tools
+from emceepee.server.eras import reject_handshake
+from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
+from emceepee.server.http.exchange import AcceptedTypes
+from emceepee.server.http.handshake_connection import HandshakeConnection
+from emceepee.server.http.handshake_connections import HandshakeConnections
+from emceepee.server.http.rpc_errors import send_rpc_error
+from emceepee.server.http.stateless import StatelessEndpoint
+from emceepee.server.request_context import AdmittedRequest, SessionHandles, client_label
+from emceepee.server.sdk_server import CallerState
+from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
+from emceepee.sessions.directory import SessionDirectory, TooManySessions
+from emceepee.sessions.session import Session
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.asgi import (
+    JSON,
+    STREAM,
+    BodyTooLarge,
+    CallerLeft,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    accepts,
+    connection_of,
+    is_json,
+    read_body,
+    respond,
+    respond_json,
+)
+
+log = EventLog("http")
+MCP_PATH = "/mcp"
+SINGLE_HEADERS = (
+    *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
+    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
+)
+CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
+
+
+class FallbackApp(Protocol):
+    """Whoever serves the paths that are not ours, behind the same checks of Host and Origin."""
+
+    async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:
+        """False if the path is not theirs either."""
+        ...
+
+    def drain(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpParts:
+    """What the door is made of."""
+
+    sdk_server: Server[CallerState]
+    directory: SessionDirectory
+    gate: Gate
+    policy: AddServerPolicy
+    tools: Tools = field(default_factory=Tools)
+    oauth: OAuthCheck | None = None
+    requires_session: bool = False
+    body_bytes: int = 4 << 20
+    fallback: FallbackApp | None = None
+    finish_seconds: float = FINISH_SECONDS
+
+
+def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
+    """A header that must not leave open which of two values counts."""
+    names = [name for name, _ in pairs]
+    return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
+
+
+def _params(value: object) -> object:
+    return value.get("params") if isinstance(value, dict) else None
+
+
+class HttpEndpoint:
+    """An ASGI application."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._connections = HandshakeConnections(
+            parts.directory, partial(HandshakeConnection, parts.sdk_server, parts.tools)
+        )
+        self._modern = StatelessEndpoint(
+            parts.sdk_server, parts.tools, parts.directory, requires_session=parts.requires_session
+        )
+        self.is_draining = False
+        self.is_over = False  # nobody is waited for any more
+        parts.directory.on_end = self._session_ended
+
+    @property
+    def directory(self) -> SessionDirectory:
+        return self._parts.directory
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path: str = scope["path"]
+        if path in ("/healthz", "/readyz"):
+            await self._health(path, send)
+            return
+        headers = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]) and (twice := _find_duplicate_header(scope["headers"])):
+            await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: the header {twice} appears more than once")
+        elif (misplaced := self._parts.gate.check_host_and_origin(headers)) is not None:
+            await self._send_rejection(send, misplaced)
+        elif path == MCP_PATH:
+            if (origin := headers.get(b"origin")) is not None:
+                send = with_cors_headers(origin, send)
+            if scope["method"] == "OPTIONS" and origin is not None:  # a browser asks before it sends what matters
+                await respond(send, 204, b"", *PREFLIGHT)
+            else:
+                await self._mcp(scope, headers, receive, send)
+        elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
+            await respond_json(send, 200, self._parts.oauth.metadata())
+        elif (fallback := self._parts.fallback) is None or not await fallback.serve(scope, headers, receive, send):
+            await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
+
+    # Shutting down.
+
+    def drain(self) -> None:
+        """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
+        if self.is_draining:
+            return
+        self.is_draining = True
+        for caller in self._connections:
+            caller.end_pushes()
+        self._modern.end_listens()
+        if self._parts.fallback is not None:
+            self._parts.fallback.drain()
+        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
+
+    def _hurry(self) -> None:
+        """Whoever still waits on a backend is told that we stop; whoever waits for anything else is let go."""
+        self._parts.directory.stop_calls()
+        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
+
+    def _let_go(self) -> None:
+        for caller in self._connections:
+            caller.cancel_requests()
+        self._modern.cancel_requests()
+        self.is_over = True
+
+    async def close(self) -> None:
+        """What stands on the wire for a session ends with it, when the directory closes it."""
+        await self._connections.close()
+        await self._modern.close()
+        if self._parts.fallback is not None:
+            await self._parts.fallback.close()
+
+    async def _session_ended(self, session: Session) -> None:
+        """What stands on the wire for a session goes with it."""
+        self._modern.session_ended(session)
+        await self._connections.session_ended(session)
+
+    # One request.
+
+    async def _mcp(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        peer = scope.get("client")
+        identity = await self._parts.gate.admit(headers, peer[0] if peer else None, method=scope["method"])
+        if isinstance(identity, Rejection):
+            await self._send_rejection(send, identity)
+            return
+        if self.is_draining:
+            await send_rpc_error(send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
+            return
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
+        method = scope["method"]
+        if method == "POST":
+            await self._post(scope, headers, receive, send, identity, is_modern=is_modern)
+        elif is_modern or method not in ("GET", "DELETE"):
+            allowed = b"POST" if is_modern else b"GET, POST, DELETE"
+            await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
+        elif (caller := await self._find_connection(headers, identity, send)) is not None:
+            if method == "DELETE":
+                await self._connections.end(caller)
+                await respond(send, 200, b"")
+            elif not accepts(headers, STREAM):
+                await send_rpc_error(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
+            else:
+                last = headers.get(b"last-event-id")
+                await caller.get(None if last is None else last.decode("latin-1"), send, receive)
+
+    async def _post(
+        self,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        send: Send,
+        identity: CallerIdentity,
+        *,
+        is_modern: bool,
+    ) -> None:
+        if not is_json(headers):
+            await send_rpc_error(send, 415, INVALID_REQUEST, "Send application/json")
+            return
+        accepted = AcceptedTypes(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
+        if not (accepted.json or accepted.streams):
+            await send_rpc_error(
+                send, 406, INVALID_REQUEST, "A POST is answered with application/json or text/event-stream"
+            )
+            return
+        try:
+            value = decode(await read_body(receive, self._parts.body_bytes))
+        except ValueError as error:
+            what = error if isinstance(error, Unreadable) else "not JSON"
+            await send_rpc_error(send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
+            return
+        except BodyTooLarge:
+            words = f"The request body is larger than {self._parts.body_bytes} bytes."
+            await send_rpc_error(send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
+            return
+        except CallerLeft:
+            return
+        session_handles = SessionHandles(self._parts.directory, identity.principal, _params(value))
+        admitted = AdmittedRequest(identity, session_handles, self._may_add(identity), connection_of(scope, receive))
+        if is_modern:
+            await self._modern.post(value, scope, headers, send, receive, admitted=admitted)
+        elif b"mcp-session-id" in headers:
+            if (caller := await self._find_connection(headers, identity, send)) is not None:
+                await caller.post(value, send, receive, admitted=admitted, accepted=accepted)
+        elif (caller := await self._open_connection(value, scope, headers, identity, send)) is not None:
+            await caller.post(value, send, receive, admitted=admitted, accepted=accepted)
+            if not caller.is_open:
+                await self._connections.end(caller)
+
+    async def _open_connection(
+        self, value: object, scope: Scope, headers: Headers, identity: CallerIdentity, send: Send
+    ) -> HandshakeConnection | None:
+        """A new connection, if this is how one begins."""
+        message = classify(value)
+        if not (isinstance(message, Request) and message.method == "initialize"):
+            words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
+            await send_rpc_error(send, 400, INVALID_REQUEST, words)
+            return None
+        if (refusal := await reject_handshake(message, self._parts.sdk_server)) is not None:
+            await respond_json(send, 200, refusal)
+            return None
+        try:
+            is_tab = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
+            return await self._connections.open(
+                identity.principal,
+                pinned_name(headers, scope.get("query_string", b"")),
+                label=client_label(message.params),
+                connects_on_use=is_tab or identity.is_remote,
+                is_tab=is_tab,
+            )
+        except TooManySessions as error:
+            await send_rpc_error(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
+        except NameTooLong as error:
+            await send_rpc_error(send, 400, INVALID_REQUEST, str(error))
+        return None
+
+    async def _find_connection(
+        self, headers: Mapping[bytes, bytes], identity: CallerIdentity, send: Send
+    ) -> HandshakeConnection | None:
+        given = headers.get(b"mcp-session-id", b"").decode("latin-1")
+        if not given:
+            await send_rpc_error(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
+            return None
+        caller = self._connections.find(given, identity.principal)
+        if caller is not None:
+            caller.session.touch()
+            return caller
+        await send_rpc_error(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
+        return None
+
+    def _may_add(self, identity: CallerIdentity) -> Callable[[ServerEntry], Awaitable[BackendSpec]]:
+        async def admit(entry: ServerEntry) -> BackendSpec:
+            return await self._parts.policy.admit(entry, is_remote=identity.is_remote)
+
+        return admit
+
+    async def _send_rejection(self, send: Send, why: Rejection) -> None:
+        await send_rpc_error(send, why.status, INVALID_REQUEST, why.message, *why.headers)
+
+    async def _health(self, path: str, send: Send) -> None:
+        is_ready = path == "/healthz" or not self.is_draining
+        await respond_json(send, 200 if is_ready else 503, {"status": "ok" if is_ready else "shutting down"})

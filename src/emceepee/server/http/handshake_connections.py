@@ -1,0 +1,117 @@
+"""All connections of the handshake era, by Mcp-Session-Id. Those that name a session at `initialize` share it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from emceepee.clock import Handle, milliseconds
+from emceepee.ids import Ulids
+from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.server.http.handshake_connection import HandshakeConnection
+from emceepee.server.session_keys import named_key
+from emceepee.sessions.directory import SessionDirectory, SessionKey
+from emceepee.sessions.session import Session
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("http")
+SWEEP_SECONDS = 60.0
+CLOSE_SECONDS = 10.0  # for all connections of one session together
+Connect = Callable[[str, SessionKey, Session], HandshakeConnection]
+
+
+class HandshakeConnections:
+    """A connection without a name has a session of its own, which ends with it. A named session outlives its own."""
+
+    def __init__(self, directory: SessionDirectory, connect: Connect) -> None:
+        self._directory, self._connect = directory, connect
+        self._ids = Ulids(lambda: milliseconds(directory.clock.now()))
+        self._by_id: dict[str, HandshakeConnection] = {}
+        self._by_session: dict[Session, list[HandshakeConnection]] = {}
+        self._tasks = TaskOwner("connections")
+        self._next_sweep: Handle | None = None
+
+    def __iter__(self) -> Iterator[HandshakeConnection]:
+        return iter(list(self._by_id.values()))
+
+    def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
+        """The connection, if it is that principal's."""
+        caller = self._by_id.get(connection_id)
+        return caller if caller is not None and caller.key.principal == principal else None
+
+    async def open(
+        self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
+    ) -> HandshakeConnection:
+        """Into the named session if there is a name, which may be there already, else into a new one.
+
+        Raises:
+            NameTooLong
+            TooManySessions
+        """
+        if name:
+            key = named_key(principal, name)
+            is_new = self._directory.find(key) is None
+            session = await self._directory.find_or_open(key)
+            connection_id = self._ids.unguessable()
+        else:
+            key, session = await self._directory.open(principal)
+            connection_id, is_new = key.value, True
+        if is_new:
+            session.connects_on_use, session.is_tab = connects_on_use, is_tab
+        session.label = session.label or label
+        caller = self._connect(connection_id, key, session)
+        self._add(caller)
+        return caller
+
+    async def end(self, caller: HandshakeConnection) -> None:
+        """By its caller's wish: with its session if that is its own."""
+        if caller.owns_session:
+            await self._directory.close(caller.key)
+        else:
+            self._drop(caller)
+            await caller.leave()
+
+    async def session_ended(self, session: Session) -> None:
+        """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
+        ended = self._by_session.pop(session, [])
+        for caller in ended:
+            self._by_id.pop(caller.connection_id, None)
+        if ended:
+            asking = asyncio.current_task()
+            closing = asyncio.gather(*(caller.close(asking) for caller in ended))
+            await close_bounded(closing, within=CLOSE_SECONDS, what="the connections of a session")
+
+    async def close(self) -> None:
+        """No more sweeping; what is still open ends with its session."""
+        if self._next_sweep is not None:
+            self._next_sweep.cancel()
+        await self._tasks.close(within=CLOSE_SECONDS)
+
+    def _add(self, caller: HandshakeConnection) -> None:
+        others = self._by_session.setdefault(caller.session, [])
+        if others and len(others) >= caller.session.limits.connections_per_session:
+            self._forget(min(others, key=lambda other: (other.is_busy, other.used_at)))
+        others.append(caller)
+        self._by_id[caller.connection_id] = caller
+        if self._next_sweep is None and not caller.owns_session:
+            self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _drop(self, caller: HandshakeConnection) -> None:
+        self._by_id.pop(caller.connection_id, None)
+        others = self._by_session.get(caller.session, [])
+        if caller in others:
+            others.remove(caller)
+        if not others:
+            self._by_session.pop(caller.session, None)
+
+    def _sweep(self) -> None:
+        """Many clients never say that they go: who was silent as long as makes a session sleep is taken for gone."""
+        now = self._directory.clock.monotonic()
+        joined = [caller for caller in self if not caller.owns_session]
+        self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep) if joined else None
+        for caller in joined:
+            if not caller.is_busy and now - caller.used_at >= caller.session.limits.session_idle_seconds:
+                self._forget(caller)
+
+    def _forget(self, caller: HandshakeConnection) -> None:
+        log.info("connection_forgotten")
+        self._drop(caller)
+        self._tasks.spawn(caller.leave(), name="forget")

@@ -1,0 +1,102 @@
+"""The streams of one caller of the handshake era: what was said on each, and who reads it now."""
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+from emceepee.clock import Clock, milliseconds
+from emceepee.codec import encode
+from emceepee.ids import Ulids
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.http.message_log import PUSH, Gap, Kept, MessageLog
+from emceepee.state.limits import Limits
+from emceepee.web.asgi import Connection, Header, Receive, Send
+from emceepee.web.streams import PING, Frames, Writing
+
+RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
+
+
+class Replay:
+    """A stream has one reader at a time: who comes back for it takes over from a line that may have died silently."""
+
+    def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner) -> None:
+        self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits)
+        self._tasks = tasks
+        self._readers: dict[str, Writing] = {}
+        self.on_loss: dict[str, Callable[[], None]] = {}  # who is told that the reader of a stream has hung up
+        self._pushed = 0  # the number of the last push that a reader got
+
+    def is_read(self, stream: str) -> bool:
+        reader = self._readers.get(stream)
+        return reader is not None and reader.is_live
+
+    def reader(self, stream: str) -> Writing | None:
+        return self._readers.get(stream)
+
+    def push(self, message: JsonObject) -> None:
+        """Say something that belongs to no request."""
+        self.log.append(PUSH, encode(message))
+
+    def find(self, event_id: str) -> Kept | None:
+        return self.log.find(event_id)
+
+    def open(
+        self,
+        stream: str,
+        after: int,
+        send: Send,
+        receive: Receive,
+        header: Header,
+        *,
+        connection: Connection | None = None,
+    ) -> Writing:
+        """Write a stream from behind `after` on; whoever read it until now is let go."""
+        self.let_go(stream)
+        entries = self._noted(after) if stream == PUSH else self.log.follow(stream, after)
+        frames, on_gone = kept_frames(entries), partial(self._lost, stream)
+        writing = Writing(
+            send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
+        )
+        self._readers[stream] = writing
+        return writing
+
+    async def read(self, found: Kept | None, send: Send, receive: Receive, header: Header) -> None:
+        """Replay and follow the stream of `found` behind it; without, what belongs to no request."""
+        stream, after = (PUSH, self._pushed) if found is None else (found.stream, found.number)
+        writing = self.open(stream, after, send, receive, header)
+        try:
+            await writing.finished()
+        finally:
+            self.closed(stream, writing)
+
+    def closed(self, stream: str, writing: Writing) -> None:
+        """That reader is done."""
+        if self._readers.get(stream) is writing:
+            del self._readers[stream]
+
+    def let_go(self, stream: str) -> None:
+        if (reader := self._readers.get(stream)) is not None:
+            reader.stop()
+
+    def _lost(self, stream: str) -> None:
+        if (tell := self.on_loss.get(stream)) is not None:
+            tell()
+
+    async def _noted(self, after: int) -> AsyncIterator[Kept | Gap | None]:
+        async for entry in self.log.follow(PUSH, after):
+            yield entry
+            if isinstance(entry, Kept):
+                self._pushed = max(self._pushed, entry.number)
+
+
+async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
+    """Messages of a log, each with the id to come back with."""
+    async for entry in entries:
+        if entry is None:
+            yield PING
+        elif isinstance(entry, Gap):
+            yield b": %d messages were left out, because they were not read in time\n\n" % entry.count
+        elif entry.data:
+            yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
+        else:
+            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)

@@ -1,0 +1,124 @@
+"""Listening: uvicorn with an end that lets nobody hang."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+from typing import cast
+
+import uvicorn
+
+from emceepee.server.gc_tuning import freeze_startup_objects
+from emceepee.server.http.connection import ServerConnection
+from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.server.http.endpoint import HttpEndpoint
+from emceepee.server.stop_signals import stop_signals
+from emceepee.state.limits import Limits
+
+CLOSE_SECONDS = 5  # for the last answers to be written
+BACKLOG = 2048
+TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
+
+
+class _Server(uvicorn.Server):
+    """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them.
+
+    It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        endpoint: HttpEndpoint,
+        table: ConnectionTable,
+        ready: Callable[[], None],
+        stopped: asyncio.Event | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._endpoint, self._table, self._ready, self._stopped = endpoint, table, ready, stopped
+        self._is_told = False
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        if self._stopped is not None:
+            yield  # they are someone else's
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in stop_signals()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def on_tick(self, counter: int) -> bool:
+        """While calls finish, we go on listening: who comes then is told that we stop."""
+        if self._stopped is not None and self._stopped.is_set():
+            self._endpoint.drain()
+        if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
+            self.should_exit = True
+        if counter % TURNS_PER_TICK == 0:
+            self._table.tick()
+        return await super().on_tick(counter)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """By now signals are ours: whoever hears that we are ready may ask us to end."""
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._is_told and sig == signal.SIGINT:  # someone at a terminal will not wait
+            self.should_exit = self.force_exit = True
+        self._is_told = True
+        asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
+
+
+async def serve_http(
+    endpoint: HttpEndpoint,
+    *,
+    host: str,
+    port: int,
+    limits: Limits,
+    announce: Callable[[str], None],
+    stopped: asyncio.Event | None = None,
+) -> None:
+    """Serve until a signal to stop; where someone else takes these, until `stopped`.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    listener = _listener(host, port)
+    table = ConnectionTable(limits)
+    config = uvicorn.Config(
+        endpoint,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        http=cast(type[asyncio.Protocol], partial(ServerConnection, table=table)),
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=CLOSE_SECONDS,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listener.getsockname()[1]}"
+    if stopped is None:  # we are what the process is for
+        freeze_startup_objects()
+    await _Server(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except BaseException:
+        listener.close()
+        raise
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,138 @@
+"""The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, resources, ping."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from emceepee import __version__
+from emceepee.backends.spec import BackendSpec
+from emceepee.errors import EmceepeeError
+from emceepee.json_rpc import INVALID_PARAMS
+from emceepee.json_types import JsonObject
+from emceepee.server.dispatch import SESSION_ARGUMENT
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.instructions import instructions
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration import Tool
+from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
+
+
+@dataclass(slots=True)
+class CallerState:
+    """What the kernel's handlers may touch of the caller they serve."""
+
+    feed: EventsFeed | None  # None: a caller without a session, to whom nothing can happen
+    send: Callable[[JsonObject], None]
+    unsubscribe: Callable[[], None] | None = field(default=None)
+
+    def follow_events(self, wanted: bool) -> None:
+        """Send `resources/updated` whenever something happened, or no longer."""
+        if self.unsubscribe is not None and not wanted:
+            self.unsubscribe()
+            self.unsubscribe = None
+        elif self.unsubscribe is None and wanted and self.feed is not None:
+            self.unsubscribe = self.feed.subscribe(self._tell)
+
+    def _tell(self, event: ServerEvent) -> None:
+        self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}})
+
+
+Context = ServerRequestContext[CallerState, Any]
+# Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
+_SESSION: JsonObject = {"description": "Handle", "type": "string"}
+_SESSION_AGAIN: JsonObject = {"type": "string"}
+
+
+def build_sdk_server(
+    tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
+) -> Server[CallerState]:
+    """One for the whole process; it keeps nothing of any caller.
+
+    `servers` are those that the instructions name. `takes_handles`: whether callers of 2026-07-28 can name a session in
+    each call; false where the connection itself is the session.
+    """
+    tools = list(tools)
+    listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
+    with_session = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
+    listed_modern = with_session if takes_handles else listed
+    resources = types.ListResourcesResult.model_validate({"resources": LISTED})
+
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return listed_modern if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else listed
+
+    async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        return resources
+
+    async def list_templates(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[])
+
+    sdk_server: Server[CallerState] = Server(
+        "emceepee",
+        version=__version__,
+        title="emceepee",
+        instructions=instructions(servers),
+        on_list_tools=list_tools,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=_read_resource,
+        on_subscribe_resource=_subscribe,
+        on_unsubscribe_resource=_unsubscribe,
+        on_subscriptions_listen=_listen,
+    )
+    sdk_server.middleware.clear()  # the SDK's own tracing: emceepee has its spans
+    return sdk_server
+
+
+def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=schema,
+        annotations=types.ToolAnnotations.model_validate(tool.effect.annotations()),
+        _meta=tool.load.meta() or None,
+    )
+
+
+def _schema_with_session(tool: Tool) -> JsonObject:
+    """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
+    properties = tool.input_schema.get("properties", {})
+    if SESSION_ARGUMENT in properties or not tool.needs_session:
+        return tool.input_schema
+    session = _SESSION if tool.load.always else _SESSION_AGAIN
+    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: session}}
+
+
+async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    try:
+        return types.ReadResourceResult.model_validate(read_own_resource(str(params.uri)))
+    except EmceepeeError as error:
+        raise MCPError(INVALID_PARAMS, str(error), {"uri": str(params.uri)}) from None
+
+
+async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    if str(params.uri) != EVENTS_URI:
+        raise MCPError(
+            INVALID_PARAMS, f"only {EVENTS_URI} can be subscribed to; servers' resources: subscribe_resource"
+        )
+    ctx.lifespan_context.follow_events(True)
+    return types.EmptyResult()
+
+
+async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    if str(params.uri) == EVENTS_URI:
+        ctx.lifespan_context.follow_events(False)
+    return types.EmptyResult()
+
+
+async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
+    return await ListenHandler(ctx.lifespan_context.feed or InMemorySubscriptionBus())(ctx, params)

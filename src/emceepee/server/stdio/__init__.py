@@ -1,0 +1,1 @@
+"""MCP over standard input and output for one caller."""

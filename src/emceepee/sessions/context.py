@@ -1,0 +1,27 @@
+"""What the desks of a session (calls, questions, timers) share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from emceepee.clock import Clock
+from emceepee.ids import Ulids
+from emceepee.sessions.activity import Activity
+from emceepee.sessions.results import ResultBudget
+from emceepee.state.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """`wake_by` asks the session to let time pass for its records at that moment at the latest.
+
+    `changed` is the session's signal, for what is no event.
+    """
+
+    activity: Activity
+    clock: Clock
+    ids: Ulids
+    limits: Limits
+    results: ResultBudget
+    wake_by: Callable[[datetime], None]
+    changed: Callable[[], None]

@@ -1,0 +1,109 @@
+"""Several addresses, of which some refuse, some are silent, and one answers."""
+
+import asyncio
+import socket
+from contextlib import suppress
+
+import pytest
+
+from emceepee.backends.http1.happy_eyeballs import first_of, open_socket
+from emceepee.backends.http1.resolver import SocketAddress
+
+V4, V6 = socket.AF_INET, socket.AF_INET6
+
+
+class Hosts:
+    """Addresses that answer, refuse or stay silent, by their name; it notes who was tried, and what is still open."""
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+        self.open: list[socket.socket] = []
+
+    async def connect(self, address: SocketAddress) -> socket.socket:
+        name = address[1]
+        self.tried.append(name)
+        if name.startswith("silent"):
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        if name.startswith("refuses"):
+            raise ConnectionRefusedError(111, name)
+        sock = socket.socket()
+        self.open.append(sock)
+        return sock
+
+    def left_open(self) -> int:
+        return sum(sock.fileno() != -1 for sock in self.open)
+
+
+def addresses(*names: str, family: socket.AddressFamily = V4) -> list[SocketAddress]:
+    return [(family, name) for name in names]
+
+
+async def reached(hosts: Hosts, places: list[SocketAddress], *, head_start: float = 0.01) -> socket.socket:
+    async with asyncio.timeout(10):
+        return await first_of(places, hosts.connect, head_start=head_start)
+
+
+async def test_the_first_that_answers_is_taken_and_nobody_else_tried() -> None:
+    hosts = Hosts()
+    with await reached(hosts, addresses("answers", "answers too"), head_start=10):
+        assert hosts.tried == ["answers"]
+
+
+async def test_one_that_refuses_is_followed_by_the_next_at_once() -> None:
+    hosts = Hosts()
+    with await reached(hosts, addresses("refuses", "answers"), head_start=10):
+        assert hosts.tried == ["refuses", "answers"]
+
+
+async def test_one_that_is_silent_does_not_hold_up_the_next() -> None:
+    hosts = Hosts()
+    with await reached(hosts, addresses("silent", "silent too", "answers")):
+        assert hosts.tried == ["silent", "silent too", "answers"]
+
+
+async def test_the_families_take_turns() -> None:
+    hosts = Hosts()
+    places = [*addresses("refuses 6a", "refuses 6b", family=V6), *addresses("refuses 4a", "answers")]
+    with await reached(hosts, places):
+        assert hosts.tried == ["refuses 6a", "refuses 4a", "refuses 6b", "answers"]
+
+
+async def test_if_none_answers_the_first_refusal_is_told() -> None:
+    with pytest.raises(ConnectionRefusedError, match="refuses a"):
+        await reached(Hosts(), addresses("refuses a", "refuses b"))
+
+
+async def test_a_host_without_addresses_is_an_error() -> None:
+    with pytest.raises(OSError, match="no address"):
+        await reached(Hosts(), [])
+
+
+async def test_of_two_that_answer_together_one_is_closed() -> None:
+    hosts = Hosts()
+    with await reached(hosts, addresses("answers a", "answers b"), head_start=0):
+        assert hosts.left_open() == 1
+
+
+async def test_one_who_gives_up_leaves_nothing_open() -> None:
+    for names in (("silent a", "silent b"), ("silent",), ("answers", "silent")):
+        for turns in range(6):
+            hosts = Hosts()
+            trying = asyncio.ensure_future(reached(hosts, addresses(*names), head_start=0))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            trying.cancel()
+            with suppress(asyncio.CancelledError):
+                (await trying).close()
+            assert hosts.left_open() == 0
+
+
+async def test_a_real_address_is_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = listener.getsockname()
+        with await open_socket([(V4, place)]) as sock:
+            assert sock.getpeername() == place
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    with pytest.raises(ConnectionRefusedError):
+        await open_socket([(V4, place)])

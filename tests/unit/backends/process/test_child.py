@@ -1,0 +1,109 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from emceepee.backends.link import LinkError
+from emceepee.backends.process.child import Child, child_environment
+from support.fake_clock import FakeClock, settle
+
+
+def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:
+    ours = {
+        "PATH": "/bin",
+        "HOME": "/root",
+        "LANG": "C",
+        "HTTPS_PROXY": "http://p",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "X": "y",
+    }
+    assert child_environment({}, ours) == {"PATH": "/bin", "HOME": "/root", "LANG": "C", "HTTPS_PROXY": "http://p"}
+
+
+def test_what_a_server_is_given_by_name_comes_on_top() -> None:
+    assert child_environment({"TOKEN": "t", "PATH": "/opt"}, {"PATH": "/bin", "HOME": "/root"}) == {
+        "PATH": "/opt",
+        "HOME": "/root",
+        "TOKEN": "t",
+    }
+
+
+def test_our_own_environment_is_not_changed_by_it() -> None:
+    ours = {"PATH": "/bin"}
+    child_environment({"PATH": "/opt"}, ours)["PATH"] = "/tmp"
+    assert ours == {"PATH": "/bin"}
+
+
+class BrokenPipe(asyncio.WriteTransport):
+    """As uvloop's is, from when it breaks until the one who writes is told."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> None:
+        raise RuntimeError("the handler is closed")
+
+
+class JustExited(asyncio.SubprocessTransport):
+    def get_pipe_transport(self, fd: int) -> BrokenPipe:
+        return BrokenPipe()
+
+    def get_pid(self) -> int:
+        return 7
+
+    def get_returncode(self) -> int:
+        return 3
+
+
+async def test_writing_to_a_child_that_has_just_exited_fails_with_how_it_went() -> None:
+    clock = FakeClock()
+    child = Child("server", clock, on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child.connection_made(JustExited())
+    writing = asyncio.create_task(child.write(b"{}"))
+    child.process_exited()
+    await clock.advance(2)
+    with pytest.raises(LinkError, match="server exited with code 3"):
+        await writing
+
+
+class SlowPipe(asyncio.WriteTransport):
+    """Takes everything and remembers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: Any) -> None:
+        self.taken.append(data)
+
+
+class Running(asyncio.SubprocessTransport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pipe = SlowPipe()
+
+    def get_pipe_transport(self, fd: int) -> SlowPipe:
+        return self.pipe
+
+    def get_pid(self) -> int:
+        return 7
+
+
+async def test_nothing_is_written_while_the_child_does_not_read_and_then_all_in_order() -> None:
+    child = Child("server", FakeClock(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    transport = Running()
+    child.connection_made(transport)
+    await child.write(b"first")
+    child.pause_writing()
+    writing = [asyncio.create_task(child.write(data)) for data in (b"a", b"given up", b"b")]
+    await settle()
+    writing[1].cancel()
+    await settle()
+    assert transport.pipe.taken == [b"first"]
+    child.resume_writing()
+    async with asyncio.timeout(5):
+        await asyncio.gather(writing[0], writing[2])
+    assert transport.pipe.taken == [b"first", b"a", b"b"]

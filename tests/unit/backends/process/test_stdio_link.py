@@ -1,0 +1,64 @@
+import asyncio
+import json
+from typing import Any, cast
+
+from emceepee.backends.process.child import Child
+from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.process.stdio_link import DEAF, UNREAD_SECONDS, StdioLink
+from support.fake_clock import FakeClock, settle
+from support.scripted_listener import ScriptedListener
+
+MOST = 3
+
+
+class FullPipe:
+    """A child that reads nothing until the test lets it."""
+
+    def __init__(self) -> None:
+        self.reads: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.turns: list[bool] = []  # from heard to not heard and back
+        self.written: list[Any] = []
+
+    async def write(self, data: bytes) -> None:
+        await asyncio.shield(self.reads)
+        self.written.append(json.loads(data))
+
+    def read_on(self, wanted: bool) -> None:
+        self.turns.append(wanted)
+
+
+def a_link(clock: FakeClock) -> tuple[StdioLink, FullPipe]:
+    link, child = StdioLink(ScriptedListener(), ChildProcesses(), clock, most_requests=MOST), FullPipe()
+    link._child = cast(Child, child)
+    return link, child
+
+
+async def asks(link: StdioLink, count: int) -> None:
+    for number in range(count):
+        link._line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode())
+    await settle()
+
+
+async def test_a_process_that_asks_and_does_not_read_is_not_heard_until_it_reads() -> None:
+    link, child = a_link(FakeClock())
+    await asks(link, 2 * MOST - 1)
+    assert child.turns == []
+    await asks(link, 1)
+    assert child.turns == [False]
+    child.reads.set_result(None)
+    await settle()
+    assert child.turns == [False, True]
+    assert len(child.written) == 2 * MOST
+    await link._tasks.close(within=5)
+
+
+async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
+    clock = FakeClock()
+    link, child = a_link(clock)
+    await asks(link, 2 * MOST)
+    await clock.advance(UNREAD_SECONDS - 1)
+    assert not link.closed.done()
+    await clock.advance(1)
+    assert link.closed.result() == DEAF
+    assert child.turns == [False]
+    await link._tasks.close(within=5)

@@ -1,0 +1,116 @@
+"""Wrong secrets are answered the later the more of them come from one place; right ones wait once, and only there."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+import pytest
+
+from emceepee.guard.login_throttle import FORGET_SECONDS, FREE_TRIES, LONGEST, MOST_KEPT, PROVEN_SECONDS, LoginThrottle
+from support.fake_clock import FakeClock, settle
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def throttle(clock: FakeClock) -> LoginThrottle:
+    return LoginThrottle(clock)
+
+
+async def fails(throttle: LoginThrottle, clock: FakeClock, peer: str | None = "10.0.0.1") -> float:
+    """How long the answer took."""
+    return await waited(throttle.failed(peer), clock)
+
+
+async def succeeds(
+    throttle: LoginThrottle, clock: FakeClock, secret: bytes = b"right", peer: str | None = "10.0.0.1"
+) -> float:
+    return await waited(throttle.succeeded(peer, secret), clock)
+
+
+async def waited(work: Coroutine[None, None, None], clock: FakeClock) -> float:
+    began, waiting = clock.monotonic(), asyncio.create_task(work)
+    await settle()
+    while not waiting.done():
+        await clock.advance(0.01)
+    return round(clock.monotonic() - began, 3)
+
+
+async def test_the_first_are_answered_at_once_and_the_next_later_and_later(
+    throttle: LoginThrottle, clock: FakeClock
+) -> None:
+    delays = [await fails(throttle, clock) for _ in range(FREE_TRIES + 7)]
+    assert delays == pytest.approx([*[0] * FREE_TRIES, 0.05, 0.1, 0.2, 0.4, 0.8, LONGEST, LONGEST], abs=0.011)
+
+
+async def test_many_at_once_do_not_share_the_wait_of_one(throttle: LoginThrottle, clock: FakeClock) -> None:
+    began = clock.monotonic()
+    waiting = [asyncio.create_task(throttle.failed("10.0.0.1")) for _ in range(20)]
+    await settle()
+    assert sum(task.done() for task in waiting) == FREE_TRIES
+    await clock.advance(LONGEST)
+    assert all(task.done() for task in waiting)
+    assert clock.monotonic() - began == LONGEST
+
+
+async def test_a_right_one_never_waits_where_nobody_failed(throttle: LoginThrottle, clock: FakeClock) -> None:
+    assert await succeeds(throttle, clock) == 0
+    for _ in range(20):
+        await fails(throttle, clock, "10.0.0.2")
+    assert await succeeds(throttle, clock) == 0
+
+
+async def test_a_right_one_waits_once_where_others_failed(throttle: LoginThrottle, clock: FakeClock) -> None:
+    for _ in range(20):
+        await fails(throttle, clock)
+    assert await succeeds(throttle, clock) == pytest.approx(LONGEST, abs=0.011)
+    assert await succeeds(throttle, clock) == 0
+    assert await succeeds(throttle, clock, b"another") == pytest.approx(LONGEST, abs=0.011)
+    assert await succeeds(throttle, clock) == 0
+
+
+async def test_it_waits_again_much_later_if_they_go_on(throttle: LoginThrottle, clock: FakeClock) -> None:
+    for _ in range(FREE_TRIES + 1):
+        await fails(throttle, clock)
+    await succeeds(throttle, clock)
+    await clock.advance(PROVEN_SECONDS)
+    for _ in range(FREE_TRIES + 1):
+        await fails(throttle, clock)
+    assert await succeeds(throttle, clock) > 0
+
+
+async def test_failures_are_forgotten_after_a_while(throttle: LoginThrottle, clock: FakeClock) -> None:
+    for _ in range(20):
+        await fails(throttle, clock)
+    await clock.advance(FORGET_SECONDS + 1)
+    assert await fails(throttle, clock) == 0
+    assert await succeeds(throttle, clock) == 0
+
+
+async def test_a_network_of_one_owner_is_one_place(throttle: LoginThrottle, clock: FakeClock) -> None:
+    for number in range(20):
+        await fails(throttle, clock, f"2001:db8::{number}")
+    assert await fails(throttle, clock, "2001:db8::ffff") > 0
+    assert await fails(throttle, clock, "2001:db8:1::1") == 0
+    assert await fails(throttle, clock, None) == 0
+
+
+async def test_what_is_remembered_is_bounded(throttle: LoginThrottle, clock: FakeClock) -> None:
+    for number in range(MOST_KEPT + 50):
+        await throttle.failed(f"10.0.{number // 256}.{number % 256}")
+    assert len(throttle._troubles) == MOST_KEPT
+    for _ in range(FREE_TRIES + 1):
+        await fails(throttle, clock, "10.9.9.9")
+    for number in range(MOST_KEPT + 50):
+        await succeeds(throttle, clock, str(number).encode(), "10.9.9.9")
+    assert len(throttle._proven) <= MOST_KEPT
+
+
+async def test_it_is_logged_once(throttle: LoginThrottle, clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="emceepee.guard"):
+        for _ in range(50):
+            await fails(throttle, clock)
+    assert [record.getMessage() for record in caplog.records] == ["wrong_secrets"]

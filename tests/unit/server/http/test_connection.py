@@ -1,0 +1,312 @@
+"""A connection whose other end the test plays: what is bounded, what is waited for, what is told of the end."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from emceepee.server.http.connection import ServerConnection
+from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.state.limits import Limits
+from emceepee.web.asgi import CONNECTION, Receive, Scope, Send, respond
+from support.fake_clock import settle
+
+GET = b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n"
+POST = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n"
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what is written; the test says how much of it the caller has not taken yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.unsent, self.closed = b"", 0, ""
+        self.is_reading_paused = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def write_eof(self) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+
+    def is_closing(self) -> bool:
+        return bool(self.closed)
+
+    def close(self) -> None:
+        self.closed = self.closed or "closed"
+
+    def abort(self) -> None:
+        self.closed = "aborted"
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+
+class Served:
+    """Everything one listening server is made of, and the requests that reached its application."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.table = ConnectionTable(Limits(**limits))
+        self.seen: list[Scope] = []
+        self.hold = asyncio.Event()  # answers wait for it
+        self.hold.set()
+        self.config = uvicorn.Config(
+            cast(Any, self._answer),
+            interface="asgi3",
+            lifespan="off",
+            access_log=False,
+            proxy_headers=False,
+            log_config=None,
+        )
+        self.config.load()
+        self.state = ServerState()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.seen.append(scope)
+        part = await receive()
+        while part.get("more_body"):
+            part = await receive()
+        await self.hold.wait()
+        if part["type"] == "http.request":
+            await respond(send, 200, b"ok")
+
+    def connect(self) -> tuple[ServerConnection, FakeTransport]:
+        connection = ServerConnection(self.config, self.state, {}, asyncio.get_running_loop(), table=self.table)
+        transport = FakeTransport()
+        connection.connection_made(cast(Any, transport))
+        return connection, transport
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(round(seconds / TICK_SECONDS)):
+            self.table.tick()
+
+
+async def test_a_request_finds_its_connection_in_its_scope_and_nothing_refers_to_it_at_the_end() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    assert transport.written.startswith(b"HTTP/1.1 200 ")
+    assert served.seen[0]["extensions"][CONNECTION] is connection
+    connection.connection_lost(None)
+    assert (connection.cycle, connection.scope) == (None, None)
+    assert served.table.waiting == {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "answer"),
+    [
+        (b"", 10, b""),
+        (b"GE", 10, b"408"),
+        (GET[:-2], 10, b"408"),
+        (POST, 30, b"408"),
+        (POST + b"abc", 30, b"408"),
+        (GET, 75, b"200"),
+        (POST + b"body", 75, b"200"),
+    ],
+)
+async def test_whoever_does_not_go_on_has_so_much_time_and_no_more(sent: bytes, seconds: float, answer: bytes) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    if sent:
+        connection.data_received(sent)
+    await settle()
+    served.pass_time(seconds)
+    assert (transport.closed, transport.written.count(b"408")) == ("", 0)
+    served.pass_time(TICK_SECONDS)
+    assert transport.written[9:12] == answer
+    served.pass_time(3)
+    assert transport.closed == "aborted"
+
+
+async def test_an_answer_may_take_as_long_as_it_likes() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    served.pass_time(3600)
+    served.hold.set()
+    await settle()
+    assert transport.written.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_whoever_reads_its_answer_slowly_is_not_taken_for_idle_until_it_stops() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    for unsent in range(5, 0, -1):
+        transport.unsent = unsent
+        served.pass_time(70)
+        assert transport.closed == ""
+    served.pass_time(10)
+    assert transport.closed == "aborted"
+
+
+@pytest.mark.parametrize(("closing", "patience"), [(b"connection: close\r\n", 30)])
+async def test_whoever_does_not_take_its_last_answer_is_let_go(closing: bytes, patience: float) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + closing + b"\r\n")
+    transport.unsent = 100
+    await settle()
+    assert transport.closed == "closed"
+    served.pass_time(patience)
+    assert transport.closed == "closed"
+    served.pass_time(2)
+    assert transport.closed == "aborted"
+
+
+async def test_a_body_behind_an_early_answer_has_an_end_too() -> None:
+    served = Served()
+    connection, transport = served.connect()
+
+    async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 401, b"")
+
+    connection.app = cast(Any, turn_away)
+    connection.data_received(POST + b"a")
+    await settle()
+    served.pass_time(29)
+    connection.data_received(b"bcd")
+    served.pass_time(75)
+    assert transport.closed == ""
+    connection.data_received(POST + b"a")
+    await settle()
+    served.pass_time(33)
+    assert transport.closed == "aborted"
+
+
+async def test_requests_behind_others_wait_and_too_many_end_the_connection_after_them() -> None:
+    served = Served(pipelined_requests=3)
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET * 10)
+    connection.data_received(GET)
+    await settle()
+    assert len(served.seen) == 1
+    served.hold.set()
+    await settle()
+    assert (transport.written.count(b"HTTP/1.1 200 "), len(served.seen)) == (4, 4)
+    assert transport.closed == "closed"
+
+
+async def test_a_body_that_a_pipelined_request_has_not_sent_has_its_time_when_its_turn_comes() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET + POST + b"a")
+    await settle()
+    served.pass_time(100)
+    assert transport.closed == ""
+    served.hold.set()
+    await settle()
+    served.pass_time(29)
+    assert b"408" not in transport.written
+    served.pass_time(2)
+    assert b"408" in transport.written
+
+
+async def test_reading_goes_on_behind_a_large_body_so_that_a_hang_up_is_noticed() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    size = 200_000
+    connection.data_received(b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
+    await settle()
+    assert not transport.is_reading_paused
+    served.hold.set()
+    await settle()
+
+
+# How many.
+
+
+async def test_the_connection_that_waits_longest_gives_way_and_one_that_is_served_does_not() -> None:
+    served = Served(caller_connections=2)
+    served.hold.clear()
+    busy, busy_transport = served.connect()
+    busy.data_received(GET)
+    _, first = served.connect()
+    _, second = served.connect()
+    assert (busy_transport.closed, first.closed, second.closed) == ("", "aborted", "")
+    served.hold.set()
+    await settle()
+
+
+async def test_where_all_are_served_whoever_comes_is_told_to_come_later_and_let_go() -> None:
+    served = Served(caller_connections=1)
+    served.hold.clear()
+    busy, _ = served.connect()
+    busy.data_received(GET)
+    connection, transport = served.connect()
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    connection.data_received(GET)
+    await settle()
+    assert len(served.seen) == 1
+    served.pass_time(3)
+    assert transport.closed == "aborted"
+    busy.connection_lost(None)
+    connection.connection_lost(None)
+    _, transport = served.connect()
+    assert (transport.written, transport.closed) == (b"", "")
+    served.hold.set()
+    await settle()
+
+
+# The end.
+
+
+@pytest.mark.parametrize(
+    ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
+)
+async def test_whoever_wants_to_know_is_told_that_the_last_answer_was_not_read(
+    error: Exception | None, is_unread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emceepee.server.http.connection._is_unread", lambda transport: False)
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("first"))
+    await settle()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("second"))
+    await settle()
+    connection.connection_lost(error)
+    assert told == (["second"] if is_unread else [])
+
+
+async def test_after_two_seconds_an_answer_counts_as_read() -> None:
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("late"))
+    await settle()
+    served.pass_time(2)
+    connection.connection_lost(ConnectionResetError())
+    assert told == []
+
+
+async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    assert not connection.is_gone()
+    transport.close()
+    assert connection.is_gone()
+    served.hold.set()
+    await settle()
+    assert transport.written == b""

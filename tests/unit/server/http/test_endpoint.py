@@ -1,0 +1,75 @@
+"""What the HTTP endpoint leaves to its neighbor, and what it takes from the first request of a session."""
+
+import pytest
+
+from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
+from support.endpoint import a_place
+from support.http_door import HELLO
+
+HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+
+
+class FakeNeighbor:
+    """Serves one path."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:
+        self.log.append(scope["path"])
+        if scope["path"] != "/theirs":
+            return False
+        await respond(send, 200, b"welcome")
+        return True
+
+    def drain(self) -> None:
+        self.log.append("drained")
+
+    async def close(self) -> None:
+        self.log.append("closed")
+
+
+async def test_a_neighbor_serves_what_is_not_ours_and_what_it_does_not_serve_is_not_found() -> None:
+    fallback = FakeNeighbor()
+    async with a_place(fallback) as place:
+        assert (await place.ask("GET", "/theirs")).body == b"welcome"
+        assert (await place.ask("GET", "/nobodys")).status == 404
+        assert (await place.ask("GET", "/healthz")).status == 200
+        assert fallback.log == ["/theirs", "/nobodys"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403)]
+)
+async def test_nobody_reaches_a_neighbor_past_the_checks_of_host_and_origin(
+    headers: dict[str, str], status: int
+) -> None:
+    fallback = FakeNeighbor()
+    async with a_place(fallback) as place:
+        assert (await place.ask("GET", "/theirs", **headers)).status == status
+        assert fallback.log == []
+
+
+async def test_a_neighbor_ends_its_streams_and_closes_with_us() -> None:
+    fallback = FakeNeighbor()
+    async with a_place(fallback) as place:
+        place.endpoint.drain()
+        place.endpoint.drain()
+    assert fallback.log == ["drained", "closed"]
+
+
+@pytest.mark.parametrize(("said", "waits"), [("on-use", True), ("On-Use ", True), ("", False), ("at once", False)])
+async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_used(said: str, waits: bool) -> None:
+    async with a_place() as place:
+        assert (await place.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
+        assert [(session.connects_on_use, session.label) for session in place.sessions()] == [(waits, "tests 1")]
+
+
+async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after_minutes() -> None:
+    async with a_place() as place:
+        looked, called = await place.join(), await place.join()
+        for method in ("ping", "tools/list", "resources/list"):
+            await place.ask("POST", body=place.message(method), mcp_session_id=looked)
+        await place.value(called, "list_timers")
+        await place.clock.advance(300 + 61)
+        assert [await place.status(one) for one in (looked, called)] == [404, 200]

@@ -1,0 +1,238 @@
+"""The log behind resumable streams."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emceepee.clock import milliseconds
+from emceepee.ids import Ulids
+from emceepee.server.http.message_log import FRESH_SECONDS, PUSH, Gap, Kept, MessageLog
+from emceepee.state.limits import Limits
+from support.fake_clock import FakeClock, settle
+
+
+def a_log(clock: FakeClock | None = None, **limits: Any) -> MessageLog:
+    clock = clock or FakeClock()
+    return MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(**limits))
+
+
+async def read(log: MessageLog, stream: str, after: int, count: int | None = None) -> list[bytes]:
+    """What a reader hears, until the stream ends or it has heard `count` messages."""
+    heard: list[bytes] = []
+    async with asyncio.timeout(5), aclosing(cast(Any, log.follow(stream, after))) as entries:
+        while count is None or len(heard) < count:
+            entry = await anext(entries, None)
+            if entry is None:
+                break
+            heard.append(b"(%d missed)" % entry.count if isinstance(entry, Gap) else entry.data)
+    return heard
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    streams=st.lists(st.sampled_from(["a", "b", PUSH]), max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=5),
+    pauses=st.lists(st.booleans(), min_size=40, max_size=40),
+)
+async def test_a_reader_that_is_cut_anywhere_hears_everything_once(
+    streams: list[str], cuts: list[int], pauses: list[bool]
+) -> None:
+    """However appending and reading interleave, and wherever the reader is cut and comes back by its last id."""
+    log = a_log()
+    opening = log.append("a", b"")
+    expected: list[bytes] = []
+
+    async def write() -> None:
+        for number, stream in enumerate(streams):
+            log.append(stream, str(number).encode())
+            if stream == "a":
+                expected.append(str(number).encode())
+            if pauses[number]:
+                await settle(3)
+        log.append("a", b"end", is_final=True)
+
+    async def follow() -> list[bytes]:
+        heard: list[bytes] = []
+        last = opening
+        for cut in [*cuts, None]:
+            found = log.find(last.event_id)
+            assert found == last
+            taken = 0
+            async with aclosing(cast(Any, log.follow("a", found.number))) as entries:
+                while cut is None or taken < cut:
+                    entry: Kept | None = await anext(entries, None)
+                    if entry is None:
+                        break
+                    heard.append(entry.data)
+                    last, taken = entry, taken + 1
+        return heard
+
+    async with asyncio.timeout(5):
+        heard, _ = await asyncio.gather(follow(), write())
+    assert heard == [*expected, b"end"]
+
+
+async def test_it_holds_so_many_messages_and_no_more() -> None:
+    log = a_log(replay_messages=3)
+    entries = [log.append("a", b"%d" % number) for number in range(5)]
+    assert [log.find(entry.event_id) is not None for entry in entries] == [False, False, True, True, True]
+
+
+async def test_it_forgets_what_is_old() -> None:
+    clock = FakeClock()
+    log = a_log(clock, replay_seconds=300)
+    old = log.append("a", b"old", is_final=True)
+    await clock.advance(301)
+    log.append("b", b"new")
+    assert log.find(old.event_id) is None
+
+
+async def test_a_stream_that_goes_on_can_be_taken_up_after_hours_of_silence() -> None:
+    clock = FakeClock()
+    log = a_log(clock, replay_seconds=300)
+    first = log.append("a", b"")
+    await clock.advance(7200)
+    log.append("b", b"elsewhere")
+    assert log.find(first.event_id) == first
+    log.append("a", b"end", is_final=True)
+    assert await read(log, "a", first.number) == [b"end"]
+
+
+async def test_large_messages_go_sooner_but_not_before_they_can_be_read() -> None:
+    clock = FakeClock()
+    log = a_log(clock, replay_bytes=1000)
+    first = log.append("a", b"x" * 900, is_final=True)
+    second = log.append("b", b"y" * 900, is_final=True)
+    assert log.find(first.event_id) == first
+    await clock.advance(FRESH_SECONDS + 1)
+    log.append("c", b"z")
+    assert log.find(first.event_id) is None
+    assert log.find(second.event_id) == second
+
+
+async def test_a_stream_whose_end_is_no_longer_kept_ends_all_the_same() -> None:
+    clock = FakeClock()
+    log = a_log(clock, replay_seconds=300)
+    first = log.append("a", b"1")
+    log.append("a", b"end", is_final=True)
+    await clock.advance(301)
+    log.append("b", b"2")
+    assert await read(log, "a", first.number) == []
+
+
+async def test_a_silent_stream_is_kept_awake() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    entries = log.follow(PUSH, 0)
+    coming = asyncio.ensure_future(anext(aiter(entries)))
+    await clock.advance(16)
+    assert await coming is None
+    await cast(Any, entries).aclose()
+
+
+@pytest.mark.parametrize("given", ["", "1", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])
+async def test_an_id_that_was_never_given_out_is_unknown(given: str) -> None:
+    log = a_log()
+    log.append("a", b"1")
+    assert log.find(given) is None
+
+
+# When there is too much.
+
+
+async def test_a_reader_that_falls_too_far_behind_is_told_so_and_goes_on_with_what_is_kept() -> None:
+    log = a_log(replay_messages=5)
+    log.append("a", b"0")
+    async with asyncio.timeout(5), aclosing(cast(Any, log.follow("a", 0))) as entries:
+        assert (await anext(entries)).data == b"0"
+        for number in range(1, 9):
+            log.append("a", str(number).encode(), is_final=number == 8)
+        heard = [entry async for entry in entries]
+    assert isinstance(heard[0], Gap)
+    assert [entry.data for entry in heard[1:]] == [b"4", b"5", b"6", b"7", b"8"]
+    assert heard[0].count == 3
+
+
+async def test_a_reader_that_is_in_the_middle_of_what_must_go_goes_on_behind_it() -> None:
+    log = a_log(replay_messages=4)
+    for number in range(4):
+        log.append("a", str(number).encode())
+    async with asyncio.timeout(5), aclosing(cast(Any, log.follow("a", 0))) as entries:
+        assert (await anext(entries)).data == b"0"
+        for number in range(4, 8):
+            log.append("a", str(number).encode(), is_final=number == 7)
+        heard = [entry async for entry in entries]
+    assert (heard[0], [entry.data for entry in heard[1:]]) == (Gap(3), [b"4", b"5", b"6", b"7"])
+
+
+@pytest.mark.parametrize("most", [5, 50, 1000])
+async def test_an_answer_is_never_let_go_before_its_reader_took_it(most: int) -> None:
+    """Though it comes before its reader has run at all, and more than everything else follows."""
+    log = a_log(replay_messages=most)
+    log.append("a", b"")
+    reading = asyncio.create_task(read(log, "a", 0))
+    await settle()
+    for number in range(most * 2):
+        log.append("a", b"%d" % number)
+    log.append("a", b"answer", is_final=True)
+    for number in range(most * 2):
+        log.append("b", b"%d" % number)
+    heard = await reading
+    assert heard[-1] == b"answer"
+    print(f"{len(heard)} of {most * 2 + 2} heard")
+
+
+async def test_the_flood_of_one_stream_takes_nothing_from_another() -> None:
+    log = a_log(replay_messages=20)
+    for number in range(3):
+        log.append("quiet", b"%d" % number, is_final=number == 2)
+    for number in range(500):
+        log.append("loud", b"%d" % number)
+    assert await read(log, "quiet", 0) == [b"0", b"1", b"2"], "nobody read it until now"
+
+
+async def test_what_was_read_goes_before_what_was_not() -> None:
+    log = a_log(replay_messages=4)
+    for number in range(4):
+        log.append("a", b"%d" % number, is_final=number == 3)
+    await read(log, "a", 0)
+    log.append("b", b"4")
+    log.append("b", b"5")
+    log.append("b", b"6", is_final=True)
+    assert await read(log, "a", 0) == [b"3"]
+    assert await read(log, "b", 0) == [b"4", b"5", b"6"]
+
+
+async def test_of_answers_that_nobody_reads_there_are_so_many_and_no_more() -> None:
+    log = a_log(replay_messages=10)
+    for number in range(100):
+        log.append(f"s{number}", b"", is_final=False)
+        log.append(f"s{number}", b"%d" % number, is_final=True)
+    assert await read(log, "s99", 0) == [b"99"]
+    kept = [number for number in range(100) if await read(log, f"s{number}", 0) not in ([], [b"(1 missed)"])]
+    assert kept == list(range(100 - len(kept), 100))
+    assert 5 <= len(kept) <= 11
+
+
+async def test_more_answers_than_there_is_room_for_all_reach_their_readers() -> None:
+    """A thousand wait for the same moment."""
+    log = a_log(replay_messages=100)
+    for number in range(1000):
+        log.append(f"s{number}", b"")
+    reading = [asyncio.create_task(read(log, f"s{number}", 0)) for number in range(1000)]
+    await settle()
+    for number in range(1000):
+        log.append(f"s{number}", b"%d" % number, is_final=True)
+    heard = await asyncio.gather(*reading)
+    assert [each[-1] for each in heard] == [b"%d" % number for number in range(1000)]
+
+
+async def test_a_new_reader_of_pushes_hears_what_is_kept_even_if_older_ones_are_gone() -> None:
+    log = a_log(replay_messages=3)
+    for number in range(6):
+        log.append(PUSH, str(number).encode())
+    assert await read(log, PUSH, 0, count=4) == [b"(3 missed)", b"3", b"4", b"5"]
