@@ -1,0 +1,15 @@
+"""SECURITY.md names every bound, and no bound that is not there."""
+
+import re
+from dataclasses import fields
+
+from emceepee.state.limits import Limits
+from support.pages import ROOT
+
+PAGE = ROOT / "SECURITY.md"
+
+
+def test_every_limit_is_named_in_the_table_of_bounds_exactly_once() -> None:
+    table = PAGE.read_text("utf-8").split("## Each bound by its name")[1].split("\n## ")[0]
+    named = re.findall(r"`(\w+)`", table)
+    assert sorted(named) == sorted(field.name for field in fields(Limits))
