@@ -59,6 +59,7 @@ async def _once(era: Era, idle: float, results: Results) -> float:
 async def _open(session: HttpSession, backend: HttpBackend) -> None:
     """Asked only when the backend has seen all of them: asking often would be part of the load."""
     await session.open()
+    await session.value("list_servers")  # the first call connects them
     give_up = perf_counter() + CONNECT_SECONDS
     while backend.ready < SESSIONS * BACKENDS:
         if perf_counter() > give_up:
