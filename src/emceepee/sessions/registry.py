@@ -24,6 +24,7 @@ class Trial:
     """A server that someone is adding just now. `outcome` is the error if it fails, and cancelled if it is given up."""
 
     spec: BackendSpec
+    is_called_off: bool = False  # what was started for it is still being ended
     outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def settle(self, error: BaseException | None) -> None:
@@ -70,12 +71,12 @@ class ServerRegistry:
             self._added.pop(principal, None)
 
     def trial_of(self, principal: str, spec: BackendSpec) -> Trial | None:
-        """The same server, if someone else is adding it just now."""
+        """One to wait for: of the same server, or one that will leave its name."""
         trial = self._trials.get((principal, spec.name))
-        return trial if trial is not None and trial.spec == spec else None
+        return trial if trial is not None and (trial.is_called_off or trial.spec == spec) else None
 
     @contextmanager
-    def reserving(self, principal: str, spec: BackendSpec) -> Iterator[None]:
+    def reserving(self, principal: str, spec: BackendSpec) -> Iterator[Trial]:
         """Hold a name while its server is being tried, so that two callers do not both add it."""
         name, key = spec.name, (principal, spec.name)
         if name in self._operators or name in self._added.get(principal, {}) or key in self._trials:
@@ -87,7 +88,7 @@ class ServerRegistry:
         self._check_room(principal)
         trial = self._trials[key] = Trial(spec)
         try:
-            yield
+            yield trial
         except BaseException as error:
             trial.settle(error)
             raise

@@ -210,7 +210,7 @@ class Session:
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec):
+        with self._registry.reserving(self.principal, spec) as trial:
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -222,6 +222,7 @@ class Session:
                     details={"server": spec.name, "url": spec.target.label},
                 ) from error
             except BaseException:
+                trial.is_called_off = True
                 await self._discard(connection)
                 raise
             await self._registry.add(self.principal, spec, by=self)

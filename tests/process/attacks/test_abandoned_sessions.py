@@ -7,7 +7,7 @@ import pytest
 
 from support.emceepee_process import configured
 from support.http_door import HELLO, HttpCaller, a_door
-from support.processes import children_of
+from support.processes import servers_of
 from support.stdio_backends import stdio_server
 from support.strain import strain_on
 
@@ -21,7 +21,7 @@ async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_prog
         user = await door.caller()
         await user.value("set_timer", duration_ms=3_600_000, message="mine")
         await user.value("list_tools", server="small")
-        idle = len(children_of(door.process.pid))
+        idle = len(servers_of(door.process.pid))
         refused = 0
 
         async def abandon(number: int) -> bool:
@@ -41,7 +41,7 @@ async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_prog
         print(f"{ABANDONED} sessions ({how}) in {time.monotonic() - began:.1f} s: {refused} refused")
         strain.check()
         assert refused == 0
-        assert len(children_of(door.process.pid)) == idle
+        assert len(servers_of(door.process.pid)) == idle
         newcomer = await door.caller()
         result = await newcomer.call("execute_tool", server="small", tool="echo", args={"text": "hello"})
         assert not result.get("isError")

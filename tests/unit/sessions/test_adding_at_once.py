@@ -71,6 +71,21 @@ async def test_if_the_first_one_leaves_the_next_goes_on() -> None:
         assert first.cancelled()
 
 
+async def test_another_configuration_waits_until_one_that_was_called_off_is_gone() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        backend.opens = asyncio.get_running_loop().create_future()
+        called_off = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        await settle()
+        called_off.cancel()
+        await asyncio.sleep(0)
+        assert not called_off.done()
+        backend.opens.set_result(None)
+        other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
+        assert (await scene.session.add_server(other)).spec == other
+        assert called_off.cancelled()
+
+
 async def test_another_configuration_of_that_name_is_refused_meanwhile() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
