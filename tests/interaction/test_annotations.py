@@ -50,7 +50,7 @@ class Busy:
             "servers": [
                 (link.spec, str(link.state.status), link.subscriptions, link.log_level) for link in session.connections
             ],
-            "tasks": [task_view(task) for task in session.calls.tasks()],
+            "tasks": [task_view(task) for task in session.tasks.all()],
             "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
             "questions": [question_view(question) for question in session.questions.open()],
             "notifications": list(session.buffers("one").notifications),

@@ -6,7 +6,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.state.events import EventType
 from emceepee.telemetry.logs import EventLog

@@ -2,7 +2,8 @@
 
 from emceepee.backends.link import RpcError, ServerLost
 from emceepee.json_types import JsonObject
-from emceepee.sessions.calls import Call, Calls
+from emceepee.sessions.call import Call
+from emceepee.sessions.calls import Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
@@ -46,7 +47,7 @@ class BackendRequests:
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
             raise RpcError({"code": UNANSWERED, "message": words}) from None
-        asking = [call.span for call in self._calls.asking(server, origin)]
+        asking = [call.span for call in self._calls.possible_origins(server, origin)]
         self._calls.question_asked(server, origin)
         try:
             with phases(PhaseKind.WAITING, server, asking):

@@ -109,9 +109,9 @@ class Questions:
             if entry.question.server == server:
                 self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
 
-    def call_ended(self, call_id: str | None) -> None:
-        """A call that is over waits for no answer: what it asked is withdrawn."""
-        for entry in list(self._open.values()) if call_id is not None else ():
+    def withdraw_of_call(self, call_id: str) -> None:
+        """A call that has ended waits for no answer."""
+        for entry in list(self._open.values()):
             if entry.question.call_id == call_id:
                 self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
 

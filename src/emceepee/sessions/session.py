@@ -26,14 +26,17 @@ from emceepee.sessions.activity import Activity
 from emceepee.sessions.backend_events import BackendListener, BackendObserver
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
-from emceepee.sessions.calls import Call, Calls, OnProgress
+from emceepee.sessions.call import Call, OnProgress
+from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
+from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
@@ -95,7 +98,7 @@ class Session:
         self.journal = Journal(
             parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.changed
         )
-        desk = SessionContext(
+        context = SessionContext(
             activity=self.activity,
             clock=self.clock,
             ids=ids,
@@ -104,9 +107,10 @@ class Session:
             wake_by=alarm.not_later_than,
             changed=self.changed,
         )
-        questions = self.questions = Questions(desk)
-        self.calls = Calls(desk, ended=lambda call: questions.call_ended(call.call_id))
-        self.timers = Timers(desk)
+        self.questions = Questions(context)
+        self.tasks = Tasks(context)
+        self.calls = Calls(context, self.tasks, self.questions)
+        self.timers = Timers(context)
         self._backend_requests = BackendRequests(self.questions, self.calls)
 
     def __repr__(self) -> str:
@@ -167,6 +171,7 @@ class Session:
         self._is_closing = True
         self._alarm.close()
         await self.calls.close()
+        self.tasks.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
         self.activity.close()
         self.journal.close()
@@ -174,7 +179,9 @@ class Session:
 
     def _let_time_pass(self, now: datetime) -> datetime | None:
         # Questions first: one that nobody answered is out of time, not withdrawn by a task that ends with it.
-        deadlines = [self.questions.tick(now), self.calls.tick(now), self.timers.tick(now)]
+        deadlines = [self.questions.tick(now)]
+        self.calls.expire_tasks(now)
+        deadlines += [self.tasks.tick(now), self.timers.tick(now)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # Servers.
@@ -275,7 +282,7 @@ class Session:
     def backend_lost(self, server: str, reason: str) -> JsonObject:
         """Its questions are rejected; its calls fail with their link. Returns what that is."""
         invalidated = {
-            "tasks": len(self.calls.working(server)),
+            "tasks": len(self.tasks.working(server)),
             "pendingRequests": len(self.questions.open(server=server)),
         }
         self.questions.server_lost(server, reason)
@@ -285,7 +292,7 @@ class Session:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""
         # Questions first: they are gone because the server is, not because their calls are.
         self.questions.server_lost(server, reason)
-        self.calls.server_lost(server, BackendDisconnected(reason, details={"server": server}))
+        self.calls.server_removed(server, BackendDisconnected(reason, details={"server": server}))
 
     # What backends say.
 
@@ -311,7 +318,7 @@ class Session:
         self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **told)
 
     def backend_progressed(self, call: Call, params: JsonObject) -> None:
-        self.calls.progressed(call, params)
+        self.calls.report_progress(call, params)
 
     async def backend_asked(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
@@ -351,7 +358,7 @@ class Session:
             tool=tool,
             arguments=arguments or {},
             ttl=self._ttl(ttl),
-            promotes_on_question=not wait_for_answers,
+            state=WAITING_FOR_ANSWERS if wait_for_answers else WAITING,
             on_progress=on_progress,
             span=spans.current(),
         )

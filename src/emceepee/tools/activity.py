@@ -69,7 +69,7 @@ def _report(
         "pending_server": [
             {"server": connection.spec.name, "working_tasks": [task_summary(task) for task in tasks]}
             for connection in session.connections
-            if (tasks := session.calls.working(connection.spec.name))
+            if (tasks := session.tasks.working(connection.spec.name))
         ],
         "pending_client": pending_client(session.questions.open()),
         "lastEventId": session.activity.last_event_id,
