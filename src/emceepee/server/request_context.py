@@ -60,7 +60,7 @@ class SessionHandles:
 
     def find(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._directory.find(SessionKey(self._principal, KeyKind.HANDLE, handle))
+        session = self._directory.use(SessionKey(self._principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _ended(handle)
         return session

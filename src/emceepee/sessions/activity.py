@@ -64,7 +64,7 @@ class Activity:
         evicted = self._outbox.append(event)
         if evicted or (evicted := self._budget.enforce()):
             self._warn_of_eviction(evicted)
-        elif self._outbox.crowded:
+        elif self._outbox.take_warning():
             count, most = len(self._outbox), self._limits.events_per_session
             share = round(100 * count / most)
             log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)

@@ -51,7 +51,7 @@ class TooManySessions(EmceepeeError):
 
 
 class SessionDirectory:
-    """One an installation."""
+    """One per installation."""
 
     def __init__(self, parts: SessionParts) -> None:
         self._parts = parts
@@ -83,7 +83,10 @@ class SessionDirectory:
             session.calls.stop()
 
     def find(self, key: SessionKey) -> Session | None:
-        """The session, touched: it is in use."""
+        return self._sessions.get(key)
+
+    def use(self, key: SessionKey) -> Session | None:
+        """Find a session for a request: from now on it counts as just used."""
         session = self._sessions.get(key)
         if session is not None:
             session.touch()
@@ -138,10 +141,10 @@ class SessionDirectory:
 
     async def find_or_open(self, key: SessionKey) -> Session:
         """For names and principals, which exist as soon as they are used. A new one connects servers on use."""
-        if (known := self.find(key)) is not None and known.is_open:
+        if (known := self.use(key)) is not None and known.is_open:
             return known
         async with self._opening:
-            if (known := self.find(key)) is not None:
+            if (known := self.use(key)) is not None:
                 return known
             _, session = await self._open(key)
             session.connects_on_use = True
@@ -226,7 +229,9 @@ class SessionDirectory:
         """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
         for key, session in list(self._sessions.items()):
-            idle = session.idle_seconds()
+            if session.is_busy:
+                session.touch()  # it is idle from the end of that on
+            idle = session.idle_seconds
             if idle >= self._kept_seconds(session):
                 self._tasks.spawn(self._forget(key), name="forget")
             elif idle >= self._limits.session_idle_seconds and session.is_awake:

@@ -114,7 +114,9 @@ class Session:
         self._backend_requests = BackendRequests(self.questions, self.calls)
 
     def __repr__(self) -> str:
-        return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"
+        state = "closed" if self._is_closing else "awake" if self.is_awake else "asleep"
+        counts = f"servers={len(self._connections)} calls={len(self.calls)} tasks={len(self.tasks.working())}"
+        return f"<Session {self.session_id} {state} {counts} questions={len(self.questions.open())}>"
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
@@ -145,11 +147,10 @@ class Session:
         """Whether anything works, waits for an answer or is being read."""
         return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
+    @property
     def idle_seconds(self) -> float:
-        """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
-        if self.is_busy:
-            self.touch()
-        return self.clock.monotonic() - self.touched
+        """How long nobody has used it, as far as `touch` was called; 0 while anything is at work."""
+        return 0.0 if self.is_busy else self.clock.monotonic() - self.touched
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
