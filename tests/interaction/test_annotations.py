@@ -72,7 +72,7 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         await scene.value("subscribe_resource", server="one", uri="a:b")
         await scene.value("set_log_level", server="one", level="debug")
         backend.link.listener.notified("notifications/tools/list_changed", {}, None)
-        scene.session.buffers("one").logged({"level": "info", "data": "hello"}, scene.clock.now())
+        scene.session.buffers("one").add_log_message({"level": "info", "data": "hello"}, scene.clock.now())
         await settle()
         yield Busy(scene, finished, timer["timerId"])
 

@@ -513,7 +513,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "client_timeout":
                     started.abandon()
                 case "ask":
-                    session.calls.question_asked("one", cast(Call, asked.origin))
+                    session.calls.promote_for_question("one", cast(Call, asked.origin))
 
         for turn in range(max(turn for turn, _ in script) + 1):
             for when, what in script:

@@ -118,10 +118,10 @@ class _Followed:
         self._revision = self._event = 0
         self._lines: dict[str, int] = {}
         self._shown: JsonObject | None = None
-        session.changed.watch(self._changed)
+        session.change_signal.watch(self._changed)
 
     def close(self) -> None:
-        self._session.changed.unwatch(self._changed)
+        self._session.change_signal.unwatch(self._changed)
 
     def _changed(self) -> None:
         if not self.is_different:

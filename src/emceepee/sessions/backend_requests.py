@@ -43,15 +43,15 @@ class BackendRequests:
             raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
         call_id = None if origin is None else self._calls.identify(origin)
         try:
-            question = self._questions.put(server, kind, params, call_id=call_id, seconds=seconds)
+            question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds)
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
             raise RpcError({"code": UNANSWERED, "message": words}) from None
         asking = [call.span for call in self._calls.possible_origins(server, origin)]
-        self._calls.question_asked(server, origin)
+        self._calls.promote_for_question(server, origin)
         try:
             with phases(PhaseKind.WAITING, server, asking):
-                return await self._questions.answer_to(question)
+                return await self._questions.wait_for_answer(question)
         except QuestionClosed as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}

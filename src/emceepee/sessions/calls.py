@@ -117,7 +117,8 @@ class Calls:
         """The calls that a question of this server may be about: the one it came from, if that is known."""
         return [origin] if origin is not None else self.in_flight(server)
 
-    def question_asked(self, server: str, origin: Call | None) -> None:
+    def promote_for_question(self, server: str, origin: Call | None) -> None:
+        """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task."""
         for call in self.possible_origins(server, origin):
             self._apply(call, BareEvent.QUESTION_ASKED)
 
@@ -126,7 +127,7 @@ class Calls:
 
     # Endings from elsewhere.
 
-    def server_removed(self, server: str, error: EmceepeeError) -> None:
+    def fail_calls_to(self, server: str, error: EmceepeeError) -> None:
         for call in self.in_flight(server):
             self._apply(call, ServerRemoved(error))
 

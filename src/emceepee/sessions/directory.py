@@ -65,7 +65,7 @@ class SessionDirectory:
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
-        self.on_end: Callable[[Session], Awaitable[None]] | None = None  # told before a session is closed
+        self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -102,13 +102,13 @@ class SessionDirectory:
     def adopt(self, session: Session) -> None:
         """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
         self._adopted.append(session)
-        self._tell(session)
+        self._notify_watchers(session)
 
     def release(self, session: Session) -> None:
         """An adopted session is about to end."""
         if session in self._adopted:
             self._adopted.remove(session)
-            self._tell(session)
+            self._notify_watchers(session)
 
     async def end(self, session: Session) -> bool:
         """Close it. False if that is not ours to do: it is adopted, or gone already."""
@@ -123,7 +123,7 @@ class SessionDirectory:
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
-    def _tell(self, session: Session) -> None:
+    def _notify_watchers(self, session: Session) -> None:
         for watcher in list(self._watchers):
             watcher(session)
 
@@ -159,7 +159,7 @@ class SessionDirectory:
         return True
 
     async def _end(self, session: Session) -> None:
-        self._tell(session)
+        self._notify_watchers(session)
         try:
             if self.on_end is not None:
                 await self.on_end(session)
@@ -181,9 +181,9 @@ class SessionDirectory:
             await session.open()
         except BaseException:
             self._remove(key)
-            self._tell(session)  # someone may have seen it meanwhile
+            self._notify_watchers(session)  # someone may have seen it meanwhile
             raise
-        self._tell(session)
+        self._notify_watchers(session)
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
         return key, session
@@ -201,19 +201,19 @@ class SessionDirectory:
         """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
         own = len(self._of_principals.get(principal, ()))
         if own >= self._limits.sessions_per_principal:
-            if not self._let_one_go(principal):
+            if not self._end_idle_session_of(principal):
                 raise TooManySessions(
                     "You have as many sessions as you may, and all are in use; end one with DELETE or close_session."
                 )
         elif len(self._sessions) >= self._limits.sessions_in_all:
             largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))
             has_more = len(self._of_principals[largest]) > own
-            if not (has_more and self._let_one_go(largest)) and not self._let_one_go(principal):
+            if not (has_more and self._end_idle_session_of(largest)) and not self._end_idle_session_of(principal):
                 raise TooManySessions(
                     "This server has as many sessions as it may, and all are in use; try again later."
                 )
 
-    def _let_one_go(self, principal: str) -> bool:
+    def _end_idle_session_of(self, principal: str) -> bool:
         """End an idle session: one that was never used if there is one, else the one idle longest."""
         own = self._of_principals.get(principal, {})
         idle = [(session.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]

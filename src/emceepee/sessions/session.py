@@ -1,4 +1,4 @@
-"""One caller's session: its connections, calls, questions and timers, and what its backends said."""
+"""One caller's session: its connections, calls, tasks, questions, timers and events."""
 
 import asyncio
 import random
@@ -91,12 +91,12 @@ class Session:
         self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
-        alarm = self._alarm = DeadlineTimer(self.clock, self._let_time_pass)
-        self.changed = ChangeSignal()
+        timer = self._deadline_timer = DeadlineTimer(self.clock, self._apply_deadlines)
+        self.change_signal = ChangeSignal()
         self.activity = Activity(self.clock, ids, self.limits, parts.budget)
-        self.activity.happened.watch(self.changed)
+        self.activity.event_signal.watch(self.change_signal.notify)
         self.journal = Journal(
-            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.changed
+            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.change_signal.notify
         )
         context = SessionContext(
             activity=self.activity,
@@ -104,8 +104,8 @@ class Session:
             ids=ids,
             limits=self.limits,
             results=parts.results,
-            wake_by=alarm.not_later_than,
-            changed=self.changed,
+            wake_by=timer.not_later_than,
+            notify_change=self.change_signal.notify,
         )
         self.questions = Questions(context)
         self.tasks = Tasks(context)
@@ -170,7 +170,7 @@ class Session:
         self._registry.leave(self.principal, self)
         log.info("registry_shutdown_start", serverCount=len(self._connections))
         self._is_closing = True
-        self._alarm.close()
+        self._deadline_timer.close()
         await self.calls.close()
         self.tasks.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
@@ -178,7 +178,7 @@ class Session:
         self.journal.close()
         log.info("registry_shutdown_complete")
 
-    def _let_time_pass(self, now: datetime) -> datetime | None:
+    def _apply_deadlines(self, now: datetime) -> datetime | None:
         # Questions first: one that nobody answered is out of time, not withdrawn by a task that ends with it.
         deadlines = [self.questions.tick(now)]
         self.calls.expire_tasks(now)
@@ -218,7 +218,7 @@ class Session:
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec):
+        with self._registry.reserve_name(self.principal, spec):
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -241,16 +241,16 @@ class Session:
         self.connection(name)
         await self._registry.remove(self.principal, name, is_remote=is_remote)
 
-    def server_added(self, spec: BackendSpec) -> None:
+    def on_server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
         self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str) -> None:
+    async def on_server_removed(self, name: str) -> None:
         """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
-            self._let_go(name, f'Server "{name}" was removed.')
+            self._fail_all_of(name, f'Server "{name}" was removed.')
             await self._discard(connection)
             self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
@@ -275,32 +275,34 @@ class Session:
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 
-    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None:
-        """What befell a connection; not told of one that is being given up anyway."""
+    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
+        """Unless the connection is being given up anyway."""
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
             self.activity.emit(event, server, **data)
 
-    def backend_lost(self, server: str, reason: str) -> JsonObject:
+    def handle_link_loss(self, server: str, reason: str) -> JsonObject:
         """Its questions are rejected; its calls fail with their link. Returns what that is."""
         invalidated = {
             "tasks": len(self.tasks.working(server)),
             "pendingRequests": len(self.questions.open(server=server)),
         }
-        self.questions.server_lost(server, reason)
+        self.questions.reject_of_server(server, reason)
         return invalidated
 
-    def _let_go(self, server: str, reason: str) -> None:
+    def _fail_all_of(self, server: str, reason: str) -> None:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""
         # Questions first: they are gone because the server is, not because their calls are.
-        self.questions.server_lost(server, reason)
-        self.calls.server_removed(server, BackendDisconnected(reason, details={"server": server}))
+        self.questions.reject_of_server(server, reason)
+        self.calls.fail_calls_to(server, BackendDisconnected(reason, details={"server": server}))
 
-    # What backends say.
+    # What backends send.
 
     def buffers(self, server: str) -> ServerBuffers:
         buffers = self._buffers.get(server)
         if buffers is None:
-            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed, self._buffer_budget)
+            buffers = self._buffers[server] = ServerBuffers(
+                server, self.limits, self.change_signal.notify, self._buffer_budget
+            )
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:
@@ -310,18 +312,18 @@ class Session:
         self.connection(server)
         return [self.buffers(server)]
 
-    def backend_notified(self, server: str, method: str, params: JsonObject) -> None:
+    def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
         if connection := self._connections.get(server):
             connection.changed(method)
         now = self.clock.now()
-        self.buffers(server).notified(method, params, now)
-        told = {"params": params} if params else {}
-        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **told)
+        self.buffers(server).add_notification(method, params, now)
+        data = {"params": params} if params else {}
+        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **data)
 
-    def backend_progressed(self, call: Call, params: JsonObject) -> None:
+    def handle_progress(self, call: Call, params: JsonObject) -> None:
         self.calls.report_progress(call, params)
 
-    async def backend_asked(
+    async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject:
         if seconds is None:

@@ -40,7 +40,7 @@ class Tasks:
     """The tasks of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._changed = context.activity, context.wake_by, context.changed
+        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._limits, self._results = context.clock, context.limits, context.results
         self._kept: dict[str, _Kept] = {}
 
@@ -120,7 +120,7 @@ class Tasks:
     def record_progress(self, task_id: str, progress: JsonObject) -> None:
         kept = self._kept[task_id]
         kept.task = kept.task.with_progress(progress, self._clock.now())
-        self._changed()
+        self._notify_change()
 
     def finish(self, task_id: str, outcome: JsonObject | EmceepeeError) -> None:
         task, now = self._kept[task_id].task, self._clock.now()
@@ -167,7 +167,7 @@ class Tasks:
             if task.has_ended and task.is_due(now):
                 del self._kept[task.task_id]
                 self._results.release(self, task.task_id)
-                self._changed()
+                self._notify_change()
         return min((task.next_deadline for task in self.all()), default=None)
 
     def drop_result(self, task_id: str) -> None:
@@ -175,7 +175,7 @@ class Tasks:
         kept = self._kept[task_id]
         log.warning("task_result_let_go", taskId=task_id, server=kept.task.server)
         kept.task = kept.task.without_result()
-        self._changed()
+        self._notify_change()
 
 
 def _end_span(span: Span, task: Task) -> None:
