@@ -470,7 +470,17 @@ async def test_the_hundred_and_first_call_at_work_is_refused_before_it_is_sent()
 
 # Everything at once.
 
-HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "client_timeout", "ask"]
+HAPPENINGS = [
+    "complete",
+    "fail",
+    "cancel_task",
+    "pass_time",
+    "disconnect",
+    "cancel_request",
+    "client_timeout",
+    "ask",
+    "stop",
+]
 TERMINAL = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 
 
@@ -514,6 +524,8 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                     started.abandon()
                 case "ask":
                     session.calls.promote_for_question("one", cast(Call, asked.origin))
+                case "stop":
+                    session.calls.stop()
 
         for turn in range(max(turn for turn, _ in script) + 1):
             for when, what in script:
