@@ -8,6 +8,7 @@ from emceepee.backends.connection_events import Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
+from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import Subscriptions
@@ -48,6 +49,7 @@ class Connection:
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
         self._subscriptions = Subscriptions(listener, self._tasks, clock, most=limits.subscriptions_per_server)
+        self._input_rounds = InputRounds(spec.name, listener, clock, limits)
         self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
@@ -182,12 +184,21 @@ class Connection:
     # Asking.
 
     async def request(self, method: str, params: JsonObject, *, origin: object | None = None) -> JsonObject:
-        """Ask the backend and return its raw result. What it certainly did not take is sent once more.
+        """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
+
+        What the backend certainly did not take is sent once more.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
+        result = await self._request_once(method, params, origin)
+        if not wants_input(result):
+            return result
+        return await self._input_rounds.finish(
+            result, params, lambda following: self._request_once(method, following, origin), origin
+        )
 
+    async def _request_once(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
         async def send(link: Link) -> JsonObject:
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:

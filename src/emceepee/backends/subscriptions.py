@@ -216,8 +216,10 @@ class Subscriptions:
 
     # The listener's side: everything is passed on.
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        return await self._listener.asked(method, params, origin)
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        return await self._listener.asked(method, params, origin, seconds=seconds)
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method == ACKNOWLEDGED:

@@ -6,7 +6,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.state.events import EventType
 from emceepee.telemetry.logs import EventLog
@@ -19,14 +19,16 @@ class BackendEvents(Protocol):
 
     clock: Clock
 
-    changed: ChangeSignal
+    change_signal: ChangeSignal
 
     def buffers(self, server: str) -> ServerBuffers: ...
-    def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
-    def backend_progressed(self, call: Call, params: JsonObject) -> None: ...
-    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None: ...
-    def backend_lost(self, server: str, reason: str) -> JsonObject: ...
-    async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject: ...
+    def handle_notification(self, server: str, method: str, params: JsonObject) -> None: ...
+    def handle_progress(self, call: Call, params: JsonObject) -> None: ...
+    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
+    def handle_link_loss(self, server: str, reason: str) -> JsonObject: ...
+    async def answer_backend_request(
+        self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
+    ) -> JsonObject: ...
 
 
 class BackendListener:
@@ -35,23 +37,24 @@ class BackendListener:
     def __init__(self, session: BackendEvents, backend: str) -> None:
         self._session, self._backend = session, backend
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        return await self._session.backend_asked(
-            self._backend, method, params, origin if isinstance(origin, Call) else None
-        )
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        call = origin if isinstance(origin, Call) else None
+        return await self._session.answer_backend_request(self._backend, method, params, call, seconds=seconds)
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
         match method:
             case "notifications/progress":
                 if isinstance(origin, Call):
-                    self._session.backend_progressed(origin, params)
+                    self._session.handle_progress(origin, params)
             case "notifications/message":
-                self._session.buffers(self._backend).logged(params, self._session.clock.now())
+                self._session.buffers(self._backend).add_log_message(params, self._session.clock.now())
             case _:
-                self._session.backend_notified(self._backend, method, params)
+                self._session.handle_notification(self._backend, method, params)
 
     def said(self, line: str, source: str) -> None:
-        self._session.buffers(self._backend).said(line, LogSource(source), self._session.clock.now())
+        self._session.buffers(self._backend).add_output(line, LogSource(source), self._session.clock.now())
 
 
 class BackendObserver:
@@ -70,14 +73,14 @@ class BackendObserver:
             )
         else:
             log.info(str(event), server=self._spec.name, **{key: value for key, value in data.items() if key != "name"})
-        self._session.backend_happened(self._spec.name, event, told)
+        self._session.emit_connection_event(self._spec.name, event, told)
 
     def changed(self) -> None:
-        self._session.changed()
+        self._session.change_signal.notify()
 
     def failed(self, reason: str, attempt: int) -> None:
         event = "server_reconnect_failed" if attempt else "server_connect_failed"
         log.warning(event, server=self._spec.name, attempt=attempt, error=reason)
 
     def lost(self, reason: str) -> JsonObject:
-        return self._session.backend_lost(self._spec.name, reason)
+        return self._session.handle_link_loss(self._spec.name, reason)
