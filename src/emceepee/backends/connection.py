@@ -4,19 +4,19 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from emceepee.backends.catalog import Catalog, Kind
-from emceepee.backends.connection_events import Observer
+from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
-from emceepee.backends.subscriptions import Subscriptions
+from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
-from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.connection import ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -47,16 +47,21 @@ class Connection:
         self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._subscriptions = Subscriptions(listener, self._tasks, clock, most=limits.subscriptions_per_server)
-        self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
+        self._listener = listener
+        events = ConnectionEvents(spec, observer)
+        self._subscriptions = Subscriptions(
+            lambda method, params: self.notified(method, params, None),
+            self._tasks,
+            clock,
+            most=limits.subscriptions_per_server,
+        )
+        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(
-                spec, self._subscriptions, principal=principal, caller_id=caller_id, resumption=resumption
-            ),
-            observer,
+            lambda resumption: dialer.dial(spec, self, principal=principal, caller_id=caller_id, resumption=resumption),
+            events,
             self,
             tasks=self._tasks,
             clock=clock,
@@ -68,8 +73,8 @@ class Connection:
         return f"<Connection {self.spec.name} {self.state.status}>"
 
     @property
-    def state(self) -> ConnectionState:
-        return self._supervisor.state
+    def state(self) -> ConnectionView:
+        return self._supervisor.state.view
 
     @property
     def is_connected(self) -> bool:
@@ -120,7 +125,7 @@ class Connection:
 
     async def first_link(self) -> Link:
         """One try, and no other after it. Raises: BackendDisconnected."""
-        return await self._supervisor.ready(retrying=False)
+        return await self._supervisor.ready(may_retry=False)
 
     async def reconnect(self) -> Link:
         """A fresh link from any state."""
@@ -140,7 +145,7 @@ class Connection:
 
     # What the supervisor calls when a link comes and goes.
 
-    async def opened(self, link: Link) -> None:
+    async def prepare_link(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
         if self._catalog is not None:
             self._last_seen |= {kind: items for kind in Kind if (items := self._catalog.known(kind)) is not None}
@@ -162,7 +167,7 @@ class Connection:
         if self._last_seen:
             self._tasks.spawn(self._compare(self._catalog), name="compare")
 
-    def lost(self) -> None:
+    def link_lost(self) -> None:
         self._subscriptions.link_lost()
         self._health.link_lost()
 
@@ -177,7 +182,23 @@ class Connection:
                 break  # gone again; the next comparison will tell
             self._last_seen.pop(kind, None)
         for method in sorted(changed):
-            self._subscriptions.notified(method, {}, None)
+            self.notified(method, {}, None)
+
+    # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
+
+    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        return await self._listener.asked(method, params, origin)
+
+    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method == ACKNOWLEDGED:
+            self._subscriptions.acknowledge()
+            return
+        if self._catalog is not None:
+            self._catalog.changed(method)
+        self._listener.notified(method, without_subscription(params), origin)
+
+    def said(self, line: str, source: str) -> None:
+        self._listener.said(line, source)
 
     # Asking.
 
@@ -213,7 +234,7 @@ class Connection:
         """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
         if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
             return
-        self._supervisor.renew(link)
+        self._supervisor.retire(link)
         name = self.spec.name
         raise EmceepeeError(
             f'Server "{name}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
@@ -245,9 +266,8 @@ class Connection:
         if link is None:
             with phase(PhaseKind.CONNECTING, self.spec.name):
                 link = await self.ready()
-        self._supervisor.used(+1)
         try:
-            with phase(seen_as, self.spec.name):
+            with self._supervisor.in_use(), phase(seen_as, self.spec.name):
                 result = await work(link)
         except LinkError as error:
             if not error.may_have_run or error.failure is Failure.SESSION_LOST:
@@ -256,8 +276,6 @@ class Connection:
         except RpcError:
             self._health.succeeded()  # a refusal is an answer
             raise
-        finally:
-            self._supervisor.used(-1)
         self._health.succeeded()
         return result
 
@@ -309,11 +327,6 @@ class Connection:
     async def unsubscribe(self, uri: str) -> None:
         """Raises: EmceepeeError."""
         await self._soon(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
-
-    def changed(self, method: str) -> None:
-        """A change notification came."""
-        if self._catalog is not None:
-            self._catalog.changed(method)
 
     async def _restore_log_level(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:

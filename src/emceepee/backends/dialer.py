@@ -142,7 +142,7 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        self._programs = {link for link in self._programs if not link.closed.done()}
+        self._programs = {link for link in self._programs if link.is_running}
         if len(self._programs) >= self._limits.processes_in_all:
             raise LinkError(
                 Failure.UNREACHABLE,

@@ -1,31 +1,30 @@
 """What the links over one shared two-way line have in common: everything but the line."""
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import Duplex, unreadable
-from emceepee.backends.link import Listener, ServerFacts
+from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 
-class DuplexLink(ABC):
+class DuplexLink(LinkLifetime, ABC):
     """A subclass brings the line: it sends with `_send`, and gives what arrives to `_hear`."""
 
     mirrors_arguments = False
 
     def __init__(self, name: str, listener: Listener, *, most_requests: int) -> None:
+        super().__init__()
         self._listener = listener
         self._tasks = TaskOwner(name)
         self._duplex = Duplex(self._send, listener, self._tasks, most_requests=most_requests, reply=self._reply)
         self._terms = Terms()
         self.facts = ServerFacts()
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def request(
         self,
@@ -55,6 +54,9 @@ class DuplexLink(ABC):
     @property
     def resumption(self) -> None:
         return None
+
+    def _fail_requests(self, error: LinkError) -> None:
+        self._duplex.end(error)
 
     @abstractmethod
     async def _send(self, message: JsonObject) -> None:

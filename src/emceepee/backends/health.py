@@ -1,8 +1,8 @@
 """Checks that a connected backend still answers. A failing one is told of; it is never the cause of a reconnect."""
 
 from collections.abc import Callable
-from typing import Protocol
 
+from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import TaskOwner
@@ -12,23 +12,19 @@ from emceepee.state.limits import Limits
 from emceepee.state.retry import JITTER
 
 
-class HealthObserver(Protocol):
-    def happened(self, event: EventType, /, **data: object) -> None: ...
-
-
 class HealthCheck:
     """One check now and then, while there is a link and it is not busy anyway."""
 
     def __init__(
         self,
-        observer: HealthObserver,
+        events: ConnectionEvents,
         tasks: TaskOwner,
         *,
         clock: Clock,
         limits: Limits,
         spread: Callable[[], float],
     ) -> None:
-        self._observer, self._tasks, self._clock, self._limits, self._spread = observer, tasks, clock, limits, spread
+        self._events, self._tasks, self._clock, self._limits, self._spread = events, tasks, clock, limits, spread
         self._link: Link | None = None
         self._next: Handle | None = None
         self.state = Health()
@@ -47,7 +43,7 @@ class HealthCheck:
         was = self.state.status
         self.state = self.state.answered()
         if was is HealthStatus.DEGRADED:
-            self._observer.happened(EventType.SERVER_HEALTH_RESTORED)
+            self._events.emit(EventType.SERVER_HEALTH_RESTORED)
 
     def _schedule(self) -> None:
         if self._limits.health_check_seconds:
@@ -80,6 +76,6 @@ class HealthCheck:
         was = self.state.status
         self.state = self.state.failed(error)
         if was is HealthStatus.HEALTHY and self.state.status is HealthStatus.DEGRADED:
-            self._observer.happened(
+            self._events.emit(
                 EventType.SERVER_HEALTH_DEGRADED, consecutiveFailures=self.state.failures, lastError=error
             )

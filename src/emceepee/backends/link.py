@@ -8,6 +8,7 @@ from typing import Protocol
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import LinkEnd
 
 FACTS_BYTES = 1 << 20
 
@@ -90,7 +91,11 @@ class Link(Protocol):
     """One live connection to a backend."""
 
     facts: ServerFacts
-    closed: "asyncio.Future[str]"  # resolved with the reason when the link can carry nothing any more
+    closed: "asyncio.Future[LinkEnd]"  # resolved when the link can carry nothing any more
+
+    def end(self, end: LinkEnd) -> None:
+        """It carries nothing any more: resolve `closed`, if that was not done before, then fail what waits on it."""
+        ...
 
     @property
     def mirrors_arguments(self) -> bool:
@@ -135,9 +140,29 @@ class Link(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let everything go; requests in the air fail."""
+        """Release everything; requests under way fail."""
         ...
 
     def process(self) -> JsonObject | None:
         """The child process behind the link, if there is one: pid, and if it has ended exit code or signal."""
         ...
+
+
+class LinkLifetime:
+    """The end of a link, of which there is one, with one writer."""
+
+    def __init__(self) -> None:
+        self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
+
+    def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
+        """Events before failed calls: `closed` is resolved first, then the requests under way fail, with `error`.
+
+        The event loop runs callbacks in the order in which they were scheduled. So the supervisor, which waits for
+        `closed`, has announced the loss and counted what it costs before any caller is told that its call failed.
+        """
+        if not self.closed.done():
+            self.closed.set_result(end)
+            self._fail_requests(error or LinkError(Failure.CLOSED, end.reason))
+
+    def _fail_requests(self, error: LinkError) -> None:
+        """Where requests do not notice by themselves."""

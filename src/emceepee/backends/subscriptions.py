@@ -1,13 +1,15 @@
 """Which changes of a backend someone wants to hear of, in the way of its era, and again on every new link."""
 
 import asyncio
+from collections.abc import Callable
 
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
@@ -16,6 +18,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGE_SECONDS = 10.0
 LONGEST_URI = 8192
+Notify = Callable[[str, JsonObject], None]
 _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 
 
@@ -41,14 +44,15 @@ class _Listen:
 
 
 class Subscriptions:
-    """Stands between a connection's links and its listener: passes everything on but the acknowledgements.
+    """Asks each link for the changes that are wanted, and again on the next one.
 
     In the handshake era each resource is subscribed to by itself. In that of 2026-07-28 one open request names all
     that is wanted; to change it, the new one is opened before the old one is let go.
     """
 
-    def __init__(self, listener: Listener, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
-        self._listener, self._tasks, self._clock, self._most = listener, tasks, clock, most
+    def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
+        """`notify` takes what the backend would have said, had it been asked in time."""
+        self._notify, self._tasks, self._clock, self._most = notify, tasks, clock, most
         self._link: Link | None = None
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
@@ -197,8 +201,8 @@ class Subscriptions:
             try:
                 wanted = await self._renew(link)
             except LinkError as error:
-                if not error.may_have_run and not link.closed.done():
-                    link.closed.set_result(str(error))
+                if not error.may_have_run:
+                    link.end(LinkEnd(LinkEndKind.LOST, str(error)))
             except RpcError as error:
                 log.debug("listen_refused", error=str(error))
                 self._wants_lists = False
@@ -210,24 +214,14 @@ class Subscriptions:
     def _may_have_changed(self, wanted: JsonObject) -> None:
         for key, flag in _LIST_FLAGS.items():
             if wanted.get(flag):
-                self._listener.notified(f"notifications/{key}/list_changed", {}, None)
+                self._notify(f"notifications/{key}/list_changed", {})
         for uri in wanted.get("resourceSubscriptions", []):
-            self._listener.notified("notifications/resources/updated", {"uri": uri}, None)
+            self._notify("notifications/resources/updated", {"uri": uri})
 
-    # The listener's side: everything is passed on.
-
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        return await self._listener.asked(method, params, origin)
-
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if method == ACKNOWLEDGED:
-            if self._opening is not None:
-                self._opening.settle()
-            return
-        self._listener.notified(method, _without_subscription(params), None if isinstance(origin, _Listen) else origin)
-
-    def said(self, line: str, source: str) -> None:
-        self._listener.said(line, source)
+    def acknowledge(self) -> None:
+        """The backend says that the request which is being opened is in force."""
+        if self._opening is not None:
+            self._opening.settle()
 
 
 def _list_flags(link: Link) -> dict[str, bool]:
@@ -240,7 +234,7 @@ def _list_flags(link: Link) -> dict[str, bool]:
     }
 
 
-def _without_subscription(params: JsonObject) -> JsonObject:
+def without_subscription(params: JsonObject) -> JsonObject:
     """The notification without the mark of the stream it came on, which means nothing beyond the link."""
     meta = params.get("_meta")
     if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:

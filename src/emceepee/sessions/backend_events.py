@@ -2,16 +2,10 @@
 
 from typing import Protocol
 
-from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
 from emceepee.sessions.calls import Call
-from emceepee.sessions.change_signal import ChangeSignal
-from emceepee.state.events import EventType
-from emceepee.telemetry.logs import EventLog
-
-log = EventLog("sessions")
 
 
 class BackendEvents(Protocol):
@@ -19,13 +13,9 @@ class BackendEvents(Protocol):
 
     clock: Clock
 
-    changed: ChangeSignal
-
     def buffers(self, server: str) -> ServerBuffers: ...
     def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
     def backend_progressed(self, call: Call, params: JsonObject) -> None: ...
-    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None: ...
-    def backend_lost(self, server: str, reason: str) -> JsonObject: ...
     async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject: ...
 
 
@@ -52,32 +42,3 @@ class BackendListener:
 
     def said(self, line: str, source: str) -> None:
         self._session.buffers(self._backend).said(line, LogSource(source), self._session.clock.now())
-
-
-class BackendObserver:
-    """What befalls one connection, on its way into the session's events and the log."""
-
-    def __init__(self, session: BackendEvents, spec: BackendSpec) -> None:
-        self._session, self._spec = session, spec
-
-    def happened(self, event: EventType, /, **data: object) -> None:
-        told = {"name": self._spec.name, **data}
-        if event is EventType.SERVER_CONNECTED:
-            log.info("server_connected", server=self._spec.name, url=self._spec.target.label)
-        elif event is EventType.SERVER_RECONNECTING:
-            log.info(
-                "server_reconnecting", server=self._spec.name, attempt=data["attempt"], delayMs=data["nextRetryMs"]
-            )
-        else:
-            log.info(str(event), server=self._spec.name, **{key: value for key, value in data.items() if key != "name"})
-        self._session.backend_happened(self._spec.name, event, told)
-
-    def changed(self) -> None:
-        self._session.changed()
-
-    def failed(self, reason: str, attempt: int) -> None:
-        event = "server_reconnect_failed" if attempt else "server_connect_failed"
-        log.warning(event, server=self._spec.name, attempt=attempt, error=reason)
-
-    def lost(self, reason: str) -> JsonObject:
-        return self._session.backend_lost(self._spec.name, reason)

@@ -23,7 +23,7 @@ from emceepee.errors import (
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
-from emceepee.sessions.backend_events import BackendListener, BackendObserver
+from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.calls import Call, Calls, OnProgress
 from emceepee.sessions.change_signal import ChangeSignal
@@ -250,7 +250,7 @@ class Session:
         return Connection(
             spec,
             BackendListener(self, spec.name),
-            BackendObserver(self, spec),
+            self,
             dialer=self._dialer,
             clock=self.clock,
             limits=self.limits,
@@ -303,8 +303,6 @@ class Session:
         return [self.buffers(server)]
 
     def backend_notified(self, server: str, method: str, params: JsonObject) -> None:
-        if connection := self._connections.get(server):
-            connection.changed(method)
         now = self.clock.now()
         self.buffers(server).notified(method, params, now)
         told = {"params": params} if params else {}

@@ -27,13 +27,14 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
 from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
-from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 VERSION_HEADER = "mcp-protocol-version"
 
@@ -46,7 +47,7 @@ class Resumption:
     facts: ServerFacts
 
 
-class HttpLink:
+class HttpLink(LinkLifetime):
     """Open with `start`; whoever opened it closes it."""
 
     def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
@@ -54,6 +55,7 @@ class HttpLink:
 
         `most_requests` of the backend are served at once.
         """
+        super().__init__()
         self._tasks = TaskOwner("http-link")
         self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
@@ -64,7 +66,6 @@ class HttpLink:
         self._is_looking = False  # whether the backend is still there
         self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
         self.facts = ServerFacts()
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def start(self, terms: Terms, resumption: object | None = None) -> None:
         self._terms = terms
@@ -79,15 +80,16 @@ class HttpLink:
             self._tasks.spawn(self._hear_pushes(), name="pushes")
 
     async def close(self) -> None:
-        """End what the link started; what is in the air fails. A handshake-era backend is told, unless it was lost."""
-        was_lost = self.closed.done()
-        if not was_lost:
-            self.closed.set_result("the connection was closed")
+        """End what the link started; requests under way fail. A handshake-era backend is told, unless it was lost.
+
+        A link that nobody used leaves its session there, for the next link to find.
+        """
+        self.end(CLOSED)
         for task in list(self._in_the_air):
             self._in_the_air[task] = True
             task.cancel()
         await self._tasks.close(within=COURTESY_SECONDS)
-        if not was_lost:
+        if self.closed.result().kind in (LinkEndKind.REPLACED, LinkEndKind.CLOSED):
             self._is_forgotten = True
             await self._wire.end_session()
 
@@ -216,7 +218,7 @@ class HttpLink:
         except asyncio.CancelledError:
             if task is not None and self._in_the_air.get(task):
                 task.uncancel()
-                raise LinkError(Failure.CLOSED, self.closed.result()) from None
+                raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
             if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
                 notice = {"requestId": number, "reason": "cancelled by the caller"}
                 self._notify_soon(self.notify("notifications/cancelled", notice))
@@ -291,8 +293,7 @@ class HttpLink:
                             await self._inbound.room()
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
-            if not self.closed.done():
-                self.closed.set_result(str(error))
+            self.end(LinkEnd(LinkEndKind.LOST, str(error)))
 
     def _probe_soon(self, refusal: str | None = None) -> None:
         """A request broke, or was refused. If the backend or our session is gone, the link is told now.
@@ -315,8 +316,8 @@ class HttpLink:
             pass  # no answer is no proof
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
-            if not error.may_have_run and not self.closed.done():
-                self.closed.set_result(str(error))
+            if not error.may_have_run:
+                self.end(LinkEnd(LinkEndKind.LOST, str(error)))
         finally:
             self._is_looking = False
 

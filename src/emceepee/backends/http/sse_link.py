@@ -13,6 +13,7 @@ from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 
 class SseLink(DuplexLink):
@@ -29,7 +30,7 @@ class SseLink(DuplexLink):
         await self._greet(terms)
 
     async def close(self) -> None:
-        self._end("the connection was closed")
+        self.end(CLOSED)
         await self._tasks.close(within=COURTESY_SECONDS)
 
     def process(self) -> JsonObject | None:
@@ -40,7 +41,7 @@ class SseLink(DuplexLink):
             with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
                     refusal = refused(response.status, f"{response.content_type} is no event stream")
-                    self._end(str(refusal), refusal)
+                    self.end(_lost(str(refusal)), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
@@ -48,11 +49,11 @@ class SseLink(DuplexLink):
                         self._event(event.name, event.data)
                         if self._duplex.inbound.is_crowded:
                             await self._duplex.inbound.room()
-            self._end("the server ended the event stream")
+            self.end(_lost("the server ended the event stream"))
         except HttpFailure as error:
-            self._end(f"the event stream broke: {error}", broken(self._http.url, error))
+            self.end(_lost(f"the event stream broke: {error}"), broken(self._http.url, error))
         except LinkError as error:
-            self._end(str(error), error)
+            self.end(_lost(str(error)), error)
 
     def _event(self, name: str, data: bytes) -> None:
         if name == "endpoint" and not self._endpoint.done():
@@ -80,11 +81,12 @@ class SseLink(DuplexLink):
     async def _reply(self, message: JsonObject) -> None:
         await best_effort(self._send(message), what="answering the backend")
 
-    def _end(self, reason: str, error: LinkError | None = None) -> None:
-        failure = error or LinkError(Failure.CLOSED, reason)
+    def _fail_requests(self, error: LinkError) -> None:
         if not self._endpoint.done():
-            self._endpoint.set_exception(failure)
+            self._endpoint.set_exception(error)
             self._endpoint.exception()  # nobody may be waiting for it
-        if not self.closed.done():
-            self.closed.set_result(reason)
-        self._duplex.end(failure)
+        super()._fail_requests(error)
+
+
+def _lost(reason: str) -> LinkEnd:
+    return LinkEnd(LinkEndKind.LOST, reason)

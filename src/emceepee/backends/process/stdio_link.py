@@ -12,6 +12,7 @@ from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
@@ -43,10 +44,15 @@ class StdioLink(DuplexLink):
         await self._greet(terms)
 
     async def close(self) -> None:
-        self._duplex.end(LinkError(Failure.CLOSED, "the connection was closed"))
+        self.end(CLOSED)
         if self._child is not None:
             await self._child.stop()
         await self._tasks.close(within=CLOSING_SECONDS)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, or is about to be: also after `closed`, until it has ended."""
+        return self._child is None or not self._child.ended.done()
 
     def process(self) -> JsonObject | None:
         return None if self._child is None else self._child.facts()
@@ -74,15 +80,10 @@ class StdioLink(DuplexLink):
             async with give_up_after(self._clock, UNREAD_SECONDS):
                 await self._duplex.inbound.room()
         except TimeoutError:
-            self._end(DEAF)
+            self.end(LinkEnd(LinkEndKind.LOST, DEAF))
         else:
             self._is_holding = False
             child.read_on(True)
 
     def _child_ended(self, ended: "asyncio.Future[str]") -> None:
-        self._end(ended.result())
-
-    def _end(self, reason: str) -> None:
-        if not self.closed.done():
-            self.closed.set_result(reason)
-        self._duplex.end(LinkError(Failure.CLOSED, reason))
+        self.end(LinkEnd(LinkEndKind.LOST, ended.result()))

@@ -197,7 +197,7 @@ async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(dia
         assert not link.closed.done()
         await clock.advance(1)
         async with asyncio.timeout(10):
-            reason = await link.closed
+            reason = (await link.closed).reason
         assert reason == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
 
 

@@ -209,7 +209,7 @@ async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_sessi
     async with a_link(dialer, server, SESSION) as (link, _):
         await with_own_words(link, dialer, server, an_error(None, "No active session"), "400 Bad Request")
         async with asyncio.timeout(10):
-            assert await link.closed == "the server no longer knows our session"
+            assert (await link.closed).reason == "the server no longer knows our session"
         assert link.resumption is None
 
 

@@ -59,6 +59,6 @@ async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
     await clock.advance(UNREAD_SECONDS - 1)
     assert not link.closed.done()
     await clock.advance(1)
-    assert link.closed.result() == DEAF
+    assert link.closed.result().reason == DEAF
     assert child.turns == [False]
     await link._tasks.close(within=5)
