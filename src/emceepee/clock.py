@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
+from emceepee.futures import resolve
+
 T = TypeVar("T")
 SHORTEST_SHARED = 0.5  # seconds: shorter delays are rare, and seldom the same
 MOST_QUEUES = 64
@@ -163,8 +165,7 @@ async def within(clock: Clock, seconds: float, work: "asyncio.Future[T]") -> T:
     first: asyncio.Future[None] = loop.create_future()
 
     def wake(_: object = None) -> None:
-        if not first.done():
-            first.set_result(None)
+        resolve(first, None)
 
     work.add_done_callback(wake)
     alarm = clock.call_later(seconds, wake)

@@ -12,12 +12,16 @@ class ScriptedListener:
     def __init__(self, **answers: JsonObject | Exception) -> None:
         self.answers = answers
         self.questions: list[tuple[str, JsonObject, object | None]] = []
+        self.seconds: list[float | None] = []  # that each of them can wait
         self.withdrawn: list[str] = []
         self.heard: list[tuple[str, JsonObject, object | None]] = []
         self.lines: list[tuple[str, str]] = []
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
         self.questions.append((method, params, origin))
+        self.seconds.append(seconds)
         answer = self.answers.get(method)
         if isinstance(answer, Exception):
             raise answer

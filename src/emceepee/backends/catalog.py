@@ -12,6 +12,7 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.clock import Clock
 from emceepee.codec import encode
+from emceepee.futures import reject
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
@@ -158,6 +159,4 @@ class Catalog:
 
 def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:
     """The fetch ended without an outcome, because the link closes: its askers are told, and not cancelled with it."""
-    if not coming.done():
-        coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
-        coming.exception()  # the askers may all have left
+    reject(coming, LinkError(Failure.CLOSED, "the connection was closed"))

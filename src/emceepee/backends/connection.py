@@ -8,6 +8,7 @@ from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
+from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
@@ -56,6 +57,7 @@ class Connection:
             most=limits.subscriptions_per_server,
         )
         self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
+        self._input_rounds = InputRounds(spec.name, listener, clock, limits)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
@@ -186,8 +188,10 @@ class Connection:
 
     # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        return await self._listener.asked(method, params, origin)
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        return await self._listener.asked(method, params, origin, seconds=seconds)
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method == ACKNOWLEDGED:
@@ -203,12 +207,21 @@ class Connection:
     # Asking.
 
     async def request(self, method: str, params: JsonObject, *, origin: object | None = None) -> JsonObject:
-        """Ask the backend and return its raw result. What it certainly did not take is sent once more.
+        """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
+
+        What the backend certainly did not take is sent once more.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
+        result = await self._request_once(method, params, origin)
+        if not wants_input(result):
+            return result
+        return await self._input_rounds.finish(
+            result, params, lambda following: self._request_once(method, following, origin), origin
+        )
 
+    async def _request_once(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
         async def send(link: Link) -> JsonObject:
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:

@@ -9,6 +9,7 @@ from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError
 from emceepee.codec import Unreadable
 from emceepee.framing import TooLongLine
+from emceepee.futures import reject
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -89,9 +90,8 @@ class Duplex:
         if self._ended is None:
             self._ended = error
             for waiting in list(self._waiting.values()):
-                if not waiting.answer.done():
-                    waiting.answer.set_exception(LinkError(error.failure, str(error)))
-                    waiting.answer.exception()  # whoever could not even send does not look
+                # Whoever could not even send never looks at it.
+                reject(waiting.answer, LinkError(error.failure, str(error)))
 
     def lost(self, key: int | str | None, error: LinkError) -> None:
         """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""

@@ -29,6 +29,10 @@ class RpcError(Exception):
         return code if isinstance(code, int) else None
 
 
+class ServerLost(RpcError):
+    """A question of the backend has no answer, because the backend is no longer there to get it."""
+
+
 class Failure(StrEnum):
     """Why no answer could be had."""
 
@@ -58,8 +62,13 @@ class LinkError(Exception):
 class Listener(Protocol):
     """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws."""
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws.
+
+        `seconds` is how long the backend can wait for the answer, where that is known.
+        """
         ...
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:

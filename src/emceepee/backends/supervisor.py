@@ -25,6 +25,7 @@ from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.errors import BackendDisconnected, EmceepeeError
+from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.state.connection import Closing, ConnectionState, ConnectionStatus, LinkEnd, LinkEndKind, Up
@@ -276,12 +277,11 @@ class Supervisor:
             case AdmitWaiters():
                 waiters, self._waiters = self._waiters, None
                 if waiters is not None and self.link is not None:
-                    waiters.set_result(self.link)
+                    resolve(waiters, self.link)
             case RejectWaiters():
                 waiters, self._waiters = self._waiters, None
                 if waiters is not None:
-                    waiters.set_exception(self.unavailable())
-                    waiters.exception()  # there may be nobody waiting
+                    reject(waiters, self.unavailable())
             case AnnounceUp():
                 self._announce_up(effect.tries)
             case AnnounceEnd():

@@ -16,7 +16,9 @@ class BackendEvents(Protocol):
     def buffers(self, server: str) -> ServerBuffers: ...
     def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
     def backend_progressed(self, call: Call, params: JsonObject) -> None: ...
-    async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject: ...
+    async def backend_asked(
+        self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
+    ) -> JsonObject: ...
 
 
 class BackendListener:
@@ -25,10 +27,11 @@ class BackendListener:
     def __init__(self, session: BackendEvents, backend: str) -> None:
         self._session, self._backend = session, backend
 
-    async def asked(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        return await self._session.backend_asked(
-            self._backend, method, params, origin if isinstance(origin, Call) else None
-        )
+    async def asked(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        call = origin if isinstance(origin, Call) else None
+        return await self._session.backend_asked(self._backend, method, params, call, seconds=seconds)
 
     def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
         match method:

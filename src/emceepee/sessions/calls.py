@@ -1,10 +1,9 @@
 """Requests to backends. They belong to the session: whoever asked only waits, and a slow one becomes a task."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from emceepee.backends.connection import Connection
 from emceepee.backends.dialer import CLOSE_SECONDS
@@ -87,19 +86,13 @@ class Call:
             self.turn.set_result(None)
 
 
-class Ask(Protocol):
-    """Puts one call to its backend, rounds of questions included."""
-
-    def __call__(self, call: Call) -> Awaitable[JsonObject]: ...
-
-
 class Calls:
     """The calls and tasks of one session. Every call settles exactly once, whatever happens at the same time."""
 
-    def __init__(self, ask: Ask, parts: SessionContext, *, ended: Callable[[Call], None]) -> None:
+    def __init__(self, parts: SessionContext, *, ended: Callable[[Call], None]) -> None:
         """`ended` hears of every call that waits for nothing more."""
         self._ended = ended
-        self._ask, self._activity, self._wake_by, self._changed = ask, parts.activity, parts.wake_by, parts.changed
+        self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
         self._clock, self._ids, self._limits, self._results = parts.clock, parts.ids, parts.limits, parts.results
         self._runners = TaskOwner("calls")
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
@@ -191,7 +184,7 @@ class Calls:
         if is_debugging := log.is_debugging():
             log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
         try:
-            outcome: JsonObject | EmceepeeError = await self._ask(call)
+            outcome: JsonObject | EmceepeeError = await call.connection.request(call.method, call.params, origin=call)
         except EmceepeeError as error:
             outcome = caught(error)
         except asyncio.CancelledError:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.sessions.context import SessionContext
 from emceepee.state.form import fill_in
@@ -180,16 +181,13 @@ class Questions:
             self._tell_gone(question, Gone.ANSWERED, "someone else answered it")
         else:
             self._changed()
-        if not entry.answer.done():
-            entry.answer.set_result(answer)
+        resolve(entry.answer, answer)
 
     def _close(self, entry: _Open, why: Gone, message: str) -> None:
         question = entry.question.gone(why)
         del self._open[question.request_id]
         self._tell_gone(question, why, message)
-        if not entry.answer.done():
-            entry.answer.set_exception(QuestionClosed(why, message))
-            entry.answer.exception()  # the one who asked may be gone
+        reject(entry.answer, QuestionClosed(why, message))
 
     def _tell_gone(self, question: Question, why: Gone, message: str) -> None:
         self._activity.emit(

@@ -24,12 +24,12 @@ from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
 from emceepee.sessions.backend_events import BackendListener
+from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.calls import Call, Calls, OnProgress
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
-from emceepee.sessions.input_requests import InputRequests
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
@@ -105,9 +105,9 @@ class Session:
             changed=self.changed,
         )
         questions = self.questions = Questions(desk)
-        self.calls = Calls(self._put_to_backend, desk, ended=lambda call: questions.call_ended(call.call_id))
+        self.calls = Calls(desk, ended=lambda call: questions.call_ended(call.call_id))
         self.timers = Timers(desk)
-        self._interviewer = InputRequests(self.questions, self.calls, self.clock)
+        self._backend_requests = BackendRequests(self.questions, self.calls)
 
     def __repr__(self) -> str:
         return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"
@@ -311,9 +311,12 @@ class Session:
     def backend_progressed(self, call: Call, params: JsonObject) -> None:
         self.calls.progressed(call, params)
 
-    async def backend_asked(self, server: str, method: str, params: JsonObject, call: Call | None) -> JsonObject:
-        seconds = self.limits.question_seconds
-        return await self._interviewer.answer(
+    async def backend_asked(
+        self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
+    ) -> JsonObject:
+        if seconds is None:
+            seconds = self.limits.question_seconds
+        return await self._backend_requests.answer(
             server, method, params, call, roots=self._roots_for(server), seconds=seconds
         )
 
@@ -355,22 +358,6 @@ class Session:
         if on_call is not None:
             on_call(self, call)
         return await self.calls.wait(call, patience) or call.result()
-
-    async def _put_to_backend(self, call: Call) -> JsonObject:
-        async def send(params: JsonObject) -> JsonObject:
-            return await call.connection.request(call.method, params, origin=call)
-
-        result = await send(call.params)
-        if result.get("resultType") != "input_required":
-            return result
-        return await self._interviewer.rounds(
-            call,
-            result,
-            send,
-            roots=self._roots_for(call.server),
-            seconds=self.limits.modern_question_seconds,
-            most=self.limits.question_rounds,
-        )
 
     def _roots_for(self, server: str) -> list[JsonObject]:
         connection = self._connections.get(server)

@@ -16,6 +16,7 @@ from emceepee.backends.process.kept_process import KeptProcess
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
 from emceepee.framing import LineSplitter, TooLongLine
+from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
 from emceepee.state.ring import Ring
@@ -103,8 +104,7 @@ class Child(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         assert self._transport is not None  # it exited, so it was there
         code = self._transport.get_returncode()
-        if not self.exited.done():
-            self.exited.set_result(code if code is not None else -1)
+        resolve(self.exited, code if code is not None else -1)
         self._maybe_ended()
 
     def pause_writing(self) -> None:

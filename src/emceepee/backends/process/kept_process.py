@@ -7,6 +7,7 @@ import socket
 from contextlib import suppress
 
 from emceepee.backends.process import guardian
+from emceepee.futures import reject, resolve
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
@@ -127,14 +128,12 @@ class KeptProcess(asyncio.SubprocessTransport):
     def lost(self) -> None:
         """Nobody is left; or the keeper was killed, and with it our knowledge of them."""
         if not self._started.done():
-            self._started.set_exception(GuardianLost("the guardian of processes has ended"))
-            self._started.exception()  # who started it may have left
+            reject(self._started, GuardianLost("the guardian of processes has ended"))
         elif self._code is None and not self._started.cancelled() and self._started.exception() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.get_pid(), signal.SIGKILL)
             self._exited(-signal.SIGKILL)
-        if not self.gone.done():
-            self.gone.set_result(None)
+        resolve(self.gone, None)
 
     def _exited(self, code: int) -> None:
         self._code = code

@@ -1,0 +1,79 @@
+"""Questions inside the result of a call: a 2026-07-28 backend asks there, and the same call is sent again with answers.
+
+request ──▶ backend
+        ◀── resultType "input_required", inputRequests, requestState
+    each question goes up by the Listener, as one of a handshake-era backend would
+request with inputResponses and requestState ──▶ backend
+        ◀── the final result, or more questions
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from emceepee.backends.link import Listener, ServerLost
+from emceepee.clock import Clock
+from emceepee.errors import BackendDisconnected, ExecutionFailed
+from emceepee.json_types import JsonObject, JsonValue
+from emceepee.state.limits import Limits
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
+
+Send = Callable[[JsonObject], Awaitable[JsonObject]]
+
+
+def wants_input(result: JsonObject) -> bool:
+    return result.get("resultType") == "input_required"
+
+
+class InputRounds:
+    """Brings a result that asks for input to its final one."""
+
+    def __init__(self, server: str, listener: Listener, clock: Clock, limits: Limits) -> None:
+        self._server, self._listener, self._clock, self._limits = server, listener, clock, limits
+
+    async def finish(self, result: JsonObject, params: JsonObject, send: Send, origin: object | None) -> JsonObject:
+        """Send `params` again with the answers to what `result` asks, until a result asks for nothing more.
+
+        Raises:
+            ExecutionFailed: a question got no answer, or there was no end to them.
+            BackendDisconnected: the backend was lost while it waited for an answer.
+        """
+        pause, most = FIRST_PAUSE, self._limits.question_rounds
+        for _ in range(most):
+            following = dict(params)
+            if "requestState" in result:
+                following["requestState"] = result["requestState"]
+            questions = result.get("inputRequests")
+            if isinstance(questions, dict) and questions:
+                following["inputResponses"] = await self._ask_all(questions, origin)
+            else:
+                await self._clock.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            result = await send(following)
+            if not wants_input(result):
+                return result
+        raise ExecutionFailed(
+            f'Server "{self._server}" still asked for more after {most} rounds; the call was given up.'
+        )
+
+    async def _ask_all(self, questions: JsonObject, origin: object | None) -> JsonObject:
+        """All questions of a round at once. If one can have no answer, the others are withdrawn and the call fails."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                asking = {key: group.create_task(self._ask(item, origin)) for key, item in questions.items()}
+        except ExceptionGroup as errors:
+            first = errors.exceptions[0]
+            if isinstance(first, ServerLost):
+                raise BackendDisconnected(f'Server "{self._server}" was lost while it waited for an answer.') from first
+            raise ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {first}') from first
+        return {key: task.result() for key, task in asking.items()}
+
+    async def _ask(self, question: JsonValue, origin: object | None) -> JsonObject:
+        asked = question if isinstance(question, dict) else {}
+        params = asked.get("params")
+        return await self._listener.asked(
+            str(asked.get("method")),
+            params if isinstance(params, dict) else {},
+            origin,
+            seconds=self._limits.modern_question_seconds,
+        )

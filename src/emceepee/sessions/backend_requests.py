@@ -1,0 +1,59 @@
+"""What backends request of their client: roots are answered at once, questions are put to the caller."""
+
+from emceepee.backends.link import RpcError, ServerLost
+from emceepee.json_types import JsonObject
+from emceepee.sessions.calls import Call, Calls
+from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
+from emceepee.state.question import Gone, QuestionKind
+from emceepee.telemetry.spans import PhaseKind, phases
+
+METHOD_NOT_FOUND = -32601
+REFUSED = -1  # what the protocol's own examples use for "the user said no"
+UNANSWERED = -32000
+
+_KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
+
+
+class BackendRequests:
+    """Answers the requests of all backends of one session."""
+
+    def __init__(self, questions: Questions, calls: Calls) -> None:
+        self._questions, self._calls = questions, calls
+
+    async def answer(
+        self,
+        server: str,
+        method: str,
+        params: JsonObject,
+        origin: Call | None,
+        *,
+        roots: list[JsonObject],
+        seconds: float,
+    ) -> JsonObject:
+        """Answer one request of a backend.
+
+        Raises:
+            RpcError: there will be no answer.
+        """
+        if method == "roots/list":
+            return {"roots": roots}
+        kind = _KINDS.get(method)
+        if kind is None:
+            raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
+        call_id = None if origin is None else self._calls.identify(origin)
+        try:
+            question = self._questions.put(server, kind, params, call_id=call_id, seconds=seconds)
+        except TooManyQuestions as full:
+            words = f"The {kind} request is not put to anyone: {full}. Ask again later."
+            raise RpcError({"code": UNANSWERED, "message": words}) from None
+        asking = [call.span for call in self._calls.asking(server, origin)]
+        self._calls.question_asked(server, origin)
+        try:
+            with phases(PhaseKind.WAITING, server, asking):
+                return await self._questions.answer_to(question)
+        except QuestionClosed as gone:
+            if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
+                return {"action": "cancel"}
+            code = REFUSED if gone.why is Gone.CANCELLED else UNANSWERED
+            condition = ServerLost if gone.why is Gone.DISCONNECTED else RpcError
+            raise condition({"code": code, "message": f"The {kind} request has no answer: {gone}"}) from None
