@@ -13,11 +13,10 @@ from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.clock import Clock
 from emceepee.codec import encode
 from emceepee.futures import reject
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
-
-METHOD_NOT_FOUND = -32601
 
 
 class Kind(Enum):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
@@ -14,7 +15,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
+from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -25,7 +26,6 @@ from emceepee.telemetry.spans import PhaseKind, phase
 
 log = EventLog("backends")
 T = TypeVar("T")
-_BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
 
 class Connection:
@@ -248,13 +248,7 @@ class Connection:
         if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
             return
         self._supervisor.retire(link)
-        name = self.spec.name
-        raise EmceepeeError(
-            f'Server "{name}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
-            "being connected anew in an earlier one, in which it can: call again, and it will work. What the call had "
-            f"done until then is done. The server said: {words}",
-            details={"server": name} | answer,
-        )
+        raise needs_handshake_era(self.spec.name, words, answer)
 
     async def _on_link(self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
@@ -265,14 +259,14 @@ class Connection:
         try:
             return await self._once(work, PhaseKind.CALL)
         except RpcError as error:
-            raise self._translated(error, method) from error
+            raise request_failed(self.spec.name, method, error) from error
         except LinkError as error:
-            if error.may_have_run and not (is_repeatable and error.failure in _BROKEN):
-                raise self._translated(error, method) from error
+            if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
+                raise request_failed(self.spec.name, method, error) from error
         try:
             return await self._once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
-            raise self._translated(error, method) from error
+            raise request_failed(self.spec.name, method, error) from error
 
     async def _once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
@@ -298,8 +292,7 @@ class Connection:
             async with give_up_after(self._clock, self._limits.request_seconds):
                 return await self._on_link(work, method, is_repeatable=True)
         except TimeoutError:
-            words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
-            raise TimedOut(words, details={"server": self.spec.name}) from None
+            raise not_answered(self.spec.name, method, self._limits.request_seconds) from None
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """A small question that changes nothing.
@@ -351,22 +344,6 @@ class Connection:
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
-
-    def _translated(self, error: RpcError | LinkError, method: str) -> EmceepeeError:
-        name = self.spec.name
-        if isinstance(error, RpcError):
-            return ExecutionFailed(
-                f'Server "{name}" answered {method} with error {error.error.get("code")}: {error}',
-                details={"server": name, "error": error.error},
-            )
-        if error.failure in _BROKEN:
-            ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
-            return BackendDisconnected(
-                f'Server "{name}" was lost during {method}: {error}. {ran}'
-                "emceepee reconnects by itself; call again, or look at list_servers.",
-                details={"server": name, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
-            )
-        return ExecutionFailed(f'Server "{name}" gave no usable answer to {method}: {error}', details={"server": name})
 
 
 def first_text(result: JsonObject) -> str:

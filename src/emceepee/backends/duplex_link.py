@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import Duplex, unreadable
+from emceepee.backends.duplex import Duplex
+from emceepee.backends.json_rpc import unreadable
 from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode

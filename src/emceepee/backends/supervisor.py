@@ -18,17 +18,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, assert_never
 
+from emceepee.backends.caller_errors import unavailable
 from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after
-from emceepee.errors import BackendDisconnected, EmceepeeError
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
-from emceepee.state.connection import Closing, ConnectionState, ConnectionStatus, LinkEnd, LinkEndKind, Up
+from emceepee.state.connection import Closing, ConnectionState, LinkEnd, LinkEndKind, Up
 from emceepee.state.connection_effects import (
     AbandonDial,
     AdmitWaiters,
@@ -224,26 +224,6 @@ class Supervisor:
         if self._work is not None:
             await asyncio.wait({self._work}, timeout=CLOSE_SECONDS * 2)
 
-    # Why there is no link.
-
-    def unavailable(self) -> EmceepeeError:
-        """Why there is no link, and what to do."""
-        name, view = self._spec.name, self._state.view
-        reason = view.reason or "it was not connected yet"
-        details: JsonObject = {"server": name, "status": str(view.status)}
-        if view.status is ConnectionStatus.RECONNECTING:
-            next_ms = self.next_retry_ms() or 0
-            details |= {"reconnectAttempt": view.attempt, "nextRetryMs": next_ms}
-            words = (
-                f"is lost and being reconnected (attempt {view.attempt}, next in {next_ms} ms): {reason}. Call again,"
-            )
-        else:
-            what = "could not be connected" if view.status is ConnectionStatus.ERROR else "is disconnected"
-            words = f"{what}: {reason}. Try reconnect_server,"
-        return BackendDisconnected(
-            f'Server "{name}" {words} or remove it and add it with other settings.', details=details
-        )
-
     def next_retry_ms(self) -> int | None:
         retry_at = self._state.view.retry_at
         return None if retry_at is None else max(round((retry_at - self._clock.now()).total_seconds() * 1000), 0)
@@ -281,7 +261,7 @@ class Supervisor:
             case RejectWaiters():
                 waiters, self._waiters = self._waiters, None
                 if waiters is not None:
-                    reject(waiters, self.unavailable())
+                    reject(waiters, unavailable(self._spec.name, self._state.view, next_retry_ms=self.next_retry_ms()))
             case AnnounceUp():
                 self._announce_up(effect.tries)
             case AnnounceEnd():

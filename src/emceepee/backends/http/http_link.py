@@ -13,8 +13,7 @@ from typing import Any
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import outcome, stamp
-from emceepee.backends.http.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
+from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
 from emceepee.backends.http.wire import (
     COURTESY_SECONDS,
     HttpWire,
@@ -26,12 +25,22 @@ from emceepee.backends.http.wire import (
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
-from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
+from emceepee.backends.inbound import Inbound
+from emceepee.backends.json_rpc import (
+    NEVER_CANCELLED,
+    cancel_message,
+    names_none,
+    names_request,
+    notification_message,
+    outcome,
+    request_message,
+)
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
@@ -158,7 +167,7 @@ class HttpLink(LinkLifetime):
         return await self._exchange(method, params, own, self._envelope, origin)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        await self._wire.tell({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        await self._wire.tell(notification_message(method, params))
 
     def set_log_level(self, level: str) -> None:
         if self._envelope is not None:
@@ -203,10 +212,7 @@ class HttpLink(LinkLifetime):
         origin: object | None = None,
     ) -> JsonObject:
         number = next(self._numbers)
-        message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
-        stamped = stamp(params, meta, None if origin is None else number)
-        if stamped is not None:
-            message["params"] = stamped
+        message = request_message(number, method, params, meta=meta, wants_progress=origin is not None)
         task = asyncio.current_task()
         if task is not None:
             self._in_the_air[task] = False
@@ -219,9 +225,8 @@ class HttpLink(LinkLifetime):
             if task is not None and self._in_the_air.get(task):
                 task.uncancel()
                 raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
-            if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
-                notice = {"requestId": number, "reason": "cancelled by the caller"}
-                self._notify_soon(self.notify("notifications/cancelled", notice))
+            if meta is None and method not in NEVER_CANCELLED:  # in 2026-07-28 the closed response is the cancel
+                self._notify_soon(self._wire.tell(cancel_message(number)))
             raise
         except HttpFailure as error:
             self._probe_soon()

@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from emceepee.backends.duplex import unreadable
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.session_loss import names_none, names_request, status_says_session_lost
+from emceepee.backends.http.session_loss import status_says_session_lost
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.response import Response
+from emceepee.backends.json_rpc import names_none, names_request, unreadable
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
 from emceepee.clock import Clock
