@@ -72,7 +72,13 @@ class Connection:
         )
 
     def __repr__(self) -> str:
-        return f"<Connection {self.spec.name} {self.state.status}>"
+        view, parts = self.state, [self.spec.name]
+        parts.append(str(view.status))
+        if view.attempt:
+            parts.append(f"attempt={view.attempt} in {(self.next_retry_ms() or 0) / 1000:.1f} s")
+        if self._supervisor.requests:
+            parts.append(f"requests={self._supervisor.requests}")
+        return f"<Connection {' '.join(parts)}>"
 
     @property
     def state(self) -> ConnectionView:

@@ -173,5 +173,13 @@ class LinkLifetime:
             self.closed.set_result(end)
             self._fail_requests(error or LinkError(Failure.CLOSED, end.reason))
 
+    def __repr__(self) -> str:
+        end = self.closed.result() if self.closed.done() else None
+        return f"<{type(self).__name__} {self._target()} {f'{end.kind}: {end.reason}' if end else 'open'}>"
+
+    def _target(self) -> str:
+        """Whom it leads to, without secrets."""
+        return ""
+
     def _fail_requests(self, error: LinkError) -> None:
         """Where requests do not notice by themselves."""

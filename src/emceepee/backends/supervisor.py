@@ -134,7 +134,9 @@ class Supervisor:
         self._restarts = 0
 
     def __repr__(self) -> str:
-        return f"<Supervisor {self._spec.name} {self._state} requests={self.requests}>"
+        then = f" then {type(self._state.then).__name__}" if isinstance(self._state, Closing) else ""
+        link = f" {self.link!r}" if self.link else ""
+        return f"<Supervisor {self._spec.name} {type(self._state).__name__}{then}{link} requests={self.requests}>"
 
     @property
     def state(self) -> ConnectionState:

@@ -19,6 +19,7 @@ from emceepee.backends.http.wire import (
     HttpWire,
     best_effort,
     broken,
+    host_of,
     misdirected,
     session_lost,
 )
@@ -179,6 +180,9 @@ class HttpLink(LinkLifetime):
     @property
     def mirrors_arguments(self) -> bool:
         return self._envelope is not None
+
+    def _target(self) -> str:
+        return f"{host_of(self._wire.url)} requests={len(self._in_the_air)}"
 
     # Connecting.
 

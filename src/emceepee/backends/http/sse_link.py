@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.wire import COURTESY_SECONDS, best_effort, broken, refused
+from emceepee.backends.http.wire import COURTESY_SECONDS, best_effort, broken, host_of, refused
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.link import Failure, LinkError, Listener
@@ -35,6 +35,9 @@ class SseLink(DuplexLink):
 
     def process(self) -> JsonObject | None:
         return None
+
+    def _target(self) -> str:
+        return f"{host_of(self._http.url)} requests={self._duplex.in_flight}"
 
     async def _listen(self) -> None:
         try:

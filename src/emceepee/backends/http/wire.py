@@ -260,9 +260,13 @@ class HttpWire:
 def broken(url: str, error: HttpFailure) -> LinkError:
     if isinstance(error, ResponseTooLarge):
         return LinkError(Failure.PROTOCOL, str(error))
-    host = urlsplit(url).netloc.rpartition("@")[2]
-    words = f"{host} cannot be reached: {error}"
+    words = f"{host_of(url)} cannot be reached: {error}"
     return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
+
+
+def host_of(url: str) -> str:
+    """For messages: without a password, or a token in the path."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def refused(status: int, said: str) -> LinkError:

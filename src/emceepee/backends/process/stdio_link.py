@@ -57,6 +57,9 @@ class StdioLink(DuplexLink):
     def process(self) -> JsonObject | None:
         return None if self._child is None else self._child.facts()
 
+    def _target(self) -> str:
+        return f"pid={self._child.pid if self._child else None} requests={self._duplex.in_flight}"
+
     async def _send(self, message: JsonObject) -> None:
         if self._child is None:
             raise LinkError(Failure.CLOSED, "the process was not started")

@@ -75,6 +75,8 @@ async def test_what_is_posted_is_answered_on_the_stream(dialer: Dialer, server: 
     assert str(await failure_of(call)) == "HTTP 500 no"
     stream.close()
     assert (await link.closed).reason == "the server ended the event stream"
+    host = server.url.split("/")[2]
+    assert repr(link) == f"<SseLink {host} requests=0 lost: the server ended the event stream>"
     await link.close()
 
 

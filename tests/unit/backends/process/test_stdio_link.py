@@ -5,6 +5,7 @@ from typing import Any, cast
 from emceepee.backends.process.child import Child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import DEAF, UNREAD_SECONDS, StdioLink
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from support.fake_clock import FakeClock, settle
 from support.scripted_listener import ScriptedListener
 
@@ -62,3 +63,11 @@ async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
     assert link.closed.result().reason == DEAF
     assert child.turns == [False]
     await link._tasks.close(within=5)
+
+
+async def test_its_repr_shows_the_process_what_is_under_way_and_how_it_ended() -> None:
+    link = StdioLink(ScriptedListener(), ChildProcesses(), FakeClock(), most_requests=MOST)
+    assert repr(link) == "<StdioLink pid=None requests=0 open>"
+    link.end(LinkEnd(LinkEndKind.LOST, "it fell"))
+    assert repr(link) == "<StdioLink pid=None requests=0 lost: it fell>"
+    await link.close()
