@@ -172,7 +172,7 @@ class ScriptedLink:
 
     def acknowledge(self, listen: Asked) -> None:
         """What a 2026-07-28 backend says when a listen is in force."""
-        self.listener.notified(ACKNOWLEDGED, {}, listen.origin)
+        self.listener.handle_notification(ACKNOWLEDGED, {}, listen.origin)
 
     def break_off(self, reason: str) -> None:
         self.end(LinkEnd(LinkEndKind.LOST, reason))

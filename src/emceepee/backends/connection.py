@@ -51,7 +51,7 @@ class Connection:
         self._listener = listener
         events = ConnectionEvents(spec, observer)
         self._subscriptions = Subscriptions(
-            lambda method, params: self.notified(method, params, None),
+            lambda method, params: self.handle_notification(method, params, None),
             self._tasks,
             clock,
             most=limits.subscriptions_per_server,
@@ -162,10 +162,10 @@ class Connection:
             self._clock,
             tasks=self._tasks,
             limits=self._limits,
-            hears_changes=self._subscriptions.hears_changes,
+            is_told_of_changes=self._subscriptions.is_told_of_changes,
         )
-        self._subscriptions.link_opened(link)
-        self._health.link_opened(link)
+        self._subscriptions.attach(link)
+        self._health.attach(link)
         try:
             async with give_up_after(self._clock, self._limits.connect_seconds):
                 await self._restore_log_level(link)
@@ -175,9 +175,9 @@ class Connection:
         if self._last_seen:
             self._tasks.spawn(self._compare(self._catalog), name="compare")
 
-    def link_lost(self) -> None:
-        self._subscriptions.link_lost()
-        self._health.link_lost()
+    def detach_link(self) -> None:
+        self._subscriptions.detach()
+        self._health.detach()
 
     async def _compare(self, now: Catalog) -> None:
         """Lists that the backend changed while it was away raise the notification that it could not send."""
@@ -190,25 +190,25 @@ class Connection:
                 break  # gone again; the next comparison will tell
             self._last_seen.pop(kind, None)
         for method in sorted(changed):
-            self.notified(method, {}, None)
+            self.handle_notification(method, {}, None)
 
     # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
-        return await self._listener.asked(method, params, origin, seconds=seconds)
+        return await self._listener.handle_request(method, params, origin, seconds=seconds)
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method == ACKNOWLEDGED:
             self._subscriptions.acknowledge()
             return
         if self._catalog is not None:
-            self._catalog.changed(method)
-        self._listener.notified(method, without_subscription(params), origin)
+            self._catalog.invalidate(method)
+        self._listener.handle_notification(method, without_subscription(params), origin)
 
-    def said(self, line: str, source: str) -> None:
-        self._listener.said(line, source)
+    def handle_output(self, line: str, source: str) -> None:
+        self._listener.handle_output(line, source)
 
     # Asking.
 
@@ -241,40 +241,42 @@ class Connection:
             try:
                 result = await link.request(method, params, origin=origin, headers=headers)
             except RpcError as error:
-                self._heed_era(link, str(error), {"error": error.error})
+                self._switch_era_if_needed(link, str(error), {"error": error.error})
                 raise
             if result.get("isError"):
-                self._heed_era(link, first_text(result), {"result": result})
+                self._switch_era_if_needed(link, first_text(result), {"result": result})
             return result
 
-        return await self._on_link(send, method)
+        return await self._run_on_link(send, method)
 
-    def _heed_era(self, link: Link, words: str, answer: JsonObject) -> None:
+    def _switch_era_if_needed(self, link: Link, words: str, answer: JsonObject) -> None:
         """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
         if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
             return
         self._supervisor.retire(link)
         raise needs_handshake_era(self.spec.name, words, answer)
 
-    async def _on_link(self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False) -> T:
+    async def _run_on_link(
+        self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False
+    ) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
 
         Raises:
             EmceepeeError
         """
         try:
-            return await self._once(work, PhaseKind.CALL)
+            return await self._run_once(work, PhaseKind.CALL)
         except RpcError as error:
             raise request_failed(self.spec.name, method, error) from error
         except LinkError as error:
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
         try:
-            return await self._once(work, PhaseKind.RETRY)
+            return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
 
-    async def _once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
+    async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
         if link is None:
             with phase(PhaseKind.CONNECTING, self.spec.name):
@@ -287,16 +289,16 @@ class Connection:
                 self._supervisor.report_lost(link, str(error))
             raise
         except RpcError:
-            self._health.succeeded()  # a refusal is an answer
+            self._health.record_success()  # a refusal is an answer
             raise
-        self._health.succeeded()
+        self._health.record_success()
         return result
 
-    async def _soon(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
+    async def _run_bounded(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
         """Do what has no business taking long, and does no harm if it is done twice. Raises: EmceepeeError."""
         try:
             async with give_up_after(self._clock, self._limits.request_seconds):
-                return await self._on_link(work, method, is_repeatable=True)
+                return await self._run_on_link(work, method, is_repeatable=True)
         except TimeoutError:
             raise not_answered(self.spec.name, method, self._limits.request_seconds) from None
 
@@ -306,7 +308,7 @@ class Connection:
         Raises:
             EmceepeeError
         """
-        return await self._soon(lambda link: link.request(method, params), method)
+        return await self._run_bounded(lambda link: link.request(method, params), method)
 
     async def entries(self, kind: Kind) -> list[JsonObject]:
         """All entries of one kind; of tools, the permitted ones.
@@ -321,7 +323,7 @@ class Connection:
             self._subscriptions.listen_for_changes()
             return await self._catalog.entries(kind)
 
-        items = await self._soon(read, kind.method)
+        items = await self._run_bounded(read, kind.method)
         return self._permitted(items) if kind is Kind.TOOLS else items
 
     async def set_log_level(self, level: str) -> None:
@@ -330,15 +332,15 @@ class Connection:
         if "logging" not in link.facts.capabilities:
             raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
         self.log_level = level
-        await self._soon(self._restore_log_level, "logging/setLevel")
+        await self._run_bounded(self._restore_log_level, "logging/setLevel")
 
     async def subscribe(self, uri: str) -> None:
         """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
-        await self._soon(lambda _: self._subscriptions.add(uri), "resources/subscribe")
+        await self._run_bounded(lambda _: self._subscriptions.add(uri), "resources/subscribe")
 
     async def unsubscribe(self, uri: str) -> None:
         """Raises: EmceepeeError."""
-        await self._soon(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
+        await self._run_bounded(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
 
     async def _restore_log_level(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:

@@ -37,20 +37,20 @@ class ConnectionEvents:
     def changed(self) -> None:
         self._observer.changed()
 
-    def connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
+    def announce_connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
         if process is not None:
             self.emit(EventType.PROCESS_STARTED, pid=process["pid"])
         log.info("server_connected", server=self._spec.name, url=self._spec.target.label)
         self._tell(EventType.SERVER_CONNECTED, {"capabilities": capabilities})
 
-    def reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool) -> None:
+    def announce_reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool) -> None:
         """After a loss; `is_same` if the backend still knows us."""
         if process is not None:
             self.emit(EventType.RESTARTED, pid=process["pid"])
         kind = "blip" if is_same else "restart"
         self.emit(EventType.SERVER_RECONNECTED, attemptsTaken=tries, kind=kind, invalidated=self._invalidated)
 
-    def ended(self, end: LinkEnd, process: JsonObject | None) -> None:
+    def announce_end(self, end: LinkEnd, process: JsonObject | None) -> None:
         """Whatever waits on the link is rejected, also where nobody needs to be told that it ended."""
         if end.kind is LinkEndKind.LOST and process is not None:
             self.emit(EventType.PROCESS_CRASHED, **_end_of(process))
@@ -58,17 +58,17 @@ class ConnectionEvents:
             self.emit(EventType.SERVER_DISCONNECTED, reason=end.reason)
         self._invalidated = self._observer.backend_lost(self._spec.name, end.reason)
 
-    def stopped(self, process: JsonObject | None) -> None:
+    def announce_stop(self, process: JsonObject | None) -> None:
         """On purpose."""
         if process is not None:
             self.emit(EventType.PROCESS_STOPPED, **_end_of(process))
 
-    def failed(self, reason: str, tries: int) -> None:
+    def log_failure(self, reason: str, tries: int) -> None:
         """A try failed; there may be more."""
         event = "server_reconnect_failed" if tries else "server_connect_failed"
         log.warning(event, server=self._spec.name, attempt=tries, error=reason)
 
-    def retrying(self, retry: Retry) -> None:
+    def announce_retry(self, retry: Retry) -> None:
         delay = round(retry.delay * 1000)
         if self._is_process:
             self.emit(EventType.RESTARTING, attempt=retry.attempt, delayMs=delay)
@@ -76,7 +76,7 @@ class ConnectionEvents:
         log.info("server_reconnecting", server=self._spec.name, attempt=retry.attempt, delayMs=delay)
         self._tell(EventType.SERVER_RECONNECTING, {"attempt": retry.attempt, "nextRetryMs": delay})
 
-    def gave_up(self, reason: str, attempts: int) -> None:
+    def announce_giving_up(self, reason: str, attempts: int) -> None:
         if self._is_process and attempts:
             self.emit(EventType.RESTART_FAILED, attempts=attempts, error=reason)
 

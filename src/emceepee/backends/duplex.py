@@ -62,7 +62,7 @@ class Duplex:
             return outcome(await waiting.answer)
         except asyncio.CancelledError:
             if method not in NEVER_CANCELLED and self._ended is None:
-                self._tell_cancelled(number)
+                self._send_cancel(number)
             raise
         finally:
             del self._waiting[number], waiting  # which has the error that has this frame
@@ -84,7 +84,7 @@ class Duplex:
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False
-        self._answered(message)
+        self._handle_answer(message)
         return True
 
     def end(self, error: LinkError) -> None:
@@ -95,7 +95,7 @@ class Duplex:
                 # Whoever could not even send never looks at it.
                 reject(waiting.answer, LinkError(error.failure, str(error)))
 
-    def lost(self, key: int | str | None, error: LinkError) -> None:
+    def fail_request(self, key: int | str | None, error: LinkError) -> None:
         """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
         numbers = list(self._waiting) if key is None else [number_of(key)]
         for number in numbers:
@@ -103,7 +103,7 @@ class Duplex:
             if waiting is not None and not waiting.answer.done():
                 waiting.answer.set_exception(LinkError(error.failure, str(error)))
 
-    def _answered(self, message: JsonObject) -> None:
+    def _handle_answer(self, message: JsonObject) -> None:
         waiting = self._waiting.get(number_of(message["id"]))
         if waiting is None or waiting.answer.done():
             return  # an answer that came after its caller had gone
@@ -118,11 +118,11 @@ class Duplex:
         waiting = self._waiting.get(token) if isinstance(token, int) else None
         return waiting.origin if waiting else None
 
-    def _tell_cancelled(self, number: int) -> None:
-        async def tell() -> None:
+    def _send_cancel(self, number: int) -> None:
+        async def send() -> None:
             try:
                 await self._send(cancel_message(number))
             except LinkError:
                 return  # gone meanwhile: there is nobody to tell
 
-        self._tasks.spawn(tell(), name="cancelled")
+        self._tasks.spawn(send(), name="cancelled")

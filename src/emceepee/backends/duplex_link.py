@@ -15,7 +15,7 @@ from emceepee.lifecycle import TaskOwner
 
 
 class DuplexLink(LinkLifetime, ABC):
-    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_hear`."""
+    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_receive`."""
 
     mirrors_arguments = False
 
@@ -67,7 +67,7 @@ class DuplexLink(LinkLifetime, ABC):
         """Answer the backend's own request. Raises: LinkError."""
         await self._send(message)
 
-    async def _greet(self, terms: Terms) -> None:
+    async def _negotiate(self, terms: Terms) -> None:
         """Settle the era with whoever is at the other end."""
         self._terms = terms
         self.facts = await negotiate(self._discover, self._initialize, terms)
@@ -76,7 +76,7 @@ class DuplexLink(LinkLifetime, ABC):
         else:
             await self.notify("notifications/initialized")
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         """Take one message; what is none is noise, and kept as such."""
         try:
             understood = self._duplex.receive(decode(data))
@@ -85,7 +85,7 @@ class DuplexLink(LinkLifetime, ABC):
         except ValueError:
             understood = False
         if not understood:
-            self._listener.said(data.decode("utf-8", "replace"), "stdout")
+            self._listener.handle_output(data.decode("utf-8", "replace"), "stdout")
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)

@@ -29,16 +29,16 @@ class HealthCheck:
         self._next: Handle | None = None
         self.state = Health()
 
-    def link_opened(self, link: Link) -> None:
+    def attach(self, link: Link) -> None:
         self._link, self.state = link, Health()
         self._schedule()
 
-    def link_lost(self) -> None:
+    def detach(self) -> None:
         self._link = None
         if self._next is not None:
             self._next.cancel()
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Any answer, to a check or to a call, shows that the backend lives."""
         was = self.state.status
         self.state = self.state.answered()
@@ -56,21 +56,21 @@ class HealthCheck:
             return
         self._schedule()
         if not link.is_busy:
-            self._tasks.spawn(self._ask(link), name="health")
+            self._tasks.spawn(self._send_check(link), name="health")
 
-    async def _ask(self, link: Link) -> None:
+    async def _send_check(self, link: Link) -> None:
         method = "server/discover" if link.facts.is_modern else "ping"
         try:
             async with give_up_after(self._clock, self._limits.health_answer_seconds):
                 await link.request(method, {} if link.facts.is_modern else None)
         except RpcError:
-            self.succeeded()  # a refusal is an answer
+            self.record_success()  # a refusal is an answer
         except (LinkError, TimeoutError) as error:
-            self._failed(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
+            self._record_failure(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
         else:
-            self.succeeded()
+            self.record_success()
 
-    def _failed(self, link: Link, error: str) -> None:
+    def _record_failure(self, link: Link, error: str) -> None:
         if link is not self._link:
             return
         was = self.state.status

@@ -37,7 +37,7 @@ class Inbound:
     def is_crowded(self) -> bool:
         return len(self._refused) >= self._most
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until what was refused has been answered."""
         while self.is_crowded:
             if self._room is None:
@@ -67,7 +67,7 @@ class Inbound:
             if isinstance(withdrawn, int | str) and (task_ := self._by_id.get(withdrawn)):
                 task_.cancel()
         else:
-            self._listener.notified(method, params, origin)
+            self._listener.handle_notification(method, params, origin)
         return None
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
@@ -91,7 +91,7 @@ class Inbound:
 
     async def _serve(self, key: Any, method: str, params: JsonObject, origin: object | None) -> None:
         try:
-            result = {} if method == "ping" else await self._listener.asked(method, params, origin)
+            result = {} if method == "ping" else await self._listener.handle_request(method, params, origin)
             answer = result_message(key, result)
         except RpcError as refusal:
             answer = {"jsonrpc": "2.0", "id": key, "error": refusal.error}

@@ -62,7 +62,7 @@ class LinkError(Exception):
 class Listener(Protocol):
     """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws.
@@ -71,11 +71,11 @@ class Listener(Protocol):
         """
         ...
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         """In wire order; must not raise."""
         ...
 
-    def said(self, line: str, source: str) -> None:
+    def handle_output(self, line: str, source: str) -> None:
         """A line of the process that is not protocol: `source` is stderr or stdout."""
         ...
 

@@ -57,21 +57,21 @@ class Subscriptions:
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
         self._changing = asyncio.Lock()
-        self._pace = ReopenBackoff(clock, CHANGES)
+        self._backoff = ReopenBackoff(clock, CHANGES)
         self._wants_lists = False
         self.uris: set[str] = set()
 
-    def hears_changes(self, capability: str) -> bool:
+    def is_told_of_changes(self, capability: str) -> bool:
         """Whether a 2026-07-28 backend tells us just now when the lists of that capability change."""
         flag = _LIST_FLAGS.get(capability)
         return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
 
     # The life of links.
 
-    def link_opened(self, link: Link) -> None:
+    def attach(self, link: Link) -> None:
         self._link = link
 
-    def link_lost(self) -> None:
+    def detach(self) -> None:
         self._link = None
         for listen in (self._listen, self._opening):
             if listen is not None:
@@ -88,7 +88,7 @@ class Subscriptions:
             try:
                 await self._renew(link)
             except (RpcError, LinkError):
-                self._tasks.spawn(self._take_up_again(link), name="listen")
+                self._tasks.spawn(self._reopen(link), name="listen")
                 raise
         else:
             for uri in sorted(self.uris):
@@ -173,9 +173,9 @@ class Subscriptions:
             if old is not None:
                 old.end()
             if fresh is not None:
-                self._pace.opened()
+                self._backoff.mark_opened()
                 if fresh.task is not None and fresh.task.done():  # acknowledged and ended in one breath
-                    self._ended(link)
+                    self._schedule_reopen(link)
             return wanted
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
@@ -186,16 +186,16 @@ class Subscriptions:
             error = failure
         listen.settle(error)
         if self._listen is listen and link is self._link:
-            self._ended(link)
+            self._schedule_reopen(link)
 
-    def _ended(self, link: Link) -> None:
+    def _schedule_reopen(self, link: Link) -> None:
         self._listen = None
-        self._tasks.spawn(self._take_up_again(link), name="listen")
+        self._tasks.spawn(self._reopen(link), name="listen")
 
-    async def _take_up_again(self, link: Link) -> None:
+    async def _reopen(self, link: Link) -> None:
         """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
         while True:
-            await self._clock.sleep(self._pace.next_pause())
+            await self._clock.sleep(self._backoff.next_pause())
             if link is not self._link or link.closed.done() or self._listen is not None:
                 return
             try:
@@ -208,10 +208,10 @@ class Subscriptions:
                 self._wants_lists = False
                 return
             else:
-                self._may_have_changed(wanted)
+                self._notify_of_possible_changes(wanted)
                 return
 
-    def _may_have_changed(self, wanted: JsonObject) -> None:
+    def _notify_of_possible_changes(self, wanted: JsonObject) -> None:
         for key, flag in _LIST_FLAGS.items():
             if wanted.get(flag):
                 self._notify(f"notifications/{key}/list_changed", {})

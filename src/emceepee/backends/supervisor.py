@@ -73,7 +73,7 @@ class Owner(Protocol):
     """The connection, which makes a fresh link ready for use."""
 
     async def prepare_link(self, link: Link) -> None: ...
-    def link_lost(self) -> None: ...
+    def detach_link(self) -> None: ...
 
     @property
     def is_listening(self) -> bool:
@@ -100,7 +100,7 @@ class _Use:
         supervisor = self._supervisor
         supervisor.requests -= 1
         if not supervisor.requests:
-            supervisor.requests_finished()
+            supervisor.handle_unused()
 
 
 class Supervisor:
@@ -204,7 +204,7 @@ class Supervisor:
         """While a request is under way, the link is neither replaced nor closed for being idle."""
         return self._use
 
-    def requests_finished(self) -> None:
+    def handle_unused(self) -> None:
         """The last request under way has ended; after long disuse the link is closed until it is needed again."""
         state = self._state
         if type(state) is Up:
@@ -218,7 +218,7 @@ class Supervisor:
         if self.requests:
             return
         if self._owner.is_listening:
-            self.requests_finished()  # not now; look again after the same time
+            self.handle_unused()  # not now; look again after the same time
         else:
             self._handle(RestAsked())
 
@@ -268,13 +268,13 @@ class Supervisor:
                 self._announce_up(effect.tries)
             case AnnounceEnd():
                 self._last_process = self.link.process() if self.link else None
-                self._events.ended(effect.end, self._last_process)
+                self._events.announce_end(effect.end, self._last_process)
             case AnnounceFailure():
-                self._events.failed(effect.reason, effect.tries)
+                self._events.log_failure(effect.reason, effect.tries)
             case AnnounceRetry():
-                self._events.retrying(effect.retry)
+                self._events.announce_retry(effect.retry)
             case AnnounceGivingUp():
-                self._events.gave_up(effect.reason, effect.attempts)
+                self._events.announce_giving_up(effect.reason, effect.attempts)
             case _:
                 assert_never(effect)
 
@@ -288,10 +288,10 @@ class Supervisor:
         self._identity = link.identity
         process = link.process()
         if tries is None:
-            self._events.connected(process, link.facts.capabilities)
+            self._events.announce_connected(process, link.facts.capabilities)
         else:
             self._restarts += process is not None
-            self._events.reconnected(process, tries=tries, is_same=is_same)
+            self._events.announce_reconnected(process, tries=tries, is_same=is_same)
 
     # Opening a link, and closing it.
 
@@ -318,7 +318,7 @@ class Supervisor:
             self._handle(Opened(self._clock.now()))
             link.closed.add_done_callback(lambda _: self._check_end(link))
             if not self.requests:
-                self.requests_finished()
+                self.handle_unused()
 
     async def _dial_and_prepare(self) -> Link:
         async with give_up_after(self._clock, self._limits.connect_seconds):
@@ -350,11 +350,11 @@ class Supervisor:
     async def _release_link(self, link: Link, end: LinkEnd) -> None:
         await self._close_link(link)
         if end.kind is not LinkEndKind.LOST:
-            self._events.stopped(self._last_process)
+            self._events.announce_stop(self._last_process)
         self._handle(Released(self._clock.now()))
 
     async def _close_link(self, link: Link) -> None:
-        self._owner.link_lost()
+        self._owner.detach_link()
         self._resumption = link.resumption
         try:
             await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")

@@ -27,13 +27,13 @@ class BackendListener:
     def __init__(self, session: BackendEvents, backend: str) -> None:
         self._session, self._backend = session, backend
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         call = origin if isinstance(origin, Call) else None
         return await self._session.backend_asked(self._backend, method, params, call, seconds=seconds)
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         match method:
             case "notifications/progress":
                 if isinstance(origin, Call):
@@ -43,5 +43,5 @@ class BackendListener:
             case _:
                 self._session.backend_notified(self._backend, method, params)
 
-    def said(self, line: str, source: str) -> None:
+    def handle_output(self, line: str, source: str) -> None:
         self._session.buffers(self._backend).said(line, LogSource(source), self._session.clock.now())

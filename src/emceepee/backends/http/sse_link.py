@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 
 from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.wire import COURTESY_SECONDS, best_effort, broken, host_of, refused
+from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, host_of, refused
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.link import Failure, LinkError, Listener
@@ -25,13 +25,13 @@ class SseLink(DuplexLink):
         self._endpoint: asyncio.Future[HttpClient] = asyncio.get_running_loop().create_future()
 
     async def start(self, terms: Terms) -> None:
-        self._tasks.spawn(self._listen(), name="stream")
+        self._tasks.spawn(self._read_stream(), name="stream")
         await self._endpoint
-        await self._greet(terms)
+        await self._negotiate(terms)
 
     async def close(self) -> None:
         self.end(CLOSED)
-        await self._tasks.close(within=COURTESY_SECONDS)
+        await self._tasks.close(within=BEST_EFFORT_SECONDS)
 
     def process(self) -> JsonObject | None:
         return None
@@ -39,7 +39,7 @@ class SseLink(DuplexLink):
     def _target(self) -> str:
         return f"{host_of(self._http.url)} requests={self._duplex.in_flight}"
 
-    async def _listen(self) -> None:
+    async def _read_stream(self) -> None:
         try:
             with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
@@ -49,16 +49,16 @@ class SseLink(DuplexLink):
                 parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
-                        self._event(event.name, event.data)
+                        self._handle_event(event.name, event.data)
                         if self._duplex.inbound.is_crowded:
-                            await self._duplex.inbound.room()
+                            await self._duplex.inbound.wait_for_room()
             self.end(_lost("the server ended the event stream"))
         except HttpFailure as error:
             self.end(_lost(f"the event stream broke: {error}"), broken(self._http.url, error))
         except LinkError as error:
             self.end(_lost(str(error)), error)
 
-    def _event(self, name: str, data: bytes) -> None:
+    def _handle_event(self, name: str, data: bytes) -> None:
         if name == "endpoint" and not self._endpoint.done():
             try:
                 endpoint = self._http.at(urljoin(self._http.url, data.decode("utf-8", "replace")))
@@ -67,7 +67,7 @@ class SseLink(DuplexLink):
                 raise LinkError(Failure.PROTOCOL, f"the server names an endpoint that cannot be: {error}") from error
             self._endpoint.set_result(endpoint)
         else:
-            self._hear(data)
+            self._receive(data)
 
     async def _send(self, message: JsonObject) -> None:
         endpoint = await self._endpoint
