@@ -175,7 +175,7 @@ async def let_everything_happen(scene: Scene) -> None:
     """One session, every event that it can have by itself."""
     backend = scene.backends["one"]
     listener = backend.link.listener
-    listener.notified("notifications/tools/list_changed", {}, None)
+    listener.handle_notification("notifications/tools/list_changed", {}, None)
     for answer in ("reply", "refuse", "cancel", "expire"):
         call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=0, task_ttl_ms=1000)
         asked = await backend.next_asked()
@@ -190,7 +190,9 @@ async def let_everything_happen(scene: Scene) -> None:
                 await scene.call("cancel_task", task_id=task_id)
             case "expire":
                 await scene.clock.advance(2)
-    questions = [listener.asked(method, FORM, None) for method in ("elicitation/create", "sampling/createMessage")]
+    questions = [
+        listener.handle_request(method, FORM, None) for method in ("elicitation/create", "sampling/createMessage")
+    ]
     answers = asyncio.gather(*questions, return_exceptions=True)
     await scene.clock.advance(scene.session.limits.question_seconds + 1)
     await answers

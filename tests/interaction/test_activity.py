@@ -20,7 +20,7 @@ from support.scripted_backend import ScriptedBackend
 
 def tell(scene: Scene, number: int, server: str = "one") -> None:
     """The backend notifies of something."""
-    scene.backends[server].link.listener.notified("notifications/tick", {"n": number}, None)
+    scene.backends[server].link.listener.handle_notification("notifications/tick", {"n": number}, None)
 
 
 def numbers(report: JsonObject) -> list[int]:
@@ -312,7 +312,7 @@ async def test_events_that_are_too_large_together_are_dropped_and_counted_too() 
         await hush(scene)
         for number in range(5):
             told = {"n": number, "text": "x" * 900}
-            scene.backends["one"].link.listener.notified("notifications/tick", told, None)
+            scene.backends["one"].link.listener.handle_notification("notifications/tick", told, None)
         report = await scene.value("await_activity")
         assert numbers(report)[-1] == 4
         assert report["events_dropped"] == 5 - len(numbers(report)) > 0
@@ -411,10 +411,10 @@ async def test_log_and_progress_messages_are_never_events_and_wake_nobody() -> N
         wait = scene.start("await_activity")
         await settle()
         listener = scene.backends["one"].link.listener
-        listener.notified("notifications/message", {"level": "error", "data": "broken"}, None)
-        listener.notified("notifications/progress", {"progressToken": 1, "progress": 1}, asked.origin)
-        listener.notified("notifications/progress", {"progressToken": 99, "progress": 1}, None)
-        listener.said("to stderr", "stderr")
+        listener.handle_notification("notifications/message", {"level": "error", "data": "broken"}, None)
+        listener.handle_notification("notifications/progress", {"progressToken": 1, "progress": 1}, asked.origin)
+        listener.handle_notification("notifications/progress", {"progressToken": 99, "progress": 1}, None)
+        listener.handle_output("to stderr", "stderr")
         await settle()
         assert not wait.done()
         await scene.clock.advance(30)

@@ -71,7 +71,7 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         sample(backend)
         await scene.value("subscribe_resource", server="one", uri="a:b")
         await scene.value("set_log_level", server="one", level="debug")
-        backend.link.listener.notified("notifications/tools/list_changed", {}, None)
+        backend.link.listener.handle_notification("notifications/tools/list_changed", {}, None)
         scene.session.buffers("one").add_log_message({"level": "info", "data": "hello"}, scene.clock.now())
         await settle()
         yield Busy(scene, finished, timer["timerId"])

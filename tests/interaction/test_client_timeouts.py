@@ -75,7 +75,7 @@ async def test_for_any_other_reason_the_call_ends_with_its_request(talk: Talk, r
 async def test_a_request_that_timed_out_takes_no_event_with_it(talk: Talk) -> None:
     await talk.call("execute_tool", 1, **SLOW)
     await talk.backend.next_asked()
-    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
     await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
     kinds = [event["type"] for event in events_in(await result_of(talk, "list_timers"))]
@@ -102,7 +102,7 @@ async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_take
 ) -> None:
     await talk.call("await_activity", 1)
     await settle()
-    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
     await talk.tell("notifications/cancelled", requestId=1, reason=reason)
     await settle()
     assert talk.heard == []
@@ -184,7 +184,7 @@ async def test_a_wait_that_is_read_together_with_its_timeout_ends(talk: Talk) ->
     await talk.call("await_activity", 1)
     await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
-    talk.backend.link.listener.notified("notifications/odd", {}, None)
+    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
     await settle()
     assert talk.heard == []
 

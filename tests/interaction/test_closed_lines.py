@@ -58,7 +58,7 @@ async def either(request: pytest.FixtureRequest) -> AsyncIterator[AsgiCaller]:
 def happens(caller: AsgiCaller, *numbers: int) -> None:
     """So many events, of which nobody has heard yet."""
     for number in numbers:
-        caller.backend.link.listener.notified("notifications/odd", {"n": number}, None)
+        caller.backend.link.listener.handle_notification("notifications/odd", {"n": number}, None)
 
 
 def numbers(events: list[JsonObject]) -> list[int]:

@@ -67,7 +67,7 @@ async def test_reading_the_events_resource_delivers_no_event() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         await scene.value("read_resource", server="emceepee", uri="emceepee://events")
-        scene.backends["one"].link.listener.notified("notifications/tick", {}, None)
+        scene.backends["one"].link.listener.handle_notification("notifications/tick", {}, None)
         reply = await scene.call("read_resource", server="emceepee", uri="emceepee://events")
         assert "notification" not in json.dumps(own_part(reply["structuredContent"]))
 

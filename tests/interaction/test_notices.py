@@ -19,7 +19,7 @@ DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 
 def notify(scene: Scene, *numbers: int, text: str = "") -> None:
     for number in numbers:
-        scene.backends["one"].link.listener.notified("notifications/tick", {"n": number, "text": text}, None)
+        scene.backends["one"].link.listener.handle_notification("notifications/tick", {"n": number, "text": text}, None)
 
 
 def words_of(result: JsonObject) -> str:

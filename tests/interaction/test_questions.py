@@ -484,7 +484,7 @@ async def test_a_request_that_nobody_can_serve_is_refused_at_once() -> None:
         await hush(scene)
         listener = scene.backends["one"].link.listener
         with pytest.raises(RpcError) as caught:
-            await listener.asked("tasks/invent", {}, None)
+            await listener.handle_request("tasks/invent", {}, None)
         assert caught.value.code == -32601
         assert await event_types(scene) == []
 
@@ -493,7 +493,7 @@ async def test_roots_are_offered_without_asking_anyone() -> None:
     spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test/mcp"), roots=("file:///home/jo",))
     async with a_scene(specs=[spec], one=ScriptedBackend()) as scene:
         await hush(scene)
-        answer = await scene.backends["one"].link.listener.asked("roots/list", {}, None)
+        answer = await scene.backends["one"].link.listener.handle_request("roots/list", {}, None)
         assert answer == {"roots": [{"uri": "file:///home/jo"}]}
         assert await event_types(scene) == []
 

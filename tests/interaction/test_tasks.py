@@ -154,13 +154,15 @@ async def test_progress_is_kept_on_the_task_and_passed_on_while_the_caller_waits
         told: list[JsonObject] = []
         call, asked = await a_call(scene, caller=Caller(on_progress=told.append), timeout_ms=10_000)
         listener = scene.backends["one"].link.listener
-        listener.notified("notifications/progress", {"progressToken": 7, "progress": 1, "total": 4}, asked.origin)
+        listener.handle_notification(
+            "notifications/progress", {"progressToken": 7, "progress": 1, "total": 4}, asked.origin
+        )
         await scene.clock.advance(10)
         name = task_id(await call)
         assert (await scene.value("get_task", task_id=name))["task"]["progress"] == {"progress": 1, "total": 4}
         await scene.clock.advance(5)
         later = {"progressToken": 7, "progress": 2, "total": 4, "message": "digging"}
-        listener.notified("notifications/progress", later, asked.origin)
+        listener.handle_notification("notifications/progress", later, asked.origin)
         task = (await scene.value("list_tasks"))["tasks"][0]
         assert (task["progress"], task["statusMessage"]) == (
             {"progress": 2, "total": 4, "message": "digging"},
@@ -170,7 +172,7 @@ async def test_progress_is_kept_on_the_task_and_passed_on_while_the_caller_waits
         assert told == [{"progress": 1, "total": 4}]
         asked.reply(**DONE)
         await settle()
-        listener.notified("notifications/progress", {"progress": 3}, asked.origin)
+        listener.handle_notification("notifications/progress", {"progress": 3}, asked.origin)
         assert (await scene.value("get_task", task_id=name))["task"]["progress"]["progress"] == 2
 
 
@@ -266,11 +268,11 @@ async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_
         call = scene.start("execute_tool", caller=Caller(on_progress=heard.append), server="one", tool="slow")
         asked = await scene.backends["one"].next_asked()
         await scene.clock.advance(20)
-        scene.backends["one"].link.listener.notified(
+        scene.backends["one"].link.listener.handle_notification(
             "notifications/progress", {"progress": 1, "total": 2}, asked.origin
         )
         await scene.clock.advance(10)
-        scene.backends["one"].link.listener.notified(
+        scene.backends["one"].link.listener.handle_notification(
             "notifications/progress", {"progress": 2, "total": 2}, asked.origin
         )
         asked.reply(**DONE)
@@ -620,7 +622,7 @@ async def test_endless_words_of_progress_and_errors_are_cut_where_tasks_are_list
         task, asked = await a_task(scene)
         listener = scene.backends["one"].link.listener
         told = {"progress": 1, "total": 2, "message": "m" * 1_000_000, "more": "x" * 1_000_000}
-        listener.notified("notifications/progress", told, asked.origin)
+        listener.handle_notification("notifications/progress", told, asked.origin)
         shown = (await scene.value("get_task", task_id=task))["task"]
         assert (shown["progress"]["progress"], shown["progress"]["total"]) == (1, 2)
         assert len(str(shown)) < 100_000

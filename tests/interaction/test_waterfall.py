@@ -166,12 +166,12 @@ async def test_secrets_among_a_tools_arguments_are_masked_when_shown() -> None:
 async def test_what_the_server_said_meanwhile_stands_with_the_request() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         link, other = scene.backends["one"].link, scene.backends["two"].link
-        link.listener.said("too early", "stderr")
+        link.listener.handle_output("too early", "stderr")
         await scene.clock.advance(1)
         call = scene.start("execute_tool", server="one", tool="echo")
         asked = await scene.backends["one"].next_asked()
-        link.listener.said("just right", "stderr")
-        other.listener.said("someone else", "stderr")
+        link.listener.handle_output("just right", "stderr")
+        other.listener.handle_output("someone else", "stderr")
         await scene.value("get_logs")  # reading takes them away from get_logs, not from here
         asked.reply(**DONE)
         await call

@@ -227,7 +227,7 @@ async def test_the_first_tool_call_starts_the_configured_backends(version: str, 
         assert is_running(await pid_in(marker))
 
 
-# Ends.
+# SocketPairs.
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGINT", "SIGTERM"])

@@ -35,7 +35,7 @@ def _asking(
 ) -> "asyncio.Task[JsonObject]":
     async def ask() -> JsonObject:
         async with asyncio.timeout(BOUND):
-            return await backend.link.listener.asked(method, params, origin)
+            return await backend.link.listener.handle_request(method, params, origin)
 
     task = asyncio.create_task(ask())
     task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a test need not look at the answer

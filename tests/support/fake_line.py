@@ -52,14 +52,14 @@ class FakeLine:
         self.connection = ClientConnection(self, asyncio.get_running_loop())
         self.connection.connection_made(self.transport)
 
-    def keep(self, connection: ClientConnection) -> None:
+    def put_back(self, connection: ClientConnection) -> None:
         self.kept.append(connection)
 
     def retire(self, connection: ClientConnection) -> None:
         if connection in self.kept:
             self.kept.remove(connection)
 
-    def gone(self, connection: ClientConnection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         self.is_gone = True
 
     def close_soon(self, response: Response) -> Handle:

@@ -10,6 +10,7 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError,
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 ALL_CAPABILITIES: JsonObject = {
     "tools": {"listChanged": True},
@@ -110,7 +111,7 @@ class ScriptedLink:
     def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
         self.backend, self.listener = backend, listener
         self.facts = backend.facts
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
         self.log_level: str | None = None
         self._process: JsonObject | None = {"pid": next(backend.pids)} if backend.is_process else None
 
@@ -123,7 +124,7 @@ class ScriptedLink:
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         if self.closed.done():
-            raise LinkError(Failure.CLOSED, self.closed.result(), may_have_run=False)
+            raise LinkError(Failure.CLOSED, self.closed.result().reason, may_have_run=False)
         params = params or {}
         self.backend.seen.append((method, params))
         scripted = self.backend.answers.get(method)
@@ -140,7 +141,7 @@ class ScriptedLink:
             raise
         if asked.answer.done():
             return asked.answer.result()
-        raise LinkError(Failure.CLOSED, self.closed.result())
+        raise LinkError(Failure.CLOSED, self.closed.result().reason)
 
     @property
     def is_busy(self) -> bool:
@@ -157,7 +158,7 @@ class ScriptedLink:
         self.log_level = level
 
     async def close(self) -> None:
-        self.break_off("the connection was closed")
+        self.end(CLOSED)
         if self.backend.closes is not None:
             await asyncio.shield(self.backend.closes)
 
@@ -171,11 +172,14 @@ class ScriptedLink:
 
     def acknowledge(self, listen: Asked) -> None:
         """What a 2026-07-28 backend says when a listen is in force."""
-        self.listener.notified(ACKNOWLEDGED, {}, listen.origin)
+        self.listener.handle_notification(ACKNOWLEDGED, {}, listen.origin)
 
     def break_off(self, reason: str) -> None:
+        self.end(LinkEnd(LinkEndKind.LOST, reason))
+
+    def end(self, end: LinkEnd) -> None:
         if not self.closed.done():
-            self.closed.set_result(reason)
+            self.closed.set_result(end)
 
 
 class ScriptedDialer:

@@ -17,7 +17,7 @@ class ScriptedListener:
         self.heard: list[tuple[str, JsonObject, object | None]] = []
         self.lines: list[tuple[str, str]] = []
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         self.questions.append((method, params, origin))
@@ -34,8 +34,8 @@ class ScriptedListener:
             raise
         raise RpcError({"code": 0, "message": "never"})
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         self.heard.append((method, params, origin))
 
-    def said(self, line: str, source: str) -> None:
+    def handle_output(self, line: str, source: str) -> None:
         self.lines.append((line, source))

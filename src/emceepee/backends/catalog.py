@@ -13,11 +13,10 @@ from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.clock import Clock
 from emceepee.codec import encode
 from emceepee.futures import reject
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
-
-METHOD_NOT_FOUND = -32601
 
 
 class Kind(Enum):
@@ -48,13 +47,13 @@ class Catalog:
         *,
         tasks: TaskOwner,
         limits: Limits,
-        hears_changes: Callable[[str], bool] = lambda _: False,
+        is_told_of_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`hears_changes` says of a capability whether a 2026-07-28 backend tells us of changes to it just now."""
+        """`is_told_of_changes` says of a capability whether a 2026-07-28 backend tells us of changes to it just now."""
         self._link, self._clock, self._tasks, self._limits = link, clock, tasks, limits
-        self._hears_changes = hears_changes
+        self._is_told_of_changes = is_told_of_changes
         self._kept: dict[Kind, _Listing] = {}
-        self._coming: dict[Kind, asyncio.Future[_Listing]] = {}
+        self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
         self._header_maps: dict[str, dict[tuple[str, ...], str]] | None = None
 
     def known(self, kind: Kind) -> list[JsonObject] | None:
@@ -71,9 +70,9 @@ class Catalog:
         kept = self._kept.get(kind)
         if kept is not None and self._is_good(kind, kept):
             return kept.items
-        coming = self._coming.get(kind)
+        coming = self._fetches.get(kind)
         if coming is None:
-            coming = self._coming[kind] = asyncio.get_running_loop().create_future()
+            coming = self._fetches[kind] = asyncio.get_running_loop().create_future()
             fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
             fetching.add_done_callback(partial(_give_up, coming))
         try:
@@ -81,12 +80,12 @@ class Catalog:
         finally:
             del coming  # which has the error that has this frame
 
-    def changed(self, method: str) -> None:
+    def invalidate(self, method: str) -> None:
         """A notification came: what it speaks of is asked for anew, also if an answer is on its way just now."""
         for kind in Kind:
             if kind.changed == method:
                 self._kept.pop(kind, None)
-                self._coming.pop(kind, None)
+                self._fetches.pop(kind, None)
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
         """The headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
@@ -108,17 +107,17 @@ class Catalog:
             raise
         else:
             coming.set_result(listing)
-            if self._coming.get(kind) is coming:
+            if self._fetches.get(kind) is coming:
                 self._kept[kind] = listing
         finally:
-            if self._coming.get(kind) is coming:
-                del self._coming[kind]
+            if self._fetches.get(kind) is coming:
+                del self._fetches[kind]
 
     def _is_good(self, kind: Kind, listing: _Listing) -> bool:
         """A handshake-era backend announces changes unasked; a modern one says how long its answer is good for."""
         if listing.good_until is not None:
             return self._clock.monotonic() < listing.good_until
-        return not self._link.facts.is_modern or self._hears_changes(kind.capability)
+        return not self._link.facts.is_modern or self._is_told_of_changes(kind.capability)
 
     async def _all_pages(self, kind: Kind) -> _Listing:
         items: list[JsonObject] = []

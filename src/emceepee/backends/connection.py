@@ -3,21 +3,22 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
 from emceepee.backends.catalog import Catalog, Kind
-from emceepee.backends.connection_events import Observer
+from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
-from emceepee.backends.subscriptions import Subscriptions
+from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut, Unsupported
+from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
-from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.connection import ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -25,7 +26,6 @@ from emceepee.telemetry.spans import PhaseKind, phase
 
 log = EventLog("backends")
 T = TypeVar("T")
-_BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
 
 class Connection:
@@ -48,17 +48,22 @@ class Connection:
         self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._subscriptions = Subscriptions(listener, self._tasks, clock, most=limits.subscriptions_per_server)
+        self._listener = listener
+        events = ConnectionEvents(spec, observer)
+        self._subscriptions = Subscriptions(
+            lambda method, params: self.handle_notification(method, params, None),
+            self._tasks,
+            clock,
+            most=limits.subscriptions_per_server,
+        )
+        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
-        self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(
-                spec, self._subscriptions, principal=principal, caller_id=caller_id, resumption=resumption
-            ),
-            observer,
+            lambda resumption: dialer.dial(spec, self, principal=principal, caller_id=caller_id, resumption=resumption),
+            events,
             self,
             tasks=self._tasks,
             clock=clock,
@@ -67,11 +72,17 @@ class Connection:
         )
 
     def __repr__(self) -> str:
-        return f"<Connection {self.spec.name} {self.state.status}>"
+        view, parts = self.state, [self.spec.name]
+        parts.append(str(view.status))
+        if view.attempt:
+            parts.append(f"attempt={view.attempt} in {(self.next_retry_ms() or 0) / 1000:.1f} s")
+        if self._supervisor.requests:
+            parts.append(f"requests={self._supervisor.requests}")
+        return f"<Connection {' '.join(parts)}>"
 
     @property
-    def state(self) -> ConnectionState:
-        return self._supervisor.state
+    def state(self) -> ConnectionView:
+        return self._supervisor.state.view
 
     @property
     def is_connected(self) -> bool:
@@ -122,7 +133,7 @@ class Connection:
 
     async def first_link(self) -> Link:
         """One try, and no other after it. Raises: BackendDisconnected."""
-        return await self._supervisor.ready(retrying=False)
+        return await self._supervisor.ready(may_retry=False)
 
     async def reconnect(self) -> Link:
         """A fresh link from any state."""
@@ -142,7 +153,7 @@ class Connection:
 
     # What the supervisor calls when a link comes and goes.
 
-    async def opened(self, link: Link) -> None:
+    async def prepare_link(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
         if self._catalog is not None:
             self._last_seen |= {kind: items for kind in Kind if (items := self._catalog.known(kind)) is not None}
@@ -151,10 +162,10 @@ class Connection:
             self._clock,
             tasks=self._tasks,
             limits=self._limits,
-            hears_changes=self._subscriptions.hears_changes,
+            is_told_of_changes=self._subscriptions.is_told_of_changes,
         )
-        self._subscriptions.link_opened(link)
-        self._health.link_opened(link)
+        self._subscriptions.attach(link)
+        self._health.attach(link)
         try:
             async with give_up_after(self._clock, self._limits.connect_seconds):
                 await self._restore_log_level(link)
@@ -164,9 +175,9 @@ class Connection:
         if self._last_seen:
             self._tasks.spawn(self._compare(self._catalog), name="compare")
 
-    def lost(self) -> None:
-        self._subscriptions.link_lost()
-        self._health.link_lost()
+    def detach_link(self) -> None:
+        self._subscriptions.detach()
+        self._health.detach()
 
     async def _compare(self, now: Catalog) -> None:
         """Lists that the backend changed while it was away raise the notification that it could not send."""
@@ -179,7 +190,25 @@ class Connection:
                 break  # gone again; the next comparison will tell
             self._last_seen.pop(kind, None)
         for method in sorted(changed):
-            self._subscriptions.notified(method, {}, None)
+            self.handle_notification(method, {}, None)
+
+    # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
+
+    async def handle_request(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        return await self._listener.handle_request(method, params, origin, seconds=seconds)
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method == ACKNOWLEDGED:
+            self._subscriptions.acknowledge()
+            return
+        if self._catalog is not None:
+            self._catalog.invalidate(method)
+        self._listener.handle_notification(method, without_subscription(params), origin)
+
+    def handle_output(self, line: str, source: str) -> None:
+        self._listener.handle_output(line, source)
 
     # Asking.
 
@@ -212,74 +241,66 @@ class Connection:
             try:
                 result = await link.request(method, params, origin=origin, headers=headers)
             except RpcError as error:
-                self._heed_era(link, str(error), {"error": error.error})
+                self._switch_era_if_needed(link, str(error), {"error": error.error})
                 raise
             if result.get("isError"):
-                self._heed_era(link, first_text(result), {"result": result})
+                self._switch_era_if_needed(link, first_text(result), {"result": result})
             return result
 
-        return await self._on_link(send, method)
+        return await self._run_on_link(send, method)
 
-    def _heed_era(self, link: Link, words: str, answer: JsonObject) -> None:
+    def _switch_era_if_needed(self, link: Link, words: str, answer: JsonObject) -> None:
         """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
         if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
             return
-        self._supervisor.renew(link)
-        name = self.spec.name
-        raise EmceepeeError(
-            f'Server "{name}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
-            "being connected anew in an earlier one, in which it can: call again, and it will work. What the call had "
-            f"done until then is done. The server said: {words}",
-            details={"server": name} | answer,
-        )
+        self._supervisor.retire(link)
+        raise needs_handshake_era(self.spec.name, words, answer)
 
-    async def _on_link(self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False) -> T:
+    async def _run_on_link(
+        self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False
+    ) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
 
         Raises:
             EmceepeeError
         """
         try:
-            return await self._once(work, PhaseKind.CALL)
+            return await self._run_once(work, PhaseKind.CALL)
         except RpcError as error:
-            raise self._translated(error, method) from error
+            raise request_failed(self.spec.name, method, error) from error
         except LinkError as error:
-            if error.may_have_run and not (is_repeatable and error.failure in _BROKEN):
-                raise self._translated(error, method) from error
+            if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
+                raise request_failed(self.spec.name, method, error) from error
         try:
-            return await self._once(work, PhaseKind.RETRY)
+            return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
-            raise self._translated(error, method) from error
+            raise request_failed(self.spec.name, method, error) from error
 
-    async def _once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
+    async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
         if link is None:
             with phase(PhaseKind.CONNECTING, self.spec.name):
                 link = await self.ready()
-        self._supervisor.used(+1)
         try:
-            with phase(seen_as, self.spec.name):
+            with self._supervisor.in_use(), phase(seen_as, self.spec.name):
                 result = await work(link)
         except LinkError as error:
             if not error.may_have_run or error.failure is Failure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
             raise
         except RpcError:
-            self._health.succeeded()  # a refusal is an answer
+            self._health.record_success()  # a refusal is an answer
             raise
-        finally:
-            self._supervisor.used(-1)
-        self._health.succeeded()
+        self._health.record_success()
         return result
 
-    async def _soon(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
+    async def _run_bounded(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
         """Do what has no business taking long, and does no harm if it is done twice. Raises: EmceepeeError."""
         try:
             async with give_up_after(self._clock, self._limits.request_seconds):
-                return await self._on_link(work, method, is_repeatable=True)
+                return await self._run_on_link(work, method, is_repeatable=True)
         except TimeoutError:
-            words = f'Server "{self.spec.name}" did not answer {method} within {self._limits.request_seconds:g} s.'
-            raise TimedOut(words, details={"server": self.spec.name}) from None
+            raise not_answered(self.spec.name, method, self._limits.request_seconds) from None
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """A small question that changes nothing.
@@ -287,7 +308,7 @@ class Connection:
         Raises:
             EmceepeeError
         """
-        return await self._soon(lambda link: link.request(method, params), method)
+        return await self._run_bounded(lambda link: link.request(method, params), method)
 
     async def entries(self, kind: Kind) -> list[JsonObject]:
         """All entries of one kind; of tools, the permitted ones.
@@ -302,7 +323,7 @@ class Connection:
             self._subscriptions.listen_for_changes()
             return await self._catalog.entries(kind)
 
-        items = await self._soon(read, kind.method)
+        items = await self._run_bounded(read, kind.method)
         return self._permitted(items) if kind is Kind.TOOLS else items
 
     async def set_log_level(self, level: str) -> None:
@@ -311,20 +332,15 @@ class Connection:
         if "logging" not in link.facts.capabilities:
             raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
         self.log_level = level
-        await self._soon(self._restore_log_level, "logging/setLevel")
+        await self._run_bounded(self._restore_log_level, "logging/setLevel")
 
     async def subscribe(self, uri: str) -> None:
         """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
-        await self._soon(lambda _: self._subscriptions.add(uri), "resources/subscribe")
+        await self._run_bounded(lambda _: self._subscriptions.add(uri), "resources/subscribe")
 
     async def unsubscribe(self, uri: str) -> None:
         """Raises: EmceepeeError."""
-        await self._soon(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
-
-    def changed(self, method: str) -> None:
-        """A change notification came."""
-        if self._catalog is not None:
-            self._catalog.changed(method)
+        await self._run_bounded(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
 
     async def _restore_log_level(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:
@@ -336,22 +352,6 @@ class Connection:
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
-
-    def _translated(self, error: RpcError | LinkError, method: str) -> EmceepeeError:
-        name = self.spec.name
-        if isinstance(error, RpcError):
-            return ExecutionFailed(
-                f'Server "{name}" answered {method} with error {error.error.get("code")}: {error}',
-                details={"server": name, "error": error.error},
-            )
-        if error.failure in _BROKEN:
-            ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
-            return BackendDisconnected(
-                f'Server "{name}" was lost during {method}: {error}. {ran}'
-                "emceepee reconnects by itself; call again, or look at list_servers.",
-                details={"server": name, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
-            )
-        return ExecutionFailed(f'Server "{name}" gave no usable answer to {method}: {error}', details={"server": name})
 
 
 def first_text(result: JsonObject) -> str:

@@ -1,77 +1,92 @@
-"""What a session is told of a connection: the events, and what is in them."""
+"""What becomes of a connection, as the session's events and as lines of the log."""
 
 from typing import Protocol
 
+from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from emceepee.state.events import EventType
 from emceepee.state.retry import Retry
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
 
 
 class Observer(Protocol):
-    """The session, which wants to know how its backend fares."""
+    """The session, which wants to know how its backends fare. Must not raise."""
 
-    def happened(self, event: EventType, /, **data: object) -> None: ...
-
-    def changed(self) -> None:
-        """The state is another one, whether or not that is worth an event."""
+    def notify_change(self) -> None:
+        """A connection is in another state, whether or not that is worth an event."""
         ...
 
-    def failed(self, reason: str, attempt: int) -> None:
-        """A try failed; there may be more."""
-        ...
+    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
 
-    def lost(self, reason: str) -> JsonObject:
+    def handle_link_loss(self, server: str, reason: str) -> JsonObject:
         """The link is gone: reject what waits on it. Returns what that invalidated."""
         ...
 
 
 class ConnectionEvents:
-    """Knows for each turn of a connection which events belong to it; those of a process are its own."""
+    """Knows which events belong to each turn of a connection; those of a process are its own."""
 
-    def __init__(self, name: str, observer: Observer, *, is_process: bool) -> None:
-        self._name, self._observer, self._is_process = name, observer, is_process
+    def __init__(self, spec: BackendSpec, observer: Observer) -> None:
+        self._spec, self._observer = spec, observer
+        self._is_process = isinstance(spec.target, StdioTarget)
+        self._invalidated: JsonObject = {}  # by the last loss
 
-    def connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
+    def notify_change(self) -> None:
+        self._observer.notify_change()
+
+    def announce_connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
         if process is not None:
-            self._tell(EventType.PROCESS_STARTED, pid=process["pid"])
-        self._tell(EventType.SERVER_CONNECTED, capabilities=capabilities)
+            self.emit(EventType.PROCESS_STARTED, pid=process["pid"])
+        log.info("server_connected", server=self._spec.name, url=self._spec.target.label)
+        self._tell(EventType.SERVER_CONNECTED, {"capabilities": capabilities})
 
-    def reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool, invalidated: JsonObject) -> None:
-        """After a loss, which `invalidated` something; `is_same` if the backend still knows us."""
+    def announce_reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool) -> None:
+        """After a loss; `is_same` if the backend still knows us."""
         if process is not None:
-            self._tell(EventType.RESTARTED, pid=process["pid"])
+            self.emit(EventType.RESTARTED, pid=process["pid"])
         kind = "blip" if is_same else "restart"
-        self._tell(EventType.SERVER_RECONNECTED, attemptsTaken=tries, kind=kind, invalidated=invalidated)
+        self.emit(EventType.SERVER_RECONNECTED, attemptsTaken=tries, kind=kind, invalidated=self._invalidated)
 
-    def lost(self, reason: str, process: JsonObject | None) -> JsonObject:
-        """Returns what the loss invalidated."""
-        if process is not None:
-            self._tell(EventType.PROCESS_CRASHED, **_end_of(process))
-        return self.cut_off(reason)
+    def announce_end(self, end: LinkEnd, process: JsonObject | None) -> None:
+        """Whatever waits on the link is rejected, also where nobody needs to be told that it ended."""
+        if end.kind is LinkEndKind.LOST and process is not None:
+            self.emit(EventType.PROCESS_CRASHED, **_end_of(process))
+        if end.kind is not LinkEndKind.CLOSED:
+            self.emit(EventType.SERVER_DISCONNECTED, reason=end.reason)
+        self._invalidated = self._observer.handle_link_loss(self._spec.name, end.reason)
 
-    def cut_off(self, reason: str) -> JsonObject:
-        """A loss that is no crash. Returns what it invalidated."""
-        self._tell(EventType.SERVER_DISCONNECTED, reason=reason)
-        return self._observer.lost(reason)
-
-    def retrying(self, retry: Retry) -> None:
-        delay = round(retry.delay * 1000)
-        if self._is_process:
-            self._tell(EventType.RESTARTING, attempt=retry.attempt, delayMs=delay)
-        else:
-            self._tell(EventType.SERVER_RECONNECTING, attempt=retry.attempt, nextRetryMs=delay)
-
-    def gave_up(self, reason: str, attempts: int) -> None:
-        if self._is_process and attempts:
-            self._tell(EventType.RESTART_FAILED, attempts=attempts, error=reason)
-
-    def stopped(self, process: JsonObject | None) -> None:
+    def announce_stop(self, process: JsonObject | None) -> None:
         """On purpose."""
         if process is not None:
-            self._tell(EventType.PROCESS_STOPPED, **_end_of(process))
+            self.emit(EventType.PROCESS_STOPPED, **_end_of(process))
 
-    def _tell(self, event: EventType, **data: object) -> None:
-        self._observer.happened(event, name=self._name, **data)
+    def log_failure(self, reason: str, tries: int) -> None:
+        """A try failed; there may be more."""
+        event = "server_reconnect_failed" if tries else "server_connect_failed"
+        log.warning(event, server=self._spec.name, attempt=tries, error=reason)
+
+    def announce_retry(self, retry: Retry) -> None:
+        delay = round(retry.delay * 1000)
+        if self._is_process:
+            self.emit(EventType.RESTARTING, attempt=retry.attempt, delayMs=delay)
+            return
+        log.info("server_reconnecting", server=self._spec.name, attempt=retry.attempt, delayMs=delay)
+        self._tell(EventType.SERVER_RECONNECTING, {"attempt": retry.attempt, "nextRetryMs": delay})
+
+    def announce_giving_up(self, reason: str, attempts: int) -> None:
+        if self._is_process and attempts:
+            self.emit(EventType.RESTART_FAILED, attempts=attempts, error=reason)
+
+    def emit(self, event: EventType, /, **data: object) -> None:
+        """As an event, and the same to the log."""
+        log.info(str(event), server=self._spec.name, **data)
+        self._tell(event, data)
+
+    def _tell(self, event: EventType, data: JsonObject) -> None:
+        self._observer.emit_connection_event(self._spec.name, event, {"name": self._spec.name, **data})
 
 
 def _end_of(process: JsonObject) -> JsonObject:

@@ -44,7 +44,7 @@ class Dialer:
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._child_processes = child_processes
-        self._programs: set[StdioLink] = set()  # that run, or are being started
+        self._process_links: set[StdioLink] = set()  # that run, or are being started
         self._eras = EraMemory(clock)
 
     @classmethod
@@ -113,21 +113,21 @@ class Dialer:
         self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
     ) -> Link:
         if isinstance(spec.target, StdioTarget):
-            return await self._stdio(spec.target, listener, terms)
+            return await self._open_stdio(spec.target, listener, terms)
         target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
-                return await self._http(target, listener, terms, resumption)
+                return await self._open_http(target, listener, terms, resumption)
             case "sse":
-                return await self._sse(target, listener, terms)
+                return await self._open_sse(target, listener, terms)
             case "any":
-                return await self._http_or_sse(target, listener, terms, resumption)
+                return await self._open_http_or_sse(target, listener, terms, resumption)
 
-    async def _http_or_sse(
+    async def _open_http_or_sse(
         self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None
     ) -> Link:
         try:
-            return await self._http(target, listener, terms, resumption)
+            return await self._open_http(target, listener, terms, resumption)
         except LinkError as refusal:
             if refusal.status not in SSE_HINTS:
                 raise
@@ -135,32 +135,32 @@ class Dialer:
         except RpcError as refusal:
             first = refusal
         try:
-            return await self._sse(target, listener, terms)
+            return await self._open_sse(target, listener, terms)
         except EndedByProbe:
             raise
         except (LinkError, RpcError) as error:
             raise first from error
 
-    async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        self._programs = {link for link in self._programs if not link.closed.done()}
-        if len(self._programs) >= self._limits.processes_in_all:
+    async def _open_stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
+        self._process_links = {link for link in self._process_links if link.is_running}
+        if len(self._process_links) >= self._limits.processes_in_all:
             raise LinkError(
                 Failure.UNREACHABLE,
-                f"emceepee runs {len(self._programs)} server processes already, which is its limit "
+                f"emceepee runs {len(self._process_links)} server processes already, which is its limit "
                 "(processes_in_all): end a session that uses some, or let the operator raise it",
                 may_have_run=False,
             )
         link = StdioLink(listener, self._child_processes, self._clock, most_requests=self._limits.requests_per_link)
-        self._programs.add(link)
+        self._process_links.add(link)
         try:
-            async with _abandoned_if_it_fails(link):
+            async with _closing_on_failure(link):
                 await link.start(target, terms, longest=self._limits.line_bytes)
         except BaseException:
-            self._programs.discard(link)  # another start may have found it ended, and taken it out
+            self._process_links.discard(link)  # another start may have found it ended, and taken it out
             raise
         return link
 
-    async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
+    async def _open_http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
         link = HttpLink(
             self._client(target),
             listener,
@@ -168,23 +168,23 @@ class Dialer:
             largest=self._limits.line_bytes,
             most_requests=self._limits.requests_per_link,
         )
-        async with _abandoned_if_it_fails(link):
+        async with _closing_on_failure(link):
             await link.start(terms, resumption)
         return link
 
-    async def _sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
+    async def _open_sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
         link = SseLink(
             self._client(target),
             listener,
             largest=self._limits.line_bytes,
             most_requests=self._limits.requests_per_link,
         )
-        async with _abandoned_if_it_fails(link):
+        async with _closing_on_failure(link):
             await link.start(terms)
         return link
 
     def _client(self, target: HttpTarget) -> HttpClient:
-        """One a link, because headers and cookies are one caller's. Raises: LinkError."""
+        """One per link, because headers and cookies are one caller's. Raises: LinkError."""
         try:
             return HttpClient(
                 self._pool, target.url, AGENT | target.headers, owner=target.owner, is_public=target.is_public
@@ -204,7 +204,7 @@ def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:
 
 
 @asynccontextmanager
-async def _abandoned_if_it_fails(link: Link) -> AsyncIterator[None]:
+async def _closing_on_failure(link: Link) -> AsyncIterator[None]:
     try:
         yield
     except BaseException as error:

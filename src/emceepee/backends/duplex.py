@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.inbound import Inbound
-from emceepee.backends.link import Failure, LinkError, Listener, RpcError
-from emceepee.codec import Unreadable
-from emceepee.framing import TooLongLine
+from emceepee.backends.json_rpc import (
+    NEVER_CANCELLED,
+    cancel_message,
+    notification_message,
+    number_of,
+    outcome,
+    request_message,
+)
+from emceepee.backends.link import LinkError, Listener
 from emceepee.futures import reject
 from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
@@ -16,7 +22,6 @@ from emceepee.lifecycle import TaskOwner
 
 Send = Callable[[JsonObject], Awaitable[None]]
 MOST_IN_BATCH = 1000  # messages
-_NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
 
 @dataclass(slots=True)
@@ -52,21 +57,18 @@ class Duplex:
         waiting = _Waiting(asyncio.get_running_loop().create_future(), origin)
         self._waiting[number] = waiting
         try:
-            message = {"jsonrpc": "2.0", "id": number, "method": method}
-            stamped = stamp(params, meta if meta is not None else self.envelope, None if origin is None else number)
-            if stamped is not None:
-                message["params"] = stamped
-            await self._send(message)
+            meta = meta if meta is not None else self.envelope
+            await self._send(request_message(number, method, params, meta=meta, wants_progress=origin is not None))
             return outcome(await waiting.answer)
         except asyncio.CancelledError:
-            if method not in _NEVER_CANCELLED and self._ended is None:
-                self._tell_cancelled(number)
+            if method not in NEVER_CANCELLED and self._ended is None:
+                self._send_cancel(number)
             raise
         finally:
             del self._waiting[number], waiting  # which has the error that has this frame
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        await self._send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        await self._send(notification_message(method, params))
 
     def receive(self, message: Any) -> bool:
         """Take one decoded message; False if it is none that JSON-RPC knows."""
@@ -82,7 +84,7 @@ class Duplex:
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False
-        self._answered(message)
+        self._handle_answer(message)
         return True
 
     def end(self, error: LinkError) -> None:
@@ -93,16 +95,16 @@ class Duplex:
                 # Whoever could not even send never looks at it.
                 reject(waiting.answer, LinkError(error.failure, str(error)))
 
-    def lost(self, key: int | str | None, error: LinkError) -> None:
+    def fail_request(self, key: int | str | None, error: LinkError) -> None:
         """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
-        numbers = list(self._waiting) if key is None else [_number(key)]
+        numbers = list(self._waiting) if key is None else [number_of(key)]
         for number in numbers:
             waiting = self._waiting.get(number)
             if waiting is not None and not waiting.answer.done():
                 waiting.answer.set_exception(LinkError(error.failure, str(error)))
 
-    def _answered(self, message: JsonObject) -> None:
-        waiting = self._waiting.get(_number(message["id"]))
+    def _handle_answer(self, message: JsonObject) -> None:
+        waiting = self._waiting.get(number_of(message["id"]))
         if waiting is None or waiting.answer.done():
             return  # an answer that came after its caller had gone
         waiting.answer.set_result(message)
@@ -116,54 +118,11 @@ class Duplex:
         waiting = self._waiting.get(token) if isinstance(token, int) else None
         return waiting.origin if waiting else None
 
-    def _tell_cancelled(self, number: int) -> None:
-        async def tell() -> None:
+    def _send_cancel(self, number: int) -> None:
+        async def send() -> None:
             try:
-                await self.notify("notifications/cancelled", {"requestId": number, "reason": "cancelled by the caller"})
+                await self._send(cancel_message(number))
             except LinkError:
                 return  # gone meanwhile: there is nobody to tell
 
-        self._tasks.spawn(tell(), name="cancelled")
-
-
-def _number(key: Any) -> int:
-    """Which of our requests an id names; 0, which none has, for an id that can be none of ours."""
-    if isinstance(key, str) and key.isdecimal() and len(key) < 20:
-        return int(key)  # a careless backend made text of it
-    return int(key) if type(key) in (int, float) and key == key // 1 else 0
-
-
-def stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: int | None) -> JsonObject | None:
-    """The parameters with what emceepee itself says in `_meta`: the era's envelope and a progress token."""
-    if meta is None and progress_token is None:
-        return params
-    params = params or {}
-    own = params.get("_meta")
-    stamped = {**own, **(meta or {})} if isinstance(own, dict) else dict(meta or {})
-    if progress_token is not None:
-        stamped["progressToken"] = progress_token
-    return {**params, "_meta": stamped}
-
-
-def unreadable(data: bytes, why: Unreadable) -> JsonObject | None:
-    """In the place of a response that cannot be read, so that its request fails; None if it is not known which."""
-    ends = TooLongLine.of(data)
-    key = ends.message_id if ends.may_be_an_answer else None
-    return None if key is None else {"jsonrpc": "2.0", "id": key, "result": why}
-
-
-def outcome(message: Any) -> JsonObject:
-    """The result in a response.
-
-    Raises:
-        RpcError: the response is an error.
-        LinkError: it is no response at all.
-    """
-    if isinstance(message, dict):
-        if isinstance(result := message.get("result"), dict):
-            return result
-        if isinstance(result, Unreadable):
-            raise LinkError(Failure.PROTOCOL, f"the answer is {result}")
-        if isinstance(error := message.get("error"), dict):
-            raise RpcError(error)
-    raise LinkError(Failure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")
+        self._tasks.spawn(send(), name="cancelled")

@@ -1,31 +1,31 @@
 """What the links over one shared two-way line have in common: everything but the line."""
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import Duplex, unreadable
-from emceepee.backends.link import Listener, ServerFacts
+from emceepee.backends.duplex import Duplex
+from emceepee.backends.json_rpc import unreadable
+from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 
-class DuplexLink(ABC):
-    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_hear`."""
+class DuplexLink(LinkLifetime, ABC):
+    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_receive`."""
 
     mirrors_arguments = False
 
     def __init__(self, name: str, listener: Listener, *, most_requests: int) -> None:
+        super().__init__()
         self._listener = listener
         self._tasks = TaskOwner(name)
         self._duplex = Duplex(self._send, listener, self._tasks, most_requests=most_requests, reply=self._reply)
         self._terms = Terms()
         self.facts = ServerFacts()
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def request(
         self,
@@ -56,6 +56,9 @@ class DuplexLink(ABC):
     def resumption(self) -> None:
         return None
 
+    def _fail_requests(self, error: LinkError) -> None:
+        self._duplex.end(error)
+
     @abstractmethod
     async def _send(self, message: JsonObject) -> None:
         """Raises: LinkError."""
@@ -64,7 +67,7 @@ class DuplexLink(ABC):
         """Answer the backend's own request. Raises: LinkError."""
         await self._send(message)
 
-    async def _greet(self, terms: Terms) -> None:
+    async def _negotiate(self, terms: Terms) -> None:
         """Settle the era with whoever is at the other end."""
         self._terms = terms
         self.facts = await negotiate(self._discover, self._initialize, terms)
@@ -73,7 +76,7 @@ class DuplexLink(ABC):
         else:
             await self.notify("notifications/initialized")
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         """Take one message; what is none is noise, and kept as such."""
         try:
             understood = self._duplex.receive(decode(data))
@@ -82,7 +85,7 @@ class DuplexLink(ABC):
         except ValueError:
             understood = False
         if not understood:
-            self._listener.said(data.decode("utf-8", "replace"), "stdout")
+            self._listener.handle_output(data.decode("utf-8", "replace"), "stdout")
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)

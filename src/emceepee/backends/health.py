@@ -1,8 +1,8 @@
 """Checks that a connected backend still answers. A failing one is told of; it is never the cause of a reconnect."""
 
 from collections.abc import Callable
-from typing import Protocol
 
+from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import TaskOwner
@@ -12,42 +12,38 @@ from emceepee.state.limits import Limits
 from emceepee.state.retry import JITTER
 
 
-class HealthObserver(Protocol):
-    def happened(self, event: EventType, /, **data: object) -> None: ...
-
-
 class HealthCheck:
     """One check now and then, while there is a link and it is not busy anyway."""
 
     def __init__(
         self,
-        observer: HealthObserver,
+        events: ConnectionEvents,
         tasks: TaskOwner,
         *,
         clock: Clock,
         limits: Limits,
         spread: Callable[[], float],
     ) -> None:
-        self._observer, self._tasks, self._clock, self._limits, self._spread = observer, tasks, clock, limits, spread
+        self._events, self._tasks, self._clock, self._limits, self._spread = events, tasks, clock, limits, spread
         self._link: Link | None = None
         self._next: Handle | None = None
         self.state = Health()
 
-    def link_opened(self, link: Link) -> None:
+    def attach(self, link: Link) -> None:
         self._link, self.state = link, Health()
         self._schedule()
 
-    def link_lost(self) -> None:
+    def detach(self) -> None:
         self._link = None
         if self._next is not None:
             self._next.cancel()
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Any answer, to a check or to a call, shows that the backend lives."""
         was = self.state.status
         self.state = self.state.answered()
         if was is HealthStatus.DEGRADED:
-            self._observer.happened(EventType.SERVER_HEALTH_RESTORED)
+            self._events.emit(EventType.SERVER_HEALTH_RESTORED)
 
     def _schedule(self) -> None:
         if self._limits.health_check_seconds:
@@ -60,26 +56,26 @@ class HealthCheck:
             return
         self._schedule()
         if not link.is_busy:
-            self._tasks.spawn(self._ask(link), name="health")
+            self._tasks.spawn(self._send_check(link), name="health")
 
-    async def _ask(self, link: Link) -> None:
+    async def _send_check(self, link: Link) -> None:
         method = "server/discover" if link.facts.is_modern else "ping"
         try:
             async with give_up_after(self._clock, self._limits.health_answer_seconds):
                 await link.request(method, {} if link.facts.is_modern else None)
         except RpcError:
-            self.succeeded()  # a refusal is an answer
+            self.record_success()  # a refusal is an answer
         except (LinkError, TimeoutError) as error:
-            self._failed(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
+            self._record_failure(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
         else:
-            self.succeeded()
+            self.record_success()
 
-    def _failed(self, link: Link, error: str) -> None:
+    def _record_failure(self, link: Link, error: str) -> None:
         if link is not self._link:
             return
         was = self.state.status
         self.state = self.state.failed(error)
         if was is HealthStatus.HEALTHY and self.state.status is HealthStatus.DEGRADED:
-            self._observer.happened(
+            self._events.emit(
                 EventType.SERVER_HEALTH_DEGRADED, consecutiveFailures=self.state.failures, lastError=error
             )

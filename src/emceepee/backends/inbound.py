@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emceepee.backends.link import LinkError, Listener, RpcError
+from emceepee.json_rpc import INTERNAL_ERROR, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 logger = logging.getLogger(__name__)
 
-METHOD_NOT_FOUND = -32601
-INTERNAL_ERROR = -32603
 TOO_MANY = -32000
 LONGEST_ID = 1000  # characters; what is longer is no id but ballast
 
@@ -38,7 +37,7 @@ class Inbound:
     def is_crowded(self) -> bool:
         return len(self._refused) >= self._most
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until what was refused has been answered."""
         while self.is_crowded:
             if self._room is None:
@@ -68,7 +67,7 @@ class Inbound:
             if isinstance(withdrawn, int | str) and (task_ := self._by_id.get(withdrawn)):
                 task_.cancel()
         else:
-            self._listener.notified(method, params, origin)
+            self._listener.handle_notification(method, params, origin)
         return None
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
@@ -82,9 +81,9 @@ class Inbound:
             self._tasks.spawn(self._answer_refused(), name="refusals")
 
     async def _answer_refused(self) -> None:
-        error = {"code": TOO_MANY, "message": f"{self._most} requests of yours are being served; ask again later"}
+        words = f"{self._most} requests of yours are being served; ask again later"
         while self._refused:
-            await self._answer({"jsonrpc": "2.0", "id": self._refused[0], "error": error}, "refused request")
+            await self._answer(error_message(self._refused[0], TOO_MANY, words), "refused request")
             self._refused.popleft()
             if self._room is not None and not self.is_crowded:
                 self._room.set_result(None)
@@ -92,16 +91,15 @@ class Inbound:
 
     async def _serve(self, key: Any, method: str, params: JsonObject, origin: object | None) -> None:
         try:
-            answer: JsonObject = {
-                "result": {} if method == "ping" else await self._listener.asked(method, params, origin)
-            }
+            result = {} if method == "ping" else await self._listener.handle_request(method, params, origin)
+            answer = result_message(key, result)
         except RpcError as refusal:
-            answer = {"error": refusal.error}
+            answer = {"jsonrpc": "2.0", "id": key, "error": refusal.error}
         except Exception:
             # The backend must not wait for ever because we failed.
             logger.exception("answering the backend's %s failed", method)
-            answer = {"error": {"code": INTERNAL_ERROR, "message": "Internal error"}}
-        await self._answer({"jsonrpc": "2.0", "id": key, **answer}, method)
+            answer = error_message(key, INTERNAL_ERROR, "Internal error")
+        await self._answer(answer, method)
 
     async def _answer(self, message: JsonObject, method: str) -> None:
         try:

@@ -71,7 +71,7 @@ class InputRounds:
     async def _ask(self, question: JsonValue, origin: object | None) -> JsonObject:
         asked = question if isinstance(question, dict) else {}
         params = asked.get("params")
-        return await self._listener.asked(
+        return await self._listener.handle_request(
             str(asked.get("method")),
             params if isinstance(params, dict) else {},
             origin,

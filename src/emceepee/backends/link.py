@@ -8,6 +8,7 @@ from typing import Protocol
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import LinkEnd
 
 FACTS_BYTES = 1 << 20
 
@@ -61,7 +62,7 @@ class LinkError(Exception):
 class Listener(Protocol):
     """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws.
@@ -70,11 +71,11 @@ class Listener(Protocol):
         """
         ...
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         """In wire order; must not raise."""
         ...
 
-    def said(self, line: str, source: str) -> None:
+    def handle_output(self, line: str, source: str) -> None:
         """A line of the process that is not protocol: `source` is stderr or stdout."""
         ...
 
@@ -99,7 +100,11 @@ class Link(Protocol):
     """One live connection to a backend."""
 
     facts: ServerFacts
-    closed: "asyncio.Future[str]"  # resolved with the reason when the link can carry nothing any more
+    closed: "asyncio.Future[LinkEnd]"  # resolved when the link can carry nothing any more
+
+    def end(self, end: LinkEnd) -> None:
+        """It carries nothing any more: resolve `closed`, if that was not done before, then fail what waits on it."""
+        ...
 
     @property
     def mirrors_arguments(self) -> bool:
@@ -144,9 +149,37 @@ class Link(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let everything go; requests in the air fail."""
+        """Release everything; requests under way fail."""
         ...
 
     def process(self) -> JsonObject | None:
         """The child process behind the link, if there is one: pid, and if it has ended exit code or signal."""
         ...
+
+
+class LinkLifetime:
+    """The end of a link, of which there is one, with one writer."""
+
+    def __init__(self) -> None:
+        self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
+
+    def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
+        """Events before failed calls: `closed` is resolved first, then the requests under way fail, with `error`.
+
+        The event loop runs callbacks in the order in which they were scheduled. So the supervisor, which waits for
+        `closed`, has announced the loss and counted what it costs before any caller is told that its call failed.
+        """
+        if not self.closed.done():
+            self.closed.set_result(end)
+            self._fail_requests(error or LinkError(Failure.CLOSED, end.reason))
+
+    def __repr__(self) -> str:
+        end = self.closed.result() if self.closed.done() else None
+        return f"<{type(self).__name__} {self._target()} {f'{end.kind}: {end.reason}' if end else 'open'}>"
+
+    def _target(self) -> str:
+        """Whom it leads to, without secrets."""
+        return ""
+
+    def _fail_requests(self, error: LinkError) -> None:
+        """Where requests do not notice by themselves."""

@@ -63,29 +63,29 @@ async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts
     """
     if terms.mode != "legacy":
         if terms.mode != "auto":
-            return await _discovered(discover)
+            return await _discover(discover)
         try:
-            return await _whichever_era(discover, initialize, terms)
+            return await _probe_eras(discover, initialize, terms)
         except LinkError as error:
             if has_ended(error):
                 raise EndedByProbe(error) from error
             raise
-    return await _initialized(initialize, terms)
+    return await _initialize(initialize, terms)
 
 
-async def _whichever_era(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
-    probe = asyncio.ensure_future(_discovered(discover))
+async def _probe_eras(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
+    probe = asyncio.ensure_future(_discover(discover))
     try:
         await asyncio.wait({probe}, timeout=PROBE_SECONDS)
         if probe.done():
-            return await _verdict(probe, initialize, terms)
-        return await _whichever_first(probe, initialize, terms)
+            return await _judge_probe(probe, initialize, terms)
+        return await _race_eras(probe, initialize, terms)
     finally:
         probe.cancel()
         await asyncio.gather(probe, return_exceptions=True)
 
 
-async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
     try:
         return probe.result()
     except LinkError as error:
@@ -95,7 +95,7 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms:
     except RpcError as error:
         refusal = error
     try:
-        return await _initialized(initialize, terms)
+        return await _initialize(initialize, terms)
     except RpcError as error:
         # A modern backend of a version unknown here refuses both; its first words say more.
         if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_VERSION:
@@ -103,8 +103,8 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms:
         raise
 
 
-async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
-    handshake = asyncio.ensure_future(_initialized(initialize, terms))
+async def _race_eras(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+    handshake = asyncio.ensure_future(_initialize(initialize, terms))
     try:
         done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
         for attempt in done:
@@ -118,7 +118,7 @@ async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask
         await asyncio.gather(handshake, return_exceptions=True)
 
 
-async def _discovered(discover: Ask) -> ServerFacts:
+async def _discover(discover: Ask) -> ServerFacts:
     version = MODERN_PROTOCOL_VERSIONS[-1]
     try:
         answer = await discover("server/discover", {})
@@ -135,7 +135,7 @@ async def _discovered(discover: Ask) -> ServerFacts:
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 
-async def _initialized(initialize: Ask, terms: Terms) -> ServerFacts:
+async def _initialize(initialize: Ask, terms: Terms) -> ServerFacts:
     proposal = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
         "capabilities": terms.capabilities,

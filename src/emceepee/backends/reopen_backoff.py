@@ -20,7 +20,7 @@ class ReopenBackoff:
         self._opened_at: float | None = None
         self._attempt = 0
 
-    def opened(self) -> None:
+    def mark_opened(self) -> None:
         self._opened_at = self._clock.monotonic()
 
     def next_pause(self, asked: float = 0.0) -> float:

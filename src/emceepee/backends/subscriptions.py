@@ -1,13 +1,15 @@
 """Which changes of a backend someone wants to hear of, in the way of its era, and again on every new link."""
 
 import asyncio
+from collections.abc import Callable
 
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
@@ -16,6 +18,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGE_SECONDS = 10.0
 LONGEST_URI = 8192
+Notify = Callable[[str, JsonObject], None]
 _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 
 
@@ -41,33 +44,34 @@ class _Listen:
 
 
 class Subscriptions:
-    """Stands between a connection's links and its listener: passes everything on but the acknowledgements.
+    """Asks each link for the changes that are wanted, and again on the next one.
 
     In the handshake era each resource is subscribed to by itself. In that of 2026-07-28 one open request names all
     that is wanted; to change it, the new one is opened before the old one is let go.
     """
 
-    def __init__(self, listener: Listener, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
-        self._listener, self._tasks, self._clock, self._most = listener, tasks, clock, most
+    def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
+        """`notify` takes what the backend would have said, had it been asked in time."""
+        self._notify, self._tasks, self._clock, self._most = notify, tasks, clock, most
         self._link: Link | None = None
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
         self._changing = asyncio.Lock()
-        self._pace = ReopenBackoff(clock, CHANGES)
+        self._backoff = ReopenBackoff(clock, CHANGES)
         self._wants_lists = False
         self.uris: set[str] = set()
 
-    def hears_changes(self, capability: str) -> bool:
+    def is_told_of_changes(self, capability: str) -> bool:
         """Whether a 2026-07-28 backend tells us just now when the lists of that capability change."""
         flag = _LIST_FLAGS.get(capability)
         return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
 
     # The life of links.
 
-    def link_opened(self, link: Link) -> None:
+    def attach(self, link: Link) -> None:
         self._link = link
 
-    def link_lost(self) -> None:
+    def detach(self) -> None:
         self._link = None
         for listen in (self._listen, self._opening):
             if listen is not None:
@@ -84,7 +88,7 @@ class Subscriptions:
             try:
                 await self._renew(link)
             except (RpcError, LinkError):
-                self._tasks.spawn(self._take_up_again(link), name="listen")
+                self._tasks.spawn(self._reopen(link), name="listen")
                 raise
         else:
             for uri in sorted(self.uris):
@@ -169,9 +173,9 @@ class Subscriptions:
             if old is not None:
                 old.end()
             if fresh is not None:
-                self._pace.opened()
+                self._backoff.mark_opened()
                 if fresh.task is not None and fresh.task.done():  # acknowledged and ended in one breath
-                    self._ended(link)
+                    self._schedule_reopen(link)
             return wanted
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
@@ -182,54 +186,42 @@ class Subscriptions:
             error = failure
         listen.settle(error)
         if self._listen is listen and link is self._link:
-            self._ended(link)
+            self._schedule_reopen(link)
 
-    def _ended(self, link: Link) -> None:
+    def _schedule_reopen(self, link: Link) -> None:
         self._listen = None
-        self._tasks.spawn(self._take_up_again(link), name="listen")
+        self._tasks.spawn(self._reopen(link), name="listen")
 
-    async def _take_up_again(self, link: Link) -> None:
+    async def _reopen(self, link: Link) -> None:
         """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
         while True:
-            await self._clock.sleep(self._pace.next_pause())
+            await self._clock.sleep(self._backoff.next_pause())
             if link is not self._link or link.closed.done() or self._listen is not None:
                 return
             try:
                 wanted = await self._renew(link)
             except LinkError as error:
-                if not error.may_have_run and not link.closed.done():
-                    link.closed.set_result(str(error))
+                if not error.may_have_run:
+                    link.end(LinkEnd(LinkEndKind.LOST, str(error)))
             except RpcError as error:
                 log.debug("listen_refused", error=str(error))
                 self._wants_lists = False
                 return
             else:
-                self._may_have_changed(wanted)
+                self._notify_of_possible_changes(wanted)
                 return
 
-    def _may_have_changed(self, wanted: JsonObject) -> None:
+    def _notify_of_possible_changes(self, wanted: JsonObject) -> None:
         for key, flag in _LIST_FLAGS.items():
             if wanted.get(flag):
-                self._listener.notified(f"notifications/{key}/list_changed", {}, None)
+                self._notify(f"notifications/{key}/list_changed", {})
         for uri in wanted.get("resourceSubscriptions", []):
-            self._listener.notified("notifications/resources/updated", {"uri": uri}, None)
+            self._notify("notifications/resources/updated", {"uri": uri})
 
-    # The listener's side: everything is passed on.
-
-    async def asked(
-        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
-    ) -> JsonObject:
-        return await self._listener.asked(method, params, origin, seconds=seconds)
-
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if method == ACKNOWLEDGED:
-            if self._opening is not None:
-                self._opening.settle()
-            return
-        self._listener.notified(method, _without_subscription(params), None if isinstance(origin, _Listen) else origin)
-
-    def said(self, line: str, source: str) -> None:
-        self._listener.said(line, source)
+    def acknowledge(self) -> None:
+        """The backend says that the request which is being opened is in force."""
+        if self._opening is not None:
+            self._opening.settle()
 
 
 def _list_flags(link: Link) -> dict[str, bool]:
@@ -242,7 +234,7 @@ def _list_flags(link: Link) -> dict[str, bool]:
     }
 
 
-def _without_subscription(params: JsonObject) -> JsonObject:
+def without_subscription(params: JsonObject) -> JsonObject:
     """The notification without the mark of the stream it came on, which means nothing beyond the link."""
     meta = params.get("_meta")
     if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:

@@ -1,43 +1,106 @@
-"""Keeps one connection open: one task that opens the link, watches it, tries again, and closes it."""
+"""Keeps one connection open: carries out what `state.connection_step` decides, and tells it what came of it.
+
+The connection is one value, `state`. Whatever happens is an event; `step` answers with the next state and with effects,
+and this module carries them out. It decides nothing itself. A server that crashes once, with a call waiting:
+
+    the process exits    LinkEnded → AnnounceEnd (process_crashed, server_disconnected; questions are rejected)
+                                     CloseLink (the calls under way fail)             Closing(then=Pausing)
+    nothing is left      Released  → AnnounceRetry (restarting), StartTimer           Pausing
+    a call comes         Needed    → StopTimer, Dial                                  Opening
+    the link is there    Opened    → AnnounceUp (restarted, server_reconnected)
+                                     AdmitWaiters (the call is sent)                  Up
+
+Two things take time, opening a link and closing one. At most one of them is under way: `_work`. Everything else happens
+at once, so there is no moment at which two tasks own a link, and none at which nobody does.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from datetime import timedelta
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, assert_never
 
-from emceepee.backends.connection_events import ConnectionEvents, Observer
+from emceepee.backends.caller_errors import unavailable
+from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.clock import Clock, Handle, give_up_after, within
-from emceepee.errors import BackendDisconnected, EmceepeeError
+from emceepee.clock import Clock, Handle, give_up_after
+from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner, close_bounded
-from emceepee.state.connection import ConnectionState, ConnectionStatus
+from emceepee.state.connection import Closing, ConnectionState, LinkEnd, LinkEndKind, Up
+from emceepee.state.connection_effects import (
+    AbandonDial,
+    AdmitWaiters,
+    AnnounceEnd,
+    AnnounceFailure,
+    AnnounceGivingUp,
+    AnnounceRetry,
+    AnnounceUp,
+    CloseLink,
+    Dial,
+    Effect,
+    RejectWaiters,
+    StartHolding,
+    StartTimer,
+    StopTimer,
+)
+from emceepee.state.connection_step import (
+    CloseAsked,
+    DialFailed,
+    Event,
+    LinkEnded,
+    Needed,
+    Opened,
+    ReconnectAsked,
+    Released,
+    RequestsFinished,
+    RestAsked,
+    RetireAsked,
+    StartAsked,
+    TimerFired,
+    first_state,
+    step,
+)
 from emceepee.state.limits import Limits
-from emceepee.state.retry import GiveUp, RetryCount, RetryPolicy
+from emceepee.state.retry import RetryPolicy
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
-
-CLOSED = "the connection was closed"
-ASKED_FOR = "reconnect_server was called"
-ANOTHER_ERA = "it is connected anew in another protocol version"
-RESTING = "nobody used it for a while; the next call starts it again"
 
 
 class Owner(Protocol):
     """The connection, which makes a fresh link ready for use."""
 
-    async def opened(self, link: Link) -> None: ...
-    def lost(self) -> None: ...
+    async def prepare_link(self, link: Link) -> None: ...
+    def detach_link(self) -> None: ...
 
     @property
     def is_listening(self) -> bool:
         """Whether someone wants to hear what the backend says unasked: then it is not stopped for being idle."""
         ...
+
+
+class _Use:
+    """One per supervisor and entered many times over: a request costs no object."""
+
+    __slots__ = ("_supervisor",)
+
+    def __init__(self, supervisor: "Supervisor") -> None:
+        self._supervisor = supervisor
+
+    def __enter__(self) -> None:
+        supervisor = self._supervisor
+        supervisor.requests += 1
+        if supervisor.idle_timer is not None:
+            supervisor.idle_timer.cancel()
+            supervisor.idle_timer = None
+
+    def __exit__(self, *_: object) -> None:
+        supervisor = self._supervisor
+        supervisor.requests -= 1
+        if not supervisor.requests:
+            supervisor.handle_unused()
 
 
 class Supervisor:
@@ -47,7 +110,7 @@ class Supervisor:
         self,
         spec: BackendSpec,
         dial: Callable[[object | None], Awaitable[Link]],
-        observer: Observer,
+        events: ConnectionEvents,
         owner: Owner,
         *,
         tasks: TaskOwner,
@@ -55,36 +118,29 @@ class Supervisor:
         limits: Limits,
         spread: Callable[[], float],
     ) -> None:
-        self._state = ConnectionState()
-        self.link: Link | None = None
-        self._spec, self._dial, self._observer, self._owner = spec, dial, observer, owner
+        self._spec, self._dial, self._events, self._owner = spec, dial, events, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
-        self._is_process = isinstance(spec.target, StdioTarget)
-        self._events = ConnectionEvents(spec.name, observer, is_process=self._is_process)
-        self._policy = _policy(spec, limits)
-        self._runner: asyncio.Task[None] | None = None
-        self._opening: asyncio.Future[Link] | None = None  # the outcome of the try that is on or comes next
-        self._nudge: asyncio.Future[None] | None = None  # there while a pause before the next try may be cut short
-        self._is_wanted = False  # whether someone waits for the next try
-        self._invalidated: JsonObject | None = None  # by a loss after which it was not connected again so far
-        self._is_up = False  # whether the link was announced and its end was not
-        self._reopening: asyncio.Task[None] | None = None
-        self._renewal: asyncio.Future[None] | None = None  # there while a link is to be replaced, and is still in use
-        self._is_closed = False
-        self._identity: str | None = None
+        self._state = first_state(_policy(spec, limits))
+        self.link: Link | None = None  # there while the state is Up
+        self._work: asyncio.Task[None] | None = None
+        self._timer: Handle | None = None
+        self._waiters: asyncio.Future[Link] | None = None  # what all who wait for the next link share
+        self._use = _Use(self)
+        self.requests = 0  # under way
+        self.idle_timer: Handle | None = None
+        self._identity: str | None = None  # of the last link, as are the next two
         self._resumption: object | None = None
         self._last_process: JsonObject | None = None
         self._restarts = 0
-        self._in_use = 0
-        self._idle_since: Handle | None = None
+
+    def __repr__(self) -> str:
+        then = f" then {type(self._state.then).__name__}" if isinstance(self._state, Closing) else ""
+        link = f" {self.link!r}" if self.link else ""
+        return f"<Supervisor {self._spec.name} {type(self._state).__name__}{then}{link} requests={self.requests}>"
 
     @property
     def state(self) -> ConnectionState:
         return self._state
-
-    def _enter(self, state: ConnectionState) -> None:
-        self._state = state
-        self._observer.changed()
 
     @property
     def process(self) -> JsonObject | None:
@@ -92,290 +148,223 @@ class Supervisor:
         process = self.link.process() if self.link else self._last_process
         return None if process is None else process | {"restarts": self._restarts}
 
-    # What the connection asks.
-
-    def start(self, *, retrying: bool = True) -> None:
-        if self.state.status is ConnectionStatus.NOT_CONNECTED and not self._is_closed:
-            self._begin(retrying=retrying)
-
     @property
     def live(self) -> Link | None:
         """The link, if one can be used right now."""
-        if self.link is None or self._renewal is not None or self.link.closed.done():
+        link, state = self.link, self._state
+        if link is None or link.closed.done() or type(state) is not Up or state.is_retiring:
             return None
-        return self.link
+        return link
 
-    async def ready(self, *, retrying: bool = True) -> Link:
+    # What the connection asks.
+
+    def start(self) -> None:
+        self._handle(StartAsked())
+
+    async def ready(self, *, may_retry: bool = True) -> Link:
         """Raises: BackendDisconnected."""
-        if (link := self.live or await self._outlived()) is not None:
+        if (link := self.live) is not None:
             return link
-        self.start(retrying=retrying)
-        is_running = self._reopening is not None or (self._runner is not None and not self._runner.done())
-        if not is_running:
-            raise self.unavailable()
-        if self._opening is None:
-            self._opening = asyncio.get_running_loop().create_future()
-        self._is_wanted = True
-        if self._nudge is not None and not self._nudge.done():
-            self._nudge.set_result(None)
-        return await asyncio.shield(self._opening)
+        if self.link is not None:
+            self._check_end(self.link)
+        if self._waiters is None:
+            self._waiters = asyncio.get_running_loop().create_future()
+        waiting = self._waiters
+        self._handle(Needed(may_retry))
+        return await asyncio.shield(waiting)
 
     async def reconnect(self) -> Link:
         """Many at once cause one. Raises: BackendDisconnected."""
-        if self._reopening is None and not self._is_closed:
-            self._reopening = self._tasks.spawn(self._reopen(ASKED_FOR), name="reopen")
-        if self._reopening is not None:
-            await asyncio.shield(self._reopening)
+        self._handle(ReconnectAsked())
+        if isinstance(self._state, Closing):
+            await self._wait_for_work()
         return await self.ready()
 
-    def renew(self, link: Link) -> None:
+    def retire(self, link: Link) -> None:
         """Replace the link as soon as nothing is under way on it. Who comes meanwhile waits for the new one."""
-        if self._renewal is None and self.link is link:
-            self._renewal = asyncio.get_running_loop().create_future()
-            self._renew_if_unused()
-
-    def _renew_if_unused(self) -> None:
-        if self._in_use == 0 and self._reopening is None and self.link is not None and not self._is_closed:
-            self._reopening = self._tasks.spawn(self._reopen(ANOTHER_ERA), name="reopen")
-
-    async def _outlived(self) -> Link | None:
-        """The link that is to be replaced, if what is under way on it takes too long: better this one than none."""
-        link, renewal = self.link, self._renewal
-        if renewal is None or self._reopening is not None:
-            return None
-        with suppress(TimeoutError):
-            await within(self._clock, self._limits.connect_seconds, renewal)
-        return link if link is self.link and link is not None and not link.closed.done() else None
-
-    def _end_renewal(self) -> None:
-        renewal, self._renewal = self._renewal, None
-        if renewal is not None and not renewal.done():
-            renewal.set_result(None)
+        if self.link is link:
+            self._handle(RetireAsked())
+            if not self.requests:
+                self._handle(RequestsFinished())
 
     async def rest(self) -> None:
         """Close the link, if there is one, until someone needs it again."""
-        if self.link is not None:
-            self.report_lost(self.link, RESTING)
-            if self._runner is not None:
-                await asyncio.wait({self._runner}, timeout=CLOSE_SECONDS * 2)
-        elif self.state.status in (ConnectionStatus.CONNECTING, ConnectionStatus.RECONNECTING):
-            await self._end()
-            self._enter(self.state.resting())
+        self._handle(RestAsked())
+        await self._wait_for_work()
 
     async def close(self) -> None:
-        self._is_closed = True
-        if self._reopening is not None:
-            await asyncio.wait({self._reopening}, timeout=CLOSE_SECONDS * 2)
-        await self._end()
+        self._handle(CloseAsked())
+        await self._wait_for_work()
 
     def report_lost(self, link: Link, reason: str) -> None:
         """A request found out before the link did."""
-        if not link.closed.done():
-            link.closed.set_result(reason)
+        link.end(LinkEnd(LinkEndKind.LOST, reason))
 
-    def used(self, change: int) -> None:
-        """A request begins (+1) or ends (-1); after long disuse the link is closed until it is needed again."""
-        self._in_use += change
-        if self._idle_since is not None:
-            self._idle_since.cancel()
-            self._idle_since = None
-        if self._renewal is not None:
-            self._renew_if_unused()
-        if self._in_use == 0 and self._limits.idle_stop_seconds and self.link is not None:
-            self._idle_since = self._clock.call_later(self._limits.idle_stop_seconds, self._rest)
+    def in_use(self) -> _Use:
+        """While a request is under way, the link is neither replaced nor closed for being idle."""
+        return self._use
 
-    def unavailable(self) -> EmceepeeError:
-        """Why there is no link, and what to do."""
-        name, state = self._spec.name, self.state
-        reason = state.reason or (CLOSED if self._is_closed else "it was not connected yet")
-        details: JsonObject = {"server": name, "status": str(state.status)}
-        if state.status is ConnectionStatus.RECONNECTING:
-            next_ms = self.next_retry_ms() or 0
-            details |= {"reconnectAttempt": state.attempt, "nextRetryMs": next_ms}
-            words = (
-                f"is lost and being reconnected (attempt {state.attempt}, next in {next_ms} ms): {reason}. Call again,"
-            )
-        else:
-            what = "could not be connected" if state.status is ConnectionStatus.ERROR else "is disconnected"
-            words = f"{what}: {reason}. Try reconnect_server,"
-        return BackendDisconnected(
-            f'Server "{name}" {words} or remove it and add it with other settings.', details=details
-        )
+    def handle_unused(self) -> None:
+        """The last request under way has ended; after long disuse the link is closed until it is needed again."""
+        state = self._state
+        if type(state) is Up:
+            if state.is_retiring:
+                self._handle(RequestsFinished())
+            elif self._limits.idle_stop_seconds:
+                self.idle_timer = self._clock.call_later(self._limits.idle_stop_seconds, self._rest_if_idle)
 
-    def next_retry_ms(self) -> int | None:
-        if self.state.retry_at is None:
-            return None
-        return max(round((self.state.retry_at - self._clock.now()).total_seconds() * 1000), 0)
-
-    # The one task.
-
-    def _begin(self, *, retrying: bool = True) -> None:
-        self._enter(self.state.connecting())
-        self._runner = self._tasks.spawn(self._run(retrying=retrying), name="supervisor")
-
-    async def _reopen(self, reason: str) -> None:
-        """A task of its own, so that a caller who leaves does not leave it half done."""
-        try:
-            if self.link is not None:
-                # Before it closes: what waits on it is lost with it, and not withdrawn by the server.
-                self.link, self._invalidated = None, self._events.cut_off(reason)
-            await self._end()
-            if not self._is_closed:
-                self._begin()
-        finally:
-            self._reopening = None
-
-    async def _end(self) -> None:
-        """Whatever the one task is at: it stops, and its link is closed."""
-        runner, self._runner = self._runner, None
-        if runner is not None and not runner.done():
-            self.link = None  # nobody is to begin anything on it
-            runner.cancel()
-            await asyncio.wait({runner}, timeout=CLOSE_SECONDS * 2)
-        self._closed()
-
-    async def _run(self, *, retrying: bool) -> None:
-        count, failed_tries = RetryCount(self._policy), 0
-        try:
-            while True:
-                self._is_wanted = False
-                try:
-                    link = await self._open()
-                except (RpcError, LinkError, TimeoutError) as error:
-                    reason = self._words(error)
-                    self._observer.failed(reason, failed_tries)
-                    is_hopeless = self._is_process and _cannot_start(error)
-                    if is_hopeless or not retrying or not await self._pause(count, reason):
-                        self._give_up(reason, count.attempts)
-                        return
-                    count, failed_tries = count.tried(), failed_tries + 1
-                    continue
-                began, retrying = self._clock.monotonic(), True
-                reason = await self._serve(link, failed_tries)
-                failed_tries = 0
-                if reason == RESTING:
-                    if not self._rested():
-                        return
-                    continue
-                count = count.after_loss(self._clock.monotonic() - began)
-                if not await self._pause(count, reason):
-                    self._give_up(reason, count.attempts)
-                    return
-                count, failed_tries = count.tried(), 1
-        except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
-            log.error("supervisor_failed", server=self._spec.name, error=f"{type(error).__name__}: {error}")
-            self._give_up(f"emceepee failed to keep it connected ({type(error).__name__}: {error})", 0)
-
-    async def _open(self) -> Link:
-        async with give_up_after(self._clock, self._limits.connect_seconds):
-            return await self._dial(self._resumption)
-
-    async def _serve(self, link: Link, failed_tries: int) -> str:
-        """From a fresh link to its end, and why it ended."""
-        try:
-            await self._owner.opened(link)
-            self._announce(link, failed_tries)
-            link.closed.add_done_callback(lambda _: self._notice_end(link))
-            reason = await asyncio.shield(link.closed)
-            self._notice_end(link)
-        finally:
-            self.link = None
-            self._end_renewal()
-            if self._idle_since is not None:
-                self._idle_since.cancel()
-            self._owner.lost()
-            self._resumption = link.resumption
-            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
-            self._last_process = link.process()
-        return reason
-
-    def _notice_end(self, link: Link) -> None:
-        """Before the calls on it fail: whoever hears of them has heard why, and they are counted."""
-        if self.link is link:
-            reason = link.closed.result()
-            self.link, self._last_process, self._is_up = None, link.process(), False
-            self._invalidated = None if reason == RESTING else self._events.lost(reason, self._last_process)
-
-    def _announce(self, link: Link, failed_tries: int) -> None:
-        is_same = link.identity is not None and link.identity == self._identity
-        self._identity, self.link, self._is_up, self._is_wanted = link.identity, link, True, False
-        self._enter(self.state.connected(self._clock.now()))
-        process = link.process()
-        invalidated, self._invalidated = self._invalidated, None
-        if invalidated is None:
-            self._events.connected(process, link.facts.capabilities)
-        else:
-            self._restarts += process is not None
-            tries = max(failed_tries, 1)
-            self._events.reconnected(process, tries=tries, is_same=is_same, invalidated=invalidated)
-        opening, self._opening = self._opening, None
-        if opening is not None and not opening.done():
-            opening.set_result(link)
-        self.used(0)
-
-    async def _pause(self, count: RetryCount, reason: str) -> bool:
-        """Wait until the next try is due, or someone needs the server now. False if there is to be none."""
-        decision = count.next(self._spread())
-        if isinstance(decision, GiveUp):
-            return False
-        was_connected = self.state.status is ConnectionStatus.CONNECTED
-        retry_at = self._clock.now() + timedelta(seconds=decision.delay)
-        self._enter(self.state.reconnecting(reason, attempt=decision.attempt, retry_at=retry_at))
-        self._events.retrying(decision)
-        if not was_connected:
-            self._refuse()
-        elif self._is_wanted:
-            return True
-        self._nudge = asyncio.get_running_loop().create_future()
-        with suppress(TimeoutError):
-            await within(self._clock, decision.delay, self._nudge)
-        self._nudge = None
-        return True
-
-    def _give_up(self, reason: str, attempts: int) -> None:
-        self._events.gave_up(reason, attempts)
-        was_up_and_stays_down = self.state.status is ConnectionStatus.CONNECTED and not attempts
-        self._enter(self.state.disconnected(reason) if was_up_and_stays_down else self.state.failed(reason))
-        self._refuse()
-
-    def _refuse(self) -> None:
-        """Whoever waits for a link learns that there is none."""
-        opening, self._opening = self._opening, None
-        if opening is not None and not opening.done():
-            opening.set_exception(self.unavailable())
-            opening.exception()  # there may be nobody waiting
-
-    def _rest(self) -> None:
-        if self.link is None or self._in_use:
+    def _rest_if_idle(self) -> None:
+        self.idle_timer = None
+        if self.requests:
             return
         if self._owner.is_listening:
-            self.used(0)  # not now; look again after the same time
+            self.handle_unused()  # not now; look again after the same time
         else:
-            self.report_lost(self.link, RESTING)
+            self._handle(RestAsked())
 
-    def _rested(self) -> bool:
-        """True if someone came for it while it was being closed."""
-        self._enter(self.state.resting())
-        self._events.stopped(self._last_process)
-        if self._is_wanted:
-            self._enter(self.state.connecting())
-            return True
-        return False
+    async def _wait_for_work(self) -> None:
+        if self._work is not None:
+            await asyncio.wait({self._work}, timeout=CLOSE_SECONDS * 2)
 
-    def _closed(self) -> None:
-        """On purpose: whoever waits is told, unless it is opened anew, and the process is gone."""
-        if self.state.status in (
-            ConnectionStatus.CONNECTED,
-            ConnectionStatus.CONNECTING,
-            ConnectionStatus.RECONNECTING,
-        ):
-            self._enter(self.state.disconnected(CLOSED))
-        if self._reopening is None or self._is_closed:
-            self._refuse()
-        if self._is_up:
-            self._is_up = False
-            self._observer.lost(CLOSED)
-            self._events.stopped(self._last_process)
+    def next_retry_ms(self) -> int | None:
+        retry_at = self._state.view.retry_at
+        return None if retry_at is None else max(round((retry_at - self._clock.now()).total_seconds() * 1000), 0)
+
+    # Carrying out what the step decides.
+
+    def _handle(self, event: Event) -> None:
+        before = self._state
+        self._state, effects = step(before, event)
+        if self._state is not before:
+            self._events.notify_change()
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Dial():
+                self._begin(self._open_link(), "open")
+            case AbandonDial():
+                if self._work is not None:
+                    self._work.cancel()
+            case CloseLink():
+                self._detach_link(effect.end)
+            case StartTimer():
+                self._start_timer(effect.seconds)
+            case StartHolding():
+                self._start_timer(self._limits.connect_seconds)
+            case StopTimer():
+                if self._timer is not None:
+                    self._timer.cancel()
+            case AdmitWaiters():
+                waiters, self._waiters = self._waiters, None
+                if waiters is not None and self.link is not None:
+                    resolve(waiters, self.link)
+            case RejectWaiters():
+                waiters, self._waiters = self._waiters, None
+                if waiters is not None:
+                    reject(waiters, unavailable(self._spec.name, self._state.view, next_retry_ms=self.next_retry_ms()))
+            case AnnounceUp():
+                self._announce_up(effect.tries)
+            case AnnounceEnd():
+                self._last_process = self.link.process() if self.link else None
+                self._events.announce_end(effect.end, self._last_process)
+            case AnnounceFailure():
+                self._events.log_failure(effect.reason, effect.tries)
+            case AnnounceRetry():
+                self._events.announce_retry(effect.retry)
+            case AnnounceGivingUp():
+                self._events.announce_giving_up(effect.reason, effect.attempts)
+            case _:
+                assert_never(effect)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._timer = self._clock.call_later(seconds, lambda: self._handle(TimerFired()))
+
+    def _announce_up(self, tries: int | None) -> None:
+        link = self.link
+        assert link is not None  # it has just been opened
+        is_same = link.identity is not None and link.identity == self._identity
+        self._identity = link.identity
+        process = link.process()
+        if tries is None:
+            self._events.announce_connected(process, link.facts.capabilities)
+        else:
+            self._restarts += process is not None
+            self._events.announce_reconnected(process, tries=tries, is_same=is_same)
+
+    # Opening a link, and closing it.
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._work = self._tasks.spawn(work, name=name)
+        self._work.add_done_callback(self._work_ended)
+
+    def _work_ended(self, work: "asyncio.Task[None]") -> None:
+        """Here and not in the work itself: a task that is cancelled before its first step never runs at all."""
+        if work.cancelled():
+            self._handle(Released(self._clock.now()))
+
+    async def _open_link(self) -> None:
+        try:
+            link = await self._dial_and_prepare()
+        except (RpcError, LinkError, TimeoutError) as error:
+            self._dial_failed(self._words(error), is_final=self._is_hopeless(error))
+        except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
+            what = f"{type(error).__name__}: {error}"
+            log.error("supervisor_failed", server=self._spec.name, error=what)
+            self._dial_failed(f"emceepee failed to keep it connected ({what})", is_final=True)
+        else:
+            self.link = link
+            self._handle(Opened(self._clock.now()))
+            link.closed.add_done_callback(lambda _: self._check_end(link))
+            if not self.requests:
+                self.handle_unused()
+
+    async def _dial_and_prepare(self) -> Link:
+        async with give_up_after(self._clock, self._limits.connect_seconds):
+            link = await self._dial(self._resumption)
+        try:
+            await self._owner.prepare_link(link)
+        except BaseException:
+            await self._close_link(link)
+            raise
+        return link
+
+    def _dial_failed(self, reason: str, *, is_final: bool) -> None:
+        self._handle(DialFailed(reason=reason, at=self._clock.now(), spread=self._spread(), is_final=is_final))
+
+    def _check_end(self, link: Link) -> None:
+        """Take note that the link has ended, if it has and that was not noted before."""
+        if self.link is link and link.closed.done():
+            self._handle(LinkEnded(end=link.closed.result(), at=self._clock.now(), spread=self._spread()))
+
+    def _detach_link(self, end: LinkEnd) -> None:
+        link, self.link = self.link, None
+        if self.idle_timer is not None:
+            self.idle_timer.cancel()
+            self.idle_timer = None
+        if link is not None:
+            self._begin(self._release_link(link, end), "close")
+            link.end(end)
+
+    async def _release_link(self, link: Link, end: LinkEnd) -> None:
+        await self._close_link(link)
+        if end.kind is not LinkEndKind.LOST:
+            self._events.announce_stop(self._last_process)
+        self._handle(Released(self._clock.now()))
+
+    async def _close_link(self, link: Link) -> None:
+        self._owner.detach_link()
+        self._resumption = link.resumption
+        try:
+            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
+        finally:
+            self._last_process = link.process()
+
+    def _is_hopeless(self, error: Exception) -> bool:
+        """A program that is not there will not be there in a second either."""
+        is_unreachable = isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE
+        return is_unreachable and isinstance(self._spec.target, StdioTarget)
 
     def _words(self, error: Exception) -> str:
         words = str(error)
@@ -392,8 +381,3 @@ def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
         longest=limits.longest_http_retry_seconds,
         stable_after=limits.stable_seconds,
     )
-
-
-def _cannot_start(error: Exception) -> bool:
-    """A program that is not there will not be there in a second either."""
-    return isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE

@@ -2,16 +2,10 @@
 
 from typing import Protocol
 
-from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
 from emceepee.sessions.call import Call
-from emceepee.sessions.change_signal import ChangeSignal
-from emceepee.state.events import EventType
-from emceepee.telemetry.logs import EventLog
-
-log = EventLog("sessions")
 
 
 class BackendEvents(Protocol):
@@ -19,13 +13,9 @@ class BackendEvents(Protocol):
 
     clock: Clock
 
-    change_signal: ChangeSignal
-
     def buffers(self, server: str) -> ServerBuffers: ...
     def handle_notification(self, server: str, method: str, params: JsonObject) -> None: ...
     def handle_progress(self, call: Call, params: JsonObject) -> None: ...
-    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
-    def handle_link_loss(self, server: str, reason: str) -> JsonObject: ...
     async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject: ...
@@ -37,13 +27,13 @@ class BackendListener:
     def __init__(self, session: BackendEvents, backend: str) -> None:
         self._session, self._backend = session, backend
 
-    async def asked(
+    async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         call = origin if isinstance(origin, Call) else None
         return await self._session.answer_backend_request(self._backend, method, params, call, seconds=seconds)
 
-    def notified(self, method: str, params: JsonObject, origin: object | None) -> None:
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         match method:
             case "notifications/progress":
                 if isinstance(origin, Call):
@@ -53,34 +43,5 @@ class BackendListener:
             case _:
                 self._session.handle_notification(self._backend, method, params)
 
-    def said(self, line: str, source: str) -> None:
+    def handle_output(self, line: str, source: str) -> None:
         self._session.buffers(self._backend).add_output(line, LogSource(source), self._session.clock.now())
-
-
-class BackendObserver:
-    """What befalls one connection, on its way into the session's events and the log."""
-
-    def __init__(self, session: BackendEvents, spec: BackendSpec) -> None:
-        self._session, self._spec = session, spec
-
-    def happened(self, event: EventType, /, **data: object) -> None:
-        told = {"name": self._spec.name, **data}
-        if event is EventType.SERVER_CONNECTED:
-            log.info("server_connected", server=self._spec.name, url=self._spec.target.label)
-        elif event is EventType.SERVER_RECONNECTING:
-            log.info(
-                "server_reconnecting", server=self._spec.name, attempt=data["attempt"], delayMs=data["nextRetryMs"]
-            )
-        else:
-            log.info(str(event), server=self._spec.name, **{key: value for key, value in data.items() if key != "name"})
-        self._session.emit_connection_event(self._spec.name, event, told)
-
-    def changed(self) -> None:
-        self._session.change_signal.notify()
-
-    def failed(self, reason: str, attempt: int) -> None:
-        event = "server_reconnect_failed" if attempt else "server_connect_failed"
-        log.warning(event, server=self._spec.name, attempt=attempt, error=reason)
-
-    def lost(self, reason: str) -> JsonObject:
-        return self._session.handle_link_loss(self._spec.name, reason)

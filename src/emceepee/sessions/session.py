@@ -23,7 +23,7 @@ from emceepee.errors import (
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
-from emceepee.sessions.backend_events import BackendListener, BackendObserver
+from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.call import Call, OnProgress
@@ -259,7 +259,7 @@ class Session:
         return Connection(
             spec,
             BackendListener(self, spec.name),
-            BackendObserver(self, spec),
+            self,
             dialer=self._dialer,
             clock=self.clock,
             limits=self.limits,
@@ -275,6 +275,10 @@ class Session:
     async def _discard(self, connection: Connection) -> None:
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
+
+    def notify_change(self) -> None:
+        """A connection is in another state, whether or not that is worth an event."""
+        self.change_signal.notify()
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Unless the connection is being given up anyway."""
@@ -314,8 +318,6 @@ class Session:
         return [self.buffers(server)]
 
     def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
-        if connection := self._connections.get(server):
-            connection.changed(method)
         now = self.clock.now()
         self.buffers(server).add_notification(method, params, now)
         data = {"params": params} if params else {}

@@ -1,10 +1,11 @@
-"""The life of one connection to a backend, as a table and a record."""
+"""The life of one connection to a backend: what it is called, the states it can be in, and how a link ends."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from emceepee.state.machine import Machine, Move
+from emceepee.state.retry import Retry, RetryCount
 
 
 class ConnectionStatus(StrEnum):
@@ -34,53 +35,169 @@ CONNECTION = Machine(
         Move(_S.CONNECTING, _S.CONNECTED, "The server answers the handshake"),
         Move(_S.CONNECTING, _S.RECONNECTING, "It fails, and is worth another try"),
         Move(_S.CONNECTING, _S.ERROR, "It fails, and is not"),
-        Move(_S.CONNECTING, _S.DISCONNECTED, "It is closed meanwhile"),
-        Move(_S.CONNECTED, _S.RECONNECTING, "The process exits or the line is lost"),
+        Move(_S.CONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
+        Move(_S.CONNECTED, _S.RECONNECTING, "The process exits or the link is lost"),
+        Move(_S.CONNECTED, _S.CONNECTING, "reconnect_server, or it needs an earlier protocol version"),
         Move(_S.CONNECTED, _S.DISCONNECTED, "It is lost and not to be restarted, or is closed"),
-        Move(_S.CONNECTED, _S.NOT_CONNECTED, "Nobody used it for long"),
+        Move(_S.CONNECTED, _S.NOT_CONNECTED, "Nobody used it for long, or the session sleeps"),
         Move(_S.CONNECTED, _S.ERROR, "It crashes, and the restarts are used up"),
         Move(_S.RECONNECTING, _S.RECONNECTING, "Another try fails"),
         Move(_S.RECONNECTING, _S.CONNECTED, "The server answers the handshake"),
+        Move(_S.RECONNECTING, _S.CONNECTING, "reconnect_server"),
+        Move(_S.RECONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.RECONNECTING, _S.ERROR, "The restarts are used up"),
-        Move(_S.RECONNECTING, _S.DISCONNECTED, "It is closed"),
         Move(_S.DISCONNECTED, _S.CONNECTING, "reconnect_server"),
-        Move(_S.DISCONNECTED, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.ERROR, _S.CONNECTING, "reconnect_server"),
+        *(
+            Move(source, _S.DISCONNECTED, "It is closed")
+            for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.ERROR)
+        ),
     ],
     ends="The server is removed",
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionState:
-    """Where a connection stands, since when, why, and when it is tried next."""
+class LinkEndKind(StrEnum):
+    """Why a link carries nothing any more. It decides what is told, and what comes next."""
 
-    status: ConnectionStatus = ConnectionStatus.NOT_CONNECTED
+    LOST = "lost"
+    """The server, its process or the way to it is gone."""
+    UNUSED = "unused"
+    """Nobody used it. The server may keep our session, so that the next link finds it again."""
+    REPLACED = "replaced"
+    """Another link takes its place at once."""
+    CLOSED = "closed"
+    """The server was removed, or the session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """How a link ended; `reason` is for people, and nothing is decided by it."""
+
+    kind: LinkEndKind
+    reason: str
+
+
+CLOSED = LinkEnd(LinkEndKind.CLOSED, "the connection was closed")
+UNUSED = LinkEnd(LinkEndKind.UNUSED, "nobody used it for a while; the next call starts it again")
+RECONNECTED = LinkEnd(LinkEndKind.REPLACED, "reconnect_server was called")
+OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it is connected anew in another protocol version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionView:
+    """A state as callers are shown it."""
+
+    status: ConnectionStatus
     connected_at: datetime | None = None
     reason: str | None = None
     attempt: int = 0
     retry_at: datetime | None = None
 
-    def connecting(self) -> "ConnectionState":
-        return self._moved(ConnectionStatus.CONNECTING)
 
-    def connected(self, at: datetime) -> "ConnectionState":
-        return replace(self._moved(ConnectionStatus.CONNECTED), connected_at=at, reason=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What a connection remembers from one link to the next."""
 
-    def reconnecting(self, reason: str, *, attempt: int, retry_at: datetime) -> "ConnectionState":
-        moved = self._moved(ConnectionStatus.RECONNECTING)
-        return replace(moved, reason=reason, attempt=attempt, retry_at=retry_at)
+    retries: RetryCount
+    tries: int = 0  # since it was last up, including the one under way after a loss
+    was_lost: bool = False  # it was up, and has not been since
 
-    def failed(self, reason: str) -> "ConnectionState":
-        return replace(self._moved(ConnectionStatus.ERROR), reason=reason)
+    def fresh(self) -> "History":
+        """As for a first connection, but a loss that was announced is still to be followed by its reconnection."""
+        return History(retries=RetryCount(self.retries.policy), was_lost=self.was_lost)
 
-    def disconnected(self, reason: str) -> "ConnectionState":
-        return replace(self._moved(ConnectionStatus.DISCONNECTED), reason=reason)
 
-    def resting(self) -> "ConnectionState":
-        """Closed because nobody used it; the next use opens it again."""
-        return replace(self._moved(ConnectionStatus.NOT_CONNECTED), reason=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """There is no link, and nobody needs one."""
 
-    def _moved(self, target: ConnectionStatus) -> "ConnectionState":
-        CONNECTION.check(self.status, target)
-        return replace(self, status=target, connected_at=None, attempt=0, retry_at=None)
+    history: History
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.NOT_CONNECTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pausing:
+    """The last link was lost, or could not be opened; the next try is due at `retry_at`, or when someone needs it."""
+
+    history: History
+    reason: str
+    retry: Retry
+    retry_at: datetime
+
+    @property
+    def view(self) -> ConnectionView:
+        status = ConnectionStatus.RECONNECTING
+        return ConnectionView(status=status, reason=self.reason, attempt=self.retry.attempt, retry_at=self.retry_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A link is being dialed and brought up to date. Whoever needs it waits."""
+
+    history: History
+    may_retry: bool = True
+    after: Pausing | None = None  # None if it is no retry
+
+    @property
+    def view(self) -> ConnectionView:
+        return self.after.view if self.after else ConnectionView(status=ConnectionStatus.CONNECTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Up:
+    """There is a link. While it `is_retiring`, it is replaced as soon as nothing is under way on it."""
+
+    history: History
+    connected_at: datetime
+    is_retiring: bool = False
+    holds_waiters: bool = False  # who came while it is retiring, and not too long ago
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.CONNECTED, connected_at=self.connected_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """Given up: only reconnect_server opens it again."""
+
+    history: History
+    reason: str
+    is_error: bool = True
+
+    @property
+    def view(self) -> ConnectionView:
+        status = ConnectionStatus.ERROR if self.is_error else ConnectionStatus.DISCONNECTED
+        return ConnectionView(status=status, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """For good."""
+
+    reason: str
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.DISCONNECTED, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A link is being closed, or an attempt to open one abandoned. `then` is what the connection becomes after it.
+
+    It is shown as `then`: a process that takes seconds to end is no longer connected.
+    """
+
+    then: "Idle | Pausing | Opening | Down | Closed"
+
+    @property
+    def view(self) -> ConnectionView:
+        return self.then.view
+
+
+ConnectionState = Idle | Opening | Up | Pausing | Closing | Down | Closed

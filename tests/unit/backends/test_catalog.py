@@ -104,9 +104,9 @@ async def test_a_list_is_kept_until_the_backend_says_that_it_changed(repository:
     assert await repository.names() == await repository.names() == ["a"]
     assert repository.asks() == 1
     repository.pages(tools("b"))
-    repository.catalog.changed("notifications/prompts/list_changed")
+    repository.catalog.invalidate("notifications/prompts/list_changed")
     assert await repository.names() == ["a"]
-    repository.catalog.changed(CHANGED)
+    repository.catalog.invalidate(CHANGED)
     assert await repository.names() == ["b"]
     assert repository.asks() == 2
 
@@ -114,7 +114,7 @@ async def test_a_list_is_kept_until_the_backend_says_that_it_changed(repository:
 async def test_changed_resources_make_their_templates_old_too(repository: Shelf) -> None:
     for kind in (Kind.RESOURCES, Kind.TEMPLATES):
         await repository.names(kind)
-    repository.catalog.changed("notifications/resources/list_changed")
+    repository.catalog.invalidate("notifications/resources/list_changed")
     assert repository.catalog.known(Kind.RESOURCES) is repository.catalog.known(Kind.TEMPLATES) is None
 
 
@@ -144,7 +144,7 @@ async def test_a_change_during_a_fetch_is_never_answered_with_the_old_list(repos
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
     old = await repository.backend.next_asked("tools/list")
-    repository.catalog.changed(CHANGED)
+    repository.catalog.invalidate(CHANGED)
     after = repository.tasks.spawn(repository.names())
     new = await repository.backend.next_asked("tools/list")
     new.reply(tools=[{"name": "new"}])
@@ -161,7 +161,7 @@ async def test_an_old_list_that_arrives_after_the_change_is_not_kept(repository:
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
     old = await repository.backend.next_asked("tools/list")
-    repository.catalog.changed(CHANGED)
+    repository.catalog.invalidate(CHANGED)
     old.reply(tools=[{"name": "old"}])
     async with asyncio.timeout(5):
         await before

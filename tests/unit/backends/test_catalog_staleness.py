@@ -59,7 +59,7 @@ async def test_a_list_is_never_stale_after_the_server_said_that_it_changed() -> 
         assert await names(scene) == ["old"]
         offer(backend, "new")
         assert await names(scene) == ["old"]
-        backend.link.listener.notified(CHANGED, {}, None)
+        backend.link.listener.handle_notification(CHANGED, {}, None)
         assert await names(scene) == ["new"]
 
 
@@ -69,7 +69,7 @@ async def test_an_answer_that_was_on_its_way_when_the_list_changed_is_not_kept()
     async with a_scene(one=backend) as scene:
         early = scene.start("list_tools")
         old = await backend.next_asked("tools/list")
-        backend.link.listener.notified(CHANGED, {}, None)
+        backend.link.listener.handle_notification(CHANGED, {}, None)
         late = scene.start("list_tools", detail="names")
         new = await backend.next_asked("tools/list")
         new.reply(**tools("new"))

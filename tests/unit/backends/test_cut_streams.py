@@ -151,4 +151,4 @@ async def test_a_push_stream_that_is_refused_because_the_session_is_lost_ends_th
         assert (await peer.request()).line.startswith("POST ")
         peer.answer(b"what session?", status="400 Bad Request")
         async with asyncio.timeout(10):
-            assert await link.closed == "the server no longer knows our session"
+            assert (await link.closed).reason == "the server no longer knows our session"

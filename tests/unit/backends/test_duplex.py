@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.duplex import Duplex, outcome, stamp
+from emceepee.backends.duplex import Duplex
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -222,18 +222,3 @@ async def test_in_the_modern_era_every_request_is_stamped(line: Line) -> None:
         {"x": 1, "_meta": {"own": 1, "version": "v"}},
         {"_meta": {"version": "probe"}},
     ]
-
-
-def test_a_stamp_changes_neither_the_parameters_nor_the_envelope() -> None:
-    params: JsonObject = {"_meta": {"a": 1}}
-    meta: JsonObject = {"b": 2}
-    assert stamp(params, meta, 5) == {"_meta": {"a": 1, "b": 2, "progressToken": 5}}
-    assert (params, meta) == ({"_meta": {"a": 1}}, {"b": 2})
-    assert stamp({"_meta": "odd"}, None, 5) == {"_meta": {"progressToken": 5}}
-    assert stamp(None, None, None) is None
-
-
-@pytest.mark.parametrize("message", [None, [], "x", {}, {"result": []}])
-def test_what_is_no_response_has_no_outcome(message: Any) -> None:
-    with pytest.raises(LinkError):
-        outcome(message)

@@ -145,7 +145,7 @@ async def test_for_a_backend_that_does_not_read_nothing_piles_up_and_reading_wai
         await line.hear(id=number, method="ping")
     assert line.inbound.is_crowded
     assert len(line.tasks) == MOST + 1  # one for all refusals
-    waiting = asyncio.ensure_future(line.inbound.room())
+    waiting = asyncio.ensure_future(line.inbound.wait_for_room())
     await settle()
     assert not waiting.done()
     line.readable.set_result(None)

@@ -23,7 +23,7 @@ async def a_task_that_asks(scene: Scene, backend: ScriptedBackend) -> "asyncio.F
     await scene.clock.advance(0)
     await waiting
     question = asyncio.ensure_future(
-        backend.link.listener.asked("elicitation/create", {"message": "Sure?"}, asked.origin)
+        backend.link.listener.handle_request("elicitation/create", {"message": "Sure?"}, asked.origin)
     )
     await settle()
     return question

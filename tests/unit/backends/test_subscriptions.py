@@ -79,7 +79,7 @@ async def test_what_a_listen_brings_arrives_once_and_without_the_mark_of_its_str
         listen = await subscribed(scene, backend, "note://a")
         scene.events()
         mark = {"io.modelcontextprotocol/subscriptionId": "7"}
-        backend.link.listener.notified(
+        backend.link.listener.handle_notification(
             "notifications/resources/updated", {"uri": "note://a", "_meta": mark}, listen.origin
         )
         ((kind, data),) = scene.events()

@@ -231,7 +231,7 @@ async def test_one_crash_reads_in_the_order_of_the_contract_each_event_once() ->
         await scene.clock.advance(0)
         await waiting
         question = asyncio.ensure_future(
-            backend.link.listener.asked("elicitation/create", {"message": "Sure?"}, asked.origin)
+            backend.link.listener.handle_request("elicitation/create", {"message": "Sure?"}, asked.origin)
         )
         await settle()
         scene.events()

@@ -69,7 +69,7 @@ def names(told: list[Told]) -> list[str]:
 
 async def test_a_page_first_hears_everything_there_is() -> None:
     async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
-        scene.backends["one"].link.listener.said("hello", "stderr")
+        scene.backends["one"].link.listener.handle_output("hello", "stderr")
         await scene.value("list_servers")
         async with a_page(scene) as page:
             told = await page.told()
@@ -93,7 +93,7 @@ async def test_after_that_it_hears_what_is_different_and_nothing_twice() -> None
         asked = await scene.backends["one"].next_asked()
         [(name, data)] = await page.told()
         assert (name, data["rows"][0]["status"]) == ("requests", "pending")
-        scene.backends["one"].link.listener.said("a line", "stderr")
+        scene.backends["one"].link.listener.handle_output("a line", "stderr")
         [(name, data)] = await page.told()
         assert (name, [line["data"] for line in data["logs"]]) == ("logs", ["a line"])
         asked.reply(content=[])

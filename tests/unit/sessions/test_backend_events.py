@@ -7,11 +7,11 @@ async def test_log_messages_and_lines_are_logs_and_everything_else_is_a_notifica
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         listener = backend.link.listener
-        listener.notified("notifications/message", {"level": "error", "data": "x"}, None)
-        listener.said("y", "stderr")
-        listener.said("z", "stdout")
-        listener.notified("notifications/resources/updated", {"uri": "a://b"}, None)
-        listener.notified("custom/thing", {}, None)
+        listener.handle_notification("notifications/message", {"level": "error", "data": "x"}, None)
+        listener.handle_output("y", "stderr")
+        listener.handle_output("z", "stdout")
+        listener.handle_notification("notifications/resources/updated", {"uri": "a://b"}, None)
+        listener.handle_notification("custom/thing", {}, None)
         [buffers] = scene.session.buffers_of("demo")
         assert [(line.source, line.data, line.at) for line in buffers.logs] == [
             ("protocol", "x", START),
@@ -26,6 +26,6 @@ async def test_a_change_notification_makes_the_next_list_fresh() -> None:
     async with a_scene(demo=backend) as scene:
         await scene.value("list_tools")
         backend.answers["tools/list"] = lambda _: {"tools": [{"name": "new"}]}
-        backend.link.listener.notified("notifications/tools/list_changed", {}, None)
+        backend.link.listener.handle_notification("notifications/tools/list_changed", {}, None)
         listed = await scene.value("list_tools", detail="names")
         assert listed["tools"] == [{"server": "demo", "name": "new"}]

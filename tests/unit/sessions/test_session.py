@@ -98,7 +98,7 @@ async def test_a_session_shows_its_state() -> None:
         call = asyncio.create_task(session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None))
         asked = await backend.next_asked()
         assert repr(session) == f"{name} awake servers=1 calls=1 tasks=0 questions=0>"
-        question = asyncio.create_task(backend.link.listener.asked("elicitation/create", {}, asked.origin))
+        question = asyncio.create_task(backend.link.listener.handle_request("elicitation/create", {}, asked.origin))
         await settle()
         assert repr(session) == f"{name} awake servers=1 calls=1 tasks=1 questions=1>"
         await call
@@ -145,7 +145,7 @@ async def test_a_name_in_use_with_another_configuration_is_refused_and_the_serve
 async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
-        backend.link.listener.said("hello", "stderr")
+        backend.link.listener.handle_output("hello", "stderr")
         await scene.session.remove_server("demo")
         assert backend.link.closed.done()
         assert (scene.session.connections, scene.session.buffers_of(None)) == ([], [])
@@ -240,7 +240,7 @@ async def test_progress_reaches_only_the_call_it_belongs_to_and_without_our_toke
             for name in ("a", "b")
         ]
         first, second = await backend.next_asked(), await backend.next_asked()
-        notified = backend.link.listener.notified
+        notified = backend.link.listener.handle_notification
         notified("notifications/progress", {"progressToken": 1, "progress": 0.5, "message": None}, second.origin)
         notified("notifications/progress", {"progressToken": 9, "progress": 1}, None)
         assert heard == [(second.params["name"], {"progress": 0.5, "message": None})]

@@ -20,7 +20,7 @@ async def test_a_storm_of_changed_lists_is_neither_a_log_line_nor_a_list_request
         with caplog.at_level(logging.INFO):
             for _ in range(5):
                 for _ in range(10_000):
-                    backend.link.listener.notified(CHANGED, {}, None)
+                    backend.link.listener.handle_notification(CHANGED, {}, None)
                 await scene.clock.advance(1)
         lines = [record.getMessage() for record in caplog.records]
         print(f"{len(lines)} log lines and {len(backend.seen) - asked} list requests for 50,000 notifications")
@@ -36,10 +36,10 @@ async def test_the_log_counts_all_that_had_to_go(caplog: pytest.LogCaptureFixtur
     async with a_scene(one=backend) as scene:
         with caplog.at_level(logging.WARNING):
             for _ in range(3000):
-                backend.link.listener.notified(CHANGED, {}, None)
+                backend.link.listener.handle_notification(CHANGED, {}, None)
             await scene.clock.advance(1)
             for _ in range(200):
-                backend.link.listener.notified(CHANGED, {}, None)
+                backend.link.listener.handle_notification(CHANGED, {}, None)
         told = [getattr(record, "fields", {}) for record in caplog.records]
         counts = [fields["evictedCount"] for fields in told if "evictedCount" in fields]
         assert len(counts) == 2

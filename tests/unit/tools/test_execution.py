@@ -222,7 +222,9 @@ async def test_progress_is_passed_on_to_a_caller_who_wants_it() -> None:
         backend = scene.backends["demo"]
         call = scene.start("execute_tool", caller=Caller(on_progress=heard.append), server="demo", tool="slow")
         asked = await backend.next_asked()
-        backend.link.listener.notified("notifications/progress", {"progressToken": 1, "progress": 1}, asked.origin)
+        backend.link.listener.handle_notification(
+            "notifications/progress", {"progressToken": 1, "progress": 1}, asked.origin
+        )
         asked.reply(content=[])
         async with asyncio.timeout(5):
             await call

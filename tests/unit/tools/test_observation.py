@@ -10,7 +10,7 @@ from support.scripted_backend import ScriptedBackend
 
 def logged(scene: Scene, server: str, level: str, data: Any) -> None:
     listener = scene.backends[server].link.listener
-    listener.notified("notifications/message", {"level": level, "logger": "db", "data": data}, None)
+    listener.handle_notification("notifications/message", {"level": level, "logger": "db", "data": data}, None)
 
 
 async def data_of(scene: Scene, **arguments: Any) -> list[Any]:
@@ -19,9 +19,9 @@ async def data_of(scene: Scene, **arguments: Any) -> list[Any]:
 
 async def test_notifications_are_given_once_in_order_of_time() -> None:
     async with a_scene(a=ScriptedBackend(), b=ScriptedBackend()) as scene:
-        scene.backends["b"].link.listener.notified("custom/thing", {"x": None}, None)
+        scene.backends["b"].link.listener.handle_notification("custom/thing", {"x": None}, None)
         await scene.clock.advance(1)
-        scene.backends["a"].link.listener.notified("notifications/prompts/list_changed", {}, None)
+        scene.backends["a"].link.listener.handle_notification("notifications/prompts/list_changed", {}, None)
         assert await scene.value("get_notifications") == {
             "notifications": [
                 {
@@ -43,7 +43,7 @@ async def test_notifications_are_given_once_in_order_of_time() -> None:
 async def test_notifications_of_one_server_leave_those_of_another() -> None:
     async with a_scene(a=ScriptedBackend(), b=ScriptedBackend()) as scene:
         for backend in scene.backends.values():
-            backend.link.listener.notified("x", {}, None)
+            backend.link.listener.handle_notification("x", {}, None)
         for server in ("a", "b", "a"):
             got = (await scene.value("get_notifications", server=server))["notifications"]
             assert [item["server"] for item in got] in ([server], [])
@@ -59,7 +59,7 @@ async def test_an_unknown_server_is_an_error(tool: str) -> None:
 async def test_a_log_line_shows_where_it_came_from() -> None:
     async with a_scene(a=ScriptedBackend()) as scene:
         logged(scene, "a", "error", {"x": None})
-        scene.backends["a"].link.listener.said("oops", "stderr")
+        scene.backends["a"].link.listener.handle_output("oops", "stderr")
         common = {"server": "a", "timestamp": "2026-01-01T00:00:00.000Z"}
         assert await scene.value("get_logs") == {
             "logs": [
@@ -75,8 +75,8 @@ async def test_logs_are_chosen_by_level_and_source_and_the_others_stay() -> None
         for level in ("debug", "warning", "error"):
             logged(scene, "a", level, level)
         listener = scene.backends["a"].link.listener
-        listener.said("err", "stderr")
-        listener.said("out", "stdout")
+        listener.handle_output("err", "stderr")
+        listener.handle_output("out", "stdout")
         assert await data_of(scene, level="warning") == ["warning", "error"]
         assert await data_of(scene, sources=["stdout"], clear=False) == ["out"]
         assert await data_of(scene, exclude_sources=["stdout", "stderr"]) == ["debug"]

@@ -177,8 +177,8 @@ async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ScriptedLink, "process", lambda _: {"pid": 7})
     async with a_scene(demo=backend) as scene:
         for number in range(25):
-            backend.link.listener.said(f"line {number}", "stderr")
-        backend.link.listener.said("noise", "stdout")
+            backend.link.listener.handle_output(f"line {number}", "stderr")
+        backend.link.listener.handle_output("noise", "stdout")
         shown = await scene.value("get_server_status", server="demo")
     assert shown["instructions"] == "be kind"
     assert shown["process"] == {"pid": 7, "restarts": 0}

@@ -13,27 +13,38 @@ from typing import Any
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import outcome, stamp
-from emceepee.backends.http.session_loss import BAD_REQUEST, names_none, names_request, says_session_lost
+from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
 from emceepee.backends.http.wire import (
-    COURTESY_SECONDS,
+    BEST_EFFORT_SECONDS,
     HttpWire,
     best_effort,
     broken,
+    host_of,
     misdirected,
     session_lost,
 )
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
-from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
-from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.inbound import Inbound
+from emceepee.backends.json_rpc import (
+    NEVER_CANCELLED,
+    cancel_message,
+    names_none,
+    names_request,
+    notification_message,
+    outcome,
+    request_message,
+)
+from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 VERSION_HEADER = "mcp-protocol-version"
 
@@ -46,7 +57,7 @@ class Resumption:
     facts: ServerFacts
 
 
-class HttpLink:
+class HttpLink(LinkLifetime):
     """Open with `start`; whoever opened it closes it."""
 
     def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
@@ -54,21 +65,21 @@ class HttpLink:
 
         `most_requests` of the backend are served at once.
         """
+        super().__init__()
         self._tasks = TaskOwner("http-link")
         self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
         self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
-        self._in_the_air: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
+        self._in_flight: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
-        self._is_looking = False  # whether the backend is still there
+        self._is_probing = False  # whether the backend is still there
         self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
         self.facts = ServerFacts()
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def start(self, terms: Terms, resumption: object | None = None) -> None:
         self._terms = terms
-        if not (isinstance(resumption, Resumption) and await self._resumed(resumption)):
+        if not (isinstance(resumption, Resumption) and await self._resume_session(resumption)):
             self.facts = await negotiate(self._discover, self._initialize, terms)
             self._wire.set_header(VERSION_HEADER, self.facts.protocol_version)
             if self.facts.is_modern:
@@ -76,18 +87,19 @@ class HttpLink:
             else:
                 await self.notify("notifications/initialized")
         if not self.facts.is_modern:
-            self._tasks.spawn(self._hear_pushes(), name="pushes")
+            self._tasks.spawn(self._read_pushes(), name="pushes")
 
     async def close(self) -> None:
-        """End what the link started; what is in the air fails. A handshake-era backend is told, unless it was lost."""
-        was_lost = self.closed.done()
-        if not was_lost:
-            self.closed.set_result("the connection was closed")
-        for task in list(self._in_the_air):
-            self._in_the_air[task] = True
+        """End what the link started; requests under way fail. A handshake-era backend is told, unless it was lost.
+
+        A link that nobody used leaves its session there, for the next link to find.
+        """
+        self.end(CLOSED)
+        for task in list(self._in_flight):
+            self._in_flight[task] = True
             task.cancel()
-        await self._tasks.close(within=COURTESY_SECONDS)
-        if not was_lost:
+        await self._tasks.close(within=BEST_EFFORT_SECONDS)
+        if self.closed.result().kind in (LinkEndKind.REPLACED, LinkEndKind.CLOSED):
             self._is_forgotten = True
             await self._wire.end_session()
 
@@ -105,7 +117,7 @@ class HttpLink:
             return None
         return Resumption(self._wire.session_id, self.facts)
 
-    async def _resumed(self, resumption: "Resumption") -> bool:
+    async def _resume_session(self, resumption: "Resumption") -> bool:
         """Whether the backend still knows the session we had."""
         self._wire.keep_session(resumption.session_id)
         self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
@@ -156,7 +168,7 @@ class HttpLink:
         return await self._exchange(method, params, own, self._envelope, origin)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        await self._wire.tell({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        await self._wire.send_message(notification_message(method, params))
 
     def set_log_level(self, level: str) -> None:
         if self._envelope is not None:
@@ -169,17 +181,20 @@ class HttpLink:
     def mirrors_arguments(self) -> bool:
         return self._envelope is not None
 
+    def _target(self) -> str:
+        return f"{host_of(self._wire.url)} requests={len(self._in_flight)}"
+
     # Connecting.
 
     async def _discover(self, method: str, params: JsonObject) -> JsonObject:
         version = MODERN_PROTOCOL_VERSIONS[-1]
         headers = {VERSION_HEADER: version} | _routing_headers(method, params)
-        return await self._greet(method, params, headers, envelope(version, self._terms.capabilities))
+        return await self._exchange_handshake(method, params, headers, envelope(version, self._terms.capabilities))
 
     async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._greet(method, params)
+        return await self._exchange_handshake(method, params)
 
-    async def _greet(
+    async def _exchange_handshake(
         self, method: str, params: JsonObject, headers: dict[str, str] | None = None, meta: JsonObject | None = None
     ) -> JsonObject:
         """Twice if need be, which does no harm: the server may just be closing the connection that was kept open."""
@@ -201,41 +216,37 @@ class HttpLink:
         origin: object | None = None,
     ) -> JsonObject:
         number = next(self._numbers)
-        message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
-        stamped = stamp(params, meta, None if origin is None else number)
-        if stamped is not None:
-            message["params"] = stamped
+        message = request_message(number, method, params, meta=meta, wants_progress=origin is not None)
         task = asyncio.current_task()
         if task is not None:
-            self._in_the_air[task] = False
+            self._in_flight[task] = False
         try:
             response = await self._wire.post(encode(message), headers, number=number)
             if method == "initialize":
                 self._wire.adopt_session(response)
-            return outcome(await self._answer(response, number, origin, resumable=meta is None))
+            return outcome(await self._read_answer(response, number, origin, resumable=meta is None))
         except asyncio.CancelledError:
-            if task is not None and self._in_the_air.get(task):
+            if task is not None and self._in_flight.get(task):
                 task.uncancel()
-                raise LinkError(Failure.CLOSED, self.closed.result()) from None
-            if meta is None and method != "initialize":  # in the 2026-07-28 era the closed response is the cancel
-                notice = {"requestId": number, "reason": "cancelled by the caller"}
-                self._notify_soon(self.notify("notifications/cancelled", notice))
+                raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
+            if meta is None and method not in NEVER_CANCELLED:  # in 2026-07-28 the closed response is the cancel
+                self._notify_soon(self._wire.send_message(cancel_message(number)))
             raise
         except HttpFailure as error:
             self._probe_soon()
             raise broken(self._wire.url, error) from error
         except (RpcError, LinkError) as error:
-            self._draw_conclusions(error, method)
+            self._note_failure(error, method)
             raise
         finally:
             if task is not None:
-                self._in_the_air.pop(task, None)
+                self._in_flight.pop(task, None)
 
-    async def _answer(self, response: Response, number: int, origin: object | None, *, resumable: bool) -> Any:
+    async def _read_answer(self, response: Response, number: int, origin: object | None, *, resumable: bool) -> Any:
         if response.content_type != "text/event-stream":
             body = await self._wire.body(response)
             try:
-                return self._own(decode(body), number)
+                return self._check_answer(decode(body), number)
             except Unreadable as error:
                 raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
@@ -251,7 +262,7 @@ class HttpLink:
                             questions.add(question)
                             question.add_done_callback(questions.discard)
                         if self._inbound.is_crowded:
-                            await self._inbound.room()
+                            await self._inbound.wait_for_room()
                     elif names_request(message.get("id"), number):
                         return message
         finally:
@@ -259,7 +270,7 @@ class HttpLink:
                 question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
-    def _own(self, message: Any, number: int) -> Any:
+    def _check_answer(self, message: Any, number: int) -> Any:
         """The message, if it answers our request. Raises: LinkError."""
         if not isinstance(message, dict) or names_request(key := message.get("id"), number):
             return message
@@ -270,7 +281,7 @@ class HttpLink:
             raise session_lost()
         return message
 
-    def _draw_conclusions(self, error: RpcError | LinkError, method: str) -> None:
+    def _note_failure(self, error: RpcError | LinkError, method: str) -> None:
         """What one failed request may say of the link."""
         if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
             self._is_forgotten = True
@@ -281,51 +292,50 @@ class HttpLink:
 
     # What the backend says of its own accord.
 
-    async def _hear_pushes(self) -> None:
+    async def _read_pushes(self) -> None:
         try:
-            async with aclosing(self._wire.pushed(self._ping)) as stream:
+            async with aclosing(self._wire.read_pushes(self._ping)) as stream:
                 async for message in stream:
                     if "method" in message:
                         self._inbound.receive(message, None)
                         if self._inbound.is_crowded:
-                            await self._inbound.room()
+                            await self._inbound.wait_for_room()
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
-            if not self.closed.done():
-                self.closed.set_result(str(error))
+            self.end(LinkEnd(LinkEndKind.LOST, str(error)))
 
     def _probe_soon(self, refusal: str | None = None) -> None:
         """A request broke, or was refused. If the backend or our session is gone, the link is told now.
 
         Otherwise the next request would have to find out; or never would, where a server has words of its own for it.
         """
-        if not self._is_looking and not self.closed.done():
+        if not self._is_probing and not self.closed.done():
             with suppress(RuntimeError):  # the link is closing
-                self._tasks.spawn(self._look(refusal), name="look")
-                self._is_looking = True
+                self._tasks.spawn(self._probe(refusal), name="probe")
+                self._is_probing = True
 
-    async def _look(self, refusal: str | None) -> None:
+    async def _probe(self, refusal: str | None) -> None:
         try:
             if refusal is None:
-                await self._wire.look()
+                await self._wire.check_reachable()
             else:
-                async with asyncio.timeout(COURTESY_SECONDS):
+                async with asyncio.timeout(BEST_EFFORT_SECONDS):
                     await self._ping(refusal)
         except TimeoutError:
             pass  # no answer is no proof
         except LinkError as error:
             self._is_forgotten |= error.failure is Failure.SESSION_LOST
-            if not error.may_have_run and not self.closed.done():
-                self.closed.set_result(str(error))
+            if not error.may_have_run:
+                self.end(LinkEnd(LinkEndKind.LOST, str(error)))
         finally:
-            self._is_looking = False
+            self._is_probing = False
 
     async def _reply(self, message: JsonObject) -> None:
-        await best_effort(self._wire.tell(message), what="answering the backend")
+        await best_effort(self._wire.send_message(message), what="answering the backend")
 
     def _notify_soon(self, work: Any) -> None:
         try:
-            self._tasks.spawn(best_effort(work, what="telling the backend"), name="tell")
+            self._tasks.spawn(best_effort(work, what="telling the backend"), name="notify")
         except RuntimeError:
             work.close()  # the link is closing: DELETE says it all
 

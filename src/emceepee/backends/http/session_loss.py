@@ -1,11 +1,9 @@
-"""How a backend says that it no longer knows our session, and which request an answer names.
+"""How a backend says that it no longer knows our session.
 
 Whoever reads "session lost" sends the request again, so it has to be certain that it did not run. Words prove nothing:
 a tool may well speak of sessions. Only the status that the specification gives counts, and what known servers say,
 letter by letter, before they look at the request.
 """
-
-from typing import Any
 
 NOT_FOUND = 404
 BAD_REQUEST = 400
@@ -30,13 +28,3 @@ def says_session_lost(words: str) -> bool:
 def status_says_session_lost(status: int, words: str) -> bool:
     """Of a whole response with an error status, to a request that carried a session id."""
     return status == NOT_FOUND or (status == BAD_REQUEST and says_session_lost(words))
-
-
-def names_request(key: Any, number: int) -> bool:
-    """Whether an answer's id is that of our request; a careless backend makes text of it, or a float."""
-    return bool(key == number) or str(key) == str(number)
-
-
-def names_none(key: Any) -> bool:
-    """Whether an error's id names no request at all: null, missing, or a placeholder as the Python SDK's."""
-    return key is None or (isinstance(key, str) and not key.isdecimal())

@@ -6,13 +6,14 @@ from urllib.parse import urljoin
 
 from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.wire import COURTESY_SECONDS, best_effort, broken, refused
+from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, host_of, refused
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 
 class SseLink(DuplexLink):
@@ -24,37 +25,40 @@ class SseLink(DuplexLink):
         self._endpoint: asyncio.Future[HttpClient] = asyncio.get_running_loop().create_future()
 
     async def start(self, terms: Terms) -> None:
-        self._tasks.spawn(self._listen(), name="stream")
+        self._tasks.spawn(self._read_stream(), name="stream")
         await self._endpoint
-        await self._greet(terms)
+        await self._negotiate(terms)
 
     async def close(self) -> None:
-        self._end("the connection was closed")
-        await self._tasks.close(within=COURTESY_SECONDS)
+        self.end(CLOSED)
+        await self._tasks.close(within=BEST_EFFORT_SECONDS)
 
     def process(self) -> JsonObject | None:
         return None
 
-    async def _listen(self) -> None:
+    def _target(self) -> str:
+        return f"{host_of(self._http.url)} requests={self._duplex.in_flight}"
+
+    async def _read_stream(self) -> None:
         try:
             with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
                     refusal = refused(response.status, f"{response.content_type} is no event stream")
-                    self._end(str(refusal), refusal)
+                    self.end(_lost(str(refusal)), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
-                        self._event(event.name, event.data)
+                        self._handle_event(event.name, event.data)
                         if self._duplex.inbound.is_crowded:
-                            await self._duplex.inbound.room()
-            self._end("the server ended the event stream")
+                            await self._duplex.inbound.wait_for_room()
+            self.end(_lost("the server ended the event stream"))
         except HttpFailure as error:
-            self._end(f"the event stream broke: {error}", broken(self._http.url, error))
+            self.end(_lost(f"the event stream broke: {error}"), broken(self._http.url, error))
         except LinkError as error:
-            self._end(str(error), error)
+            self.end(_lost(str(error)), error)
 
-    def _event(self, name: str, data: bytes) -> None:
+    def _handle_event(self, name: str, data: bytes) -> None:
         if name == "endpoint" and not self._endpoint.done():
             try:
                 endpoint = self._http.at(urljoin(self._http.url, data.decode("utf-8", "replace")))
@@ -63,7 +67,7 @@ class SseLink(DuplexLink):
                 raise LinkError(Failure.PROTOCOL, f"the server names an endpoint that cannot be: {error}") from error
             self._endpoint.set_result(endpoint)
         else:
-            self._hear(data)
+            self._receive(data)
 
     async def _send(self, message: JsonObject) -> None:
         endpoint = await self._endpoint
@@ -80,11 +84,12 @@ class SseLink(DuplexLink):
     async def _reply(self, message: JsonObject) -> None:
         await best_effort(self._send(message), what="answering the backend")
 
-    def _end(self, reason: str, error: LinkError | None = None) -> None:
-        failure = error or LinkError(Failure.CLOSED, reason)
+    def _fail_requests(self, error: LinkError) -> None:
         if not self._endpoint.done():
-            self._endpoint.set_exception(failure)
+            self._endpoint.set_exception(error)
             self._endpoint.exception()  # nobody may be waiting for it
-        if not self.closed.done():
-            self.closed.set_result(reason)
-        self._duplex.end(failure)
+        super()._fail_requests(error)
+
+
+def _lost(reason: str) -> LinkEnd:
+    return LinkEnd(LinkEndKind.LOST, reason)

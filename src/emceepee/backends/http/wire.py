@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from emceepee.backends.duplex import unreadable
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.session_loss import names_none, names_request, status_says_session_lost
+from emceepee.backends.http.session_loss import status_says_session_lost
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.response import Response
+from emceepee.backends.json_rpc import names_none, names_request, unreadable
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
 from emceepee.clock import Clock
@@ -22,10 +22,10 @@ from emceepee.json_types import JsonObject
 logger = logging.getLogger(__name__)
 
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-COURTESY_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
-GOODBYE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
+BEST_EFFORT_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
+DELETE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
-LOOK_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
+PROBE_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
 REDIRECTS = 3
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
@@ -74,7 +74,7 @@ class HttpWire:
                 raise unsendable(error) from error
             if response.status in (200, 202):
                 return response
-            if response.status not in (307, 308) or not self._moved(response.headers.get("location", "")):
+            if response.status not in (307, 308) or not self._follow_redirect(response.headers.get("location", "")):
                 break
             response.discard()
         raise await self._refusal(response, number)
@@ -83,13 +83,13 @@ class HttpWire:
         """All of it. Raises: HttpFailure."""
         return await response.read(self._largest)
 
-    async def tell(self, message: JsonObject) -> None:
+    async def send_message(self, message: JsonObject) -> None:
         """Send what has no answer: a notification, or our answer to the backend's request."""
         (await self.post(encode(message))).discard()
 
-    async def look(self) -> None:
+    async def check_reachable(self) -> None:
         """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
-        await self._clock.sleep(LOOK_PAUSE)
+        await self._clock.sleep(PROBE_PAUSE)
         try:
             await self._http.connect()
         except NotConnected as error:
@@ -115,7 +115,7 @@ class HttpWire:
 
     async def end_session(self) -> None:
         if self.session_id:
-            await best_effort(self._delete(), what="ending the backend's session", within=GOODBYE_SECONDS)
+            await best_effort(self._delete(), what="ending the backend's session", within=DELETE_SECONDS)
 
     async def stream(self, response: Response, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
         """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can.
@@ -123,7 +123,7 @@ class HttpWire:
         Raises:
             LinkError: it cannot, or one event is too large.
         """
-        cursor, pace = Cursor(), None
+        cursor, backoff = Cursor(), None
         while True:
             parser = EventParser(cursor, largest=self._largest)
             try:
@@ -144,10 +144,10 @@ class HttpWire:
                 raise
             if not resumable or cursor.last_id is None:
                 return
-            pace = pace or ReopenBackoff(self._clock, ANSWERS)
-            response = await self._reopened(cursor, pace)
+            backoff = backoff or ReopenBackoff(self._clock, ANSWERS)
+            response = await self._reopen(cursor, backoff)
 
-    async def pushed(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
+    async def read_pushes(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
         """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
 
         `check_session` raises LinkError if the backend no longer knows our session.
@@ -155,7 +155,7 @@ class HttpWire:
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
         """
-        cursor, pace, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
+        cursor, backoff, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
         while True:
             asked = 0.0
             try:
@@ -165,10 +165,10 @@ class HttpWire:
                         if not was_open or not self._is_trouble(response):
                             logger.debug("no push stream: HTTP %s", response.status)
                             return
-                        await self._look_into(response, cursor, check_session)
+                        await self._explain_refusal(response, cursor, check_session)
                         raise HttpFailure(f"HTTP {response.status}")
                     was_open = True
-                    pace.opened()
+                    backoff.mark_opened()
                     parser = EventParser(cursor, largest=self._largest)
                     while chunk := await response.readany():
                         for event in parser.feed(chunk):
@@ -179,12 +179,12 @@ class HttpWire:
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("push stream broke: %s", error)
-            await self._clock.sleep(pace.next_pause(asked))
+            await self._clock.sleep(backoff.next_pause(asked))
 
     def _is_trouble(self, response: Response) -> bool:
         return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
 
-    async def _look_into(
+    async def _explain_refusal(
         self, response: Response, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
     ) -> None:
         """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
@@ -201,15 +201,15 @@ class HttpWire:
                 raise HttpFailure(str(error)) from error
             raise
 
-    async def _reopened(self, cursor: Cursor, pace: ReopenBackoff) -> Response:
+    async def _reopen(self, cursor: Cursor, backoff: ReopenBackoff) -> Response:
         for _ in range(REOPEN_ATTEMPTS):
-            await self._clock.sleep(pace.next_pause(cursor.retry))
+            await self._clock.sleep(backoff.next_pause(cursor.retry))
             try:
                 response = await self._get(cursor)
             except HttpFailure:
                 continue
             if response.status == 200:
-                pace.opened()
+                backoff.mark_opened()
                 return response
             raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
@@ -224,7 +224,7 @@ class HttpWire:
     async def _delete(self) -> None:
         (await self._http.request("DELETE")).discard()
 
-    def _moved(self, location: str) -> bool:
+    def _follow_redirect(self, location: str) -> bool:
         """Follow a redirect within the same origin only."""
         if not location:
             return False
@@ -260,9 +260,13 @@ class HttpWire:
 def broken(url: str, error: HttpFailure) -> LinkError:
     if isinstance(error, ResponseTooLarge):
         return LinkError(Failure.PROTOCOL, str(error))
-    host = urlsplit(url).netloc.rpartition("@")[2]
-    words = f"{host} cannot be reached: {error}"
+    words = f"{host_of(url)} cannot be reached: {error}"
     return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
+
+
+def host_of(url: str) -> str:
+    """For messages: without a password, or a token in the path."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def refused(status: int, said: str) -> LinkError:
@@ -293,7 +297,7 @@ def misdirected(key: object) -> LinkError:
     return LinkError(Failure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted")
 
 
-async def best_effort(work: Awaitable[Any], *, what: str, within: float = COURTESY_SECONDS) -> None:
+async def best_effort(work: Awaitable[Any], *, what: str, within: float = BEST_EFFORT_SECONDS) -> None:
     """Do what nobody waits for: bounded, and its failure is nobody's."""
     try:
         async with asyncio.timeout(within):

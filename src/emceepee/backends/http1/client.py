@@ -65,7 +65,7 @@ class HttpClient:
 
     async def connect(self) -> None:
         """Have a connection ready for the next request. Raises: NotConnected."""
-        self._connections.keep(await self._connections.connect())
+        self._connections.put_back(await self._connections.connect())
 
     async def request(
         self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
@@ -83,18 +83,18 @@ class HttpClient:
         if headers:
             head = self._head_with(head, headers)
         message = head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
-        response = await self._answered(message, is_repeatable=method != "POST")
+        response = await self._send(message, is_repeatable=method != "POST")
         if response.cookies:
             self._jar.take(response.cookies, self._address.path)
         return response
 
-    async def _answered(self, message: bytes, *, is_repeatable: bool) -> Response:
+    async def _send(self, message: bytes, *, is_repeatable: bool) -> Response:
         while True:
             connection = self._connections.take()
             was_idle = connection is not None
             response = (connection or await self._connections.connect()).send(message)
             try:
-                await response.arrival()
+                await response.wait_for_head()
             except NoResponse:
                 # It had been closed when we sent, most likely; but only what does no harm twice may rely on that.
                 if not (was_idle and is_repeatable):

@@ -1,4 +1,18 @@
-"""One connection: a request goes out in one write, and the bytes that come back become its response."""
+"""One HTTP/1.1 connection to a server: a request goes out in one write, and what comes back becomes its response.
+
+It carries one request at a time, and between two of them it lies in the pool:
+
+    send ──▶ write                        a Response exists; its head is awaited
+         ◀── data_received                httptools parses it and calls `on_header`, `on_headers_complete`, `on_body`
+         ◀── … more of the body           nobody reads it: beyond UNREAD_BYTES reading is paused, and the server waits
+         ◀── on_message_complete ──▶ pool.put_back, if both sides keep it open; else closed
+         ◀── data or EOF while idle       closed: the next request would take stray bytes for its answer
+
+The race that matters: a server may close an idle connection just as a request is written to it. Such a request gets no
+byte of an answer (`NoResponse`), and only one that does no harm twice is sent again. To make it rare, `is_silent` asks
+the socket itself before each reuse, because the event loop reports an EOF one turn later than the kernel has it. A
+response that is not read to its end closes the connection: what is left of it cannot be told from the next one.
+"""
 
 import asyncio
 import math
@@ -18,10 +32,10 @@ _TIMEOUT = re.compile(r"\btimeout=(\d{1,9})\b").search
 _LISTS = frozenset({"content-encoding", "transfer-encoding"})  # the headers that are read here and may come in parts
 
 
-class Keeper(Protocol):
-    """Where connections are kept between requests."""
+class ConnectionOwner(Protocol):
+    """The pool, in which connections lie between requests."""
 
-    def keep(self, connection: "ClientConnection") -> None:
+    def put_back(self, connection: "ClientConnection") -> None:
         """It can take another request."""
         ...
 
@@ -29,7 +43,7 @@ class Keeper(Protocol):
         """It can take none any more."""
         ...
 
-    def gone(self, connection: "ClientConnection") -> None:
+    def forget(self, connection: "ClientConnection") -> None:
         """Nothing is left of it."""
         ...
 
@@ -39,20 +53,20 @@ class Keeper(Protocol):
 class ClientConnection(asyncio.Protocol):
     """Carries one request at a time. Its own parser calls the methods named `on_…`."""
 
-    def __init__(self, keeper: Keeper, loop: asyncio.AbstractEventLoop) -> None:
-        self._keeper, self._loop = keeper, loop
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
+        self._owner, self._loop = owner, loop
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
         self._poll: select.poll | None = None
         self._response: Response | None = None  # the one that is awaited or still coming
         self._head: list[tuple[bytes, bytes]] = []
         self._overhead = 0  # bytes since the last one of a body
-        self._was_heard = self._is_interim = self._is_complete = False  # of the response
+        self._has_data = self._is_interim = self._is_complete = False  # of the response
         self._lasts = False  # beyond this response
         self._ends_with_connection = False  # the body, for want of a length
         self._is_paused = False
         self.server_keeps = math.inf  # seconds that the server waits for the next request, as far as it has said
-        self.good_until: float | None = None  # its keeper's note while it is idle
+        self.good_until: float | None = None  # set by the pool while it is idle
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "idle" if self._response is None else repr(self._response)
@@ -63,7 +77,7 @@ class ClientConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def is_silent(self) -> bool:
-        """Whether the server has sent and ended nothing, also in this turn, of which the loop will tell in the next."""
+        """True if the socket has neither unread data nor EOF, including what the event loop has not reported yet."""
         return self._poll is None or not self._poll.poll(0)
 
     def send(self, request: bytes) -> Response:
@@ -78,7 +92,7 @@ class ClientConnection(asyncio.Protocol):
         """Close at once; a response that was still coming fails."""
         self._end(HttpFailure("the connection was closed"))
 
-    # What a response asks for.
+    # Called by the response.
 
     def resume(self) -> None:
         if self._is_paused:
@@ -86,14 +100,14 @@ class ClientConnection(asyncio.Protocol):
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.resume_reading()
 
-    def let_go(self, response: Response) -> None:
+    def abandon(self, response: Response) -> None:
         self._response = None
         self._close()
 
     def close_soon(self, response: Response) -> Handle:
-        return self._keeper.close_soon(response)
+        return self._owner.close_soon(response)
 
-    # What the transport reports.
+    # Called by the transport (`asyncio.Protocol`).
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -111,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
         if response is None or parser is None:
             self._close()  # nobody asked: the next request would take this for its answer
             return
-        self._was_heard = True
+        self._has_data = True
         self._overhead += len(data)
         parts = response.parts
         before = len(parts)
@@ -147,9 +161,9 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = self._parser = None  # the parser holds on to us
         self._end(None if self._ends_with_connection and exc is None else self._broken(exc))
-        self._keeper.gone(self)
+        self._owner.forget(self)
 
-    # What the parser finds.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         if self._is_complete:
@@ -208,7 +222,7 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         # With something still to be written, the server has answered before it had everything.
         if self._lasts and transport is not None and not transport.get_write_buffer_size() and self.is_open:
-            self._keeper.keep(self)
+            self._owner.put_back(self)
         else:
             self._close()
         response.end()
@@ -224,16 +238,16 @@ class ClientConnection(asyncio.Protocol):
         self._response = None
         self._overhead = 0
         self._head.clear()
-        self._was_heard = self._is_interim = self._is_complete = self._ends_with_connection = False
+        self._has_data = self._is_interim = self._is_complete = self._ends_with_connection = False
 
     def _close(self) -> None:
-        self._keeper.retire(self)
+        self._owner.retire(self)
         if self._transport is not None:
             self._transport.abort()
 
     def _broken(self, exc: Exception | None) -> HttpFailure:
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
-        if self._was_heard:
+        if self._has_data:
             return HttpFailure(f"the connection ended in the middle of the answer{why}")
         return NoResponse(f"the connection ended before an answer{why}")
 

@@ -25,6 +25,9 @@ class _Cookie:
     def key(self) -> tuple[str, str]:
         return self.name, self.path
 
+    def is_good(self, now: datetime) -> bool:
+        return self.until is None or self.until > now
+
     def is_for(self, path: str) -> bool:
         return path == self.path or path.startswith(self.path if self.path.endswith("/") else self.path + "/")
 
@@ -42,12 +45,13 @@ class CookieJar:
     def take(self, lines: list[str], path: str) -> None:
         """Remember or forget what each Set-Cookie header of a response to a request for `path` says."""
         now = self._clock.now()
+        self._cookies = {key: cookie for key, cookie in self._cookies.items() if cookie.is_good(now)}
         for line in lines:
             cookie = self._cookie(line, path, now)
             if cookie is None:
                 continue
             self._cookies.pop(cookie.key, None)
-            if cookie.until is None or cookie.until > now:
+            if cookie.is_good(now):
                 self._cookies[cookie.key] = cookie
         while len(self._cookies) > MOST_COOKIES:
             del self._cookies[next(iter(self._cookies))]
@@ -55,10 +59,7 @@ class CookieJar:
     def header(self, path: str) -> str:
         """What to say in a request for `path`; may be nothing."""
         now = self._clock.now()
-        gone = [key for key, cookie in self._cookies.items() if cookie.until is not None and cookie.until <= now]
-        for key in gone:
-            del self._cookies[key]
-        fitting = [cookie for cookie in self._cookies.values() if cookie.is_for(path)]
+        fitting = [cookie for cookie in self._cookies.values() if cookie.is_for(path) and cookie.is_good(now)]
         fitting.sort(key=lambda cookie: -len(cookie.path))
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
 

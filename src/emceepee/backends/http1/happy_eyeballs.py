@@ -16,7 +16,7 @@ Connect = Callable[[SocketAddress], Awaitable[socket.socket]]
 
 async def open_socket(addresses: list[SocketAddress]) -> socket.socket:
     """Raises: OSError."""
-    return await first_of(addresses, _connected)
+    return await first_of(addresses, _connect)
 
 
 async def first_of(
@@ -63,7 +63,7 @@ def _by_turns(addresses: list[SocketAddress]) -> list[SocketAddress]:
     return [one for one in chain.from_iterable(turns) if one is not None]
 
 
-async def _connected(address: SocketAddress) -> socket.socket:
+async def _connect(address: SocketAddress) -> socket.socket:
     sock = socket.socket(address[0], socket.SOCK_STREAM)
     try:
         sock.setblocking(False)

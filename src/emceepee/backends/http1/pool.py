@@ -29,7 +29,7 @@ UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # OpenSSL's codes: the certificate
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
 
 
-class Audience(NamedTuple):
+class PoolKey(NamedTuple):
     """Who shares connections: those of one `owner`, to one origin. `is_public`: only addresses of the internet."""
 
     origin: Origin
@@ -48,7 +48,7 @@ class ConnectionPool:
         )
         self.resolver = Resolver(clock)
         self.is_closed = False
-        self._origins: WeakValueDictionary[Audience, OriginPool] = WeakValueDictionary()  # alive while used or open
+        self._origins: WeakValueDictionary[PoolKey, OriginPool] = WeakValueDictionary()  # alive while used or open
         self._sweeping: Handle | None = None
         self._all_gone: asyncio.Event | None = None
 
@@ -66,18 +66,18 @@ class ConnectionPool:
             await pool.close()
 
     def of(self, origin: Origin, *, owner: str = "", is_public: bool = False) -> "OriginPool":
-        audience = Audience(origin, owner, is_public)
-        found = self._origins.get(audience)
+        key = PoolKey(origin, owner, is_public)
+        found = self._origins.get(key)
         if found is None:
-            found = self._origins[audience] = OriginPool(self, audience)
+            found = self._origins[key] = OriginPool(self, key)
         return found
 
-    def expect_idleness(self) -> None:
-        """A connection became idle: one timer looks after all of them."""
+    def schedule_sweep(self) -> None:
+        """A connection became idle: one timer closes all that stay so."""
         if self._sweeping is None and not self.is_closed:
             self._sweeping = self.clock.call_later(IDLE_SECONDS, self._sweep)
 
-    def gone(self, connection: ClientConnection, holder: "OriginPool") -> None:
+    def forget(self, connection: ClientConnection, holder: "OriginPool") -> None:
         if connection in self.open:
             self.open.discard(connection)
             self.slots.leave(holder)
@@ -117,8 +117,8 @@ class ConnectionPool:
 class OriginPool:
     """One owner's connections to one origin. The one used last is used next, so that the others can grow old."""
 
-    def __init__(self, pool: ConnectionPool, audience: Audience) -> None:
-        self._pool, self._audience = pool, audience
+    def __init__(self, pool: ConnectionPool, key: PoolKey) -> None:
+        self._pool, self._key = pool, key
         self.taken = 0  # of the places
         self._idle: list[ClientConnection] = []
 
@@ -135,7 +135,7 @@ class OriginPool:
 
     async def connect(self) -> ClientConnection:
         """A new connection; or one that became free, if there was no place for a new one. Raises: NotConnected."""
-        freed = await self._pool.slots.take(self, self.keep)
+        freed = await self._pool.slots.take(self, self.put_back)
         if freed is not None:
             return freed
         try:
@@ -147,7 +147,7 @@ class OriginPool:
     async def _connect(self) -> ClientConnection:
         try:
             async with give_up_after(self._pool.clock, CONNECT_SECONDS):
-                connection = await self._connected()
+                connection = await self._open_connection()
         except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
             raise NotConnected(_reason(error)) from error
         if not connection.is_open or self._pool.is_closed:
@@ -156,10 +156,10 @@ class OriginPool:
         self._pool.open.add(connection)
         return connection
 
-    async def _connected(self) -> ClientConnection:
-        is_tls, host, port = self._audience.origin
+    async def _open_connection(self) -> ClientConnection:
+        is_tls, host, port = self._key.origin
         loop = asyncio.get_running_loop()
-        sock = await self._reached(host, port)
+        sock = await self._open_socket(host, port)
         try:
             _, connection = await loop.create_connection(
                 lambda: ClientConnection(self, loop),
@@ -172,10 +172,10 @@ class OriginPool:
             raise
         return connection
 
-    async def _reached(self, host: str, port: int) -> socket:
+    async def _open_socket(self, host: str, port: int) -> socket:
         resolver = self._pool.resolver
         addresses = await resolver.addresses(host, port)
-        if self._audience.is_public:
+        if self._key.is_public:
             # Here and not when the server was added: a name may lead elsewhere since.
             addresses = [address for address in addresses if is_public(str(address[1][0]))]
             if not addresses:
@@ -188,7 +188,7 @@ class OriginPool:
 
     # What a connection reports.
 
-    def keep(self, connection: ClientConnection) -> None:
+    def put_back(self, connection: ClientConnection) -> None:
         if self._pool.slots.offer(self, connection):
             return
         if self._pool.slots.is_wanted:
@@ -197,15 +197,15 @@ class OriginPool:
         patience = min(IDLE_SECONDS, connection.server_keeps - ROOM_SECONDS)
         connection.good_until = self._pool.clock.monotonic() + patience
         self._idle.append(connection)
-        self._pool.expect_idleness()
+        self._pool.schedule_sweep()
 
     def retire(self, connection: ClientConnection) -> None:
         if connection.good_until is not None:
             connection.good_until = None
             self._idle.remove(connection)
 
-    def gone(self, connection: ClientConnection) -> None:
-        self._pool.gone(connection, self)
+    def forget(self, connection: ClientConnection) -> None:
+        self._pool.forget(connection, self)
 
     def close_soon(self, response: Response) -> Handle:
         return self._pool.clock.call_later(DISCARD_SECONDS, response.close)

@@ -15,7 +15,7 @@ class BodySource(Protocol):
 
     def resume(self) -> None: ...
 
-    def let_go(self, response: "Response") -> None:
+    def abandon(self, response: "Response") -> None:
         """The response is no longer wanted, so the connection is of no use."""
         ...
 
@@ -30,24 +30,24 @@ class Response:
     """
 
     __slots__ = (
-        "alarm",
         "cookies",
+        "discard_timer",
         "error",
         "headers",
         "inflater",
         "is_discarded",
         "is_over",
         "largest",
-        "line",
         "parts",
         "size",
+        "source",
         "status",
         "waiter",
         "wants_all",
     )
 
-    def __init__(self, line: BodySource, waiter: "asyncio.Future[None]") -> None:
-        self.line: BodySource | None = line  # None once nothing more will come
+    def __init__(self, source: BodySource, waiter: "asyncio.Future[None]") -> None:
+        self.source: BodySource | None = source  # None once nothing more will come
         self.waiter: asyncio.Future[None] | None = waiter
         self.status = 0
         self.headers: dict[str, str] = {}  # names in lower case; of those that came twice, the first
@@ -58,7 +58,7 @@ class Response:
         self.largest = 0  # that they may become, for one who wants all
         self.wants_all = self.is_discarded = self.is_over = False
         self.error: HttpFailure | None = None
-        self.alarm: Handle | None = None
+        self.discard_timer: Handle | None = None
 
     def __repr__(self) -> str:
         state = "failed" if self.error else "over" if self.is_over else "open"
@@ -68,7 +68,7 @@ class Response:
     def content_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def arrival(self) -> None:
+    async def wait_for_head(self) -> None:
         """Once, by whoever sent the request: wait for the head. Raises: HttpFailure."""
         if self.waiter is not None:
             await self._wait(self.waiter)
@@ -87,10 +87,10 @@ class Response:
             if self.size > largest or int(self.headers.get("content-length", 0)) > largest:
                 self.close()
                 raise ResponseTooLarge(largest)
-            await self._more()
+            await self._wait_for_more()
         if self.error is not None:
             raise self.error
-        body = self._taken()
+        body = self._take_parts()
         if self.inflater is not None:
             body = self.inflater.inflate(body, largest + 1)
         if len(body) > largest:
@@ -107,10 +107,10 @@ class Response:
         """
         while True:
             while not self.parts and not self.is_over and not self._holds_more():
-                await self._more()
-            chunk = self._taken()
+                await self._wait_for_more()
+            chunk = self._take_parts()
             if self.inflater is not None:
-                chunk = self._inflated(self.inflater, chunk)
+                chunk = self._inflate(self.inflater, chunk)
             if chunk:
                 return chunk
             if self.is_over:
@@ -122,24 +122,24 @@ class Response:
 
     def discard(self) -> None:
         """Let the rest come, unread, so that the connection can be used again; but not for long."""
-        if self.line is not None:
+        if self.source is not None:
             self.is_discarded = True
-            self._taken()
-            self.line.resume()
-            self.alarm = self.line.close_soon(self)
+            self._take_parts()
+            self.source.resume()
+            self.discard_timer = self.source.close_soon(self)
 
     def close(self) -> None:
         """Nobody wants the rest: the connection is closed, unless everything had come already."""
-        line = self.line
-        if line is not None:
-            line.let_go(self)
+        source = self.source
+        if source is not None:
+            source.abandon(self)
             self.end(HttpFailure("the response was closed before its end"))
 
     def end(self, error: HttpFailure | None = None) -> None:
         """Nothing more will come."""
-        self.line, self.is_over, self.error = None, True, error
-        if self.alarm is not None:
-            self.alarm.cancel()
+        self.source, self.is_over, self.error = None, True, error
+        if self.discard_timer is not None:
+            self.discard_timer.cancel()
         self.wake()
 
     def wake(self) -> None:
@@ -147,9 +147,9 @@ class Response:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def _more(self) -> None:
-        assert self.line is not None  # it is not over
-        self.line.resume()
+    async def _wait_for_more(self) -> None:
+        assert self.source is not None  # it is not over
+        self.source.resume()
         self.waiter = asyncio.get_running_loop().create_future()
         await self._wait(self.waiter)
 
@@ -160,7 +160,7 @@ class Response:
             self.close()  # half of a response is on its way, and nobody will read it
             raise
 
-    def _taken(self) -> bytes:
+    def _take_parts(self) -> bytes:
         parts = self.parts
         if not parts:
             return b""
@@ -169,7 +169,7 @@ class Response:
         self.size = 0
         return body
 
-    def _inflated(self, inflater: Inflater, chunk: bytes) -> bytes:
+    def _inflate(self, inflater: Inflater, chunk: bytes) -> bytes:
         try:
             return inflater.inflate(chunk, UNREAD_BYTES)
         except HttpFailure:

@@ -64,7 +64,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport: KeptProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the pipe is full
-        self._last_words: Handle | None = None
+        self._end_timer: Handle | None = None
         self.exited: asyncio.Future[int] = self._loop.create_future()
         self.ended: asyncio.Future[str] = self._loop.create_future()
         self.stderr_tail: Ring[str] = Ring(STDERR_LINES_KEPT)
@@ -87,39 +87,39 @@ class Child(asyncio.SubprocessProtocol):
                 self._on_line(line)
         else:
             for line in self._stderr_lines.feed(data):
-                self._hear(line)
+                self._handle_stderr_line(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 0:
             self._stdin = None
-            self._resume()
+            self._release_writers()
             return
         if fd == 2 and (rest := self._stderr_lines.rest()):
-            self._hear(rest)
+            self._handle_stderr_line(rest)
         elif fd == 1 and (rest := self._lines.rest()):
             self._on_line(rest)
         self._open_pipes.discard(fd)
-        self._maybe_ended()
+        self._check_end()
 
     def process_exited(self) -> None:
         assert self._transport is not None  # it exited, so it was there
         code = self._transport.get_returncode()
         resolve(self.exited, code if code is not None else -1)
-        self._maybe_ended()
+        self._check_end()
 
     def pause_writing(self) -> None:
         if self._writable is None:
             self._writable = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        self._resume()
+        self._release_writers()
 
-    def _resume(self) -> None:
+    def _release_writers(self) -> None:
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
 
-    def _hear(self, line: bytes | TooLongLine) -> None:
+    def _handle_stderr_line(self, line: bytes | TooLongLine) -> None:
         if isinstance(line, TooLongLine):
             text = f"(a line over {STDERR_LINE_BYTES} bytes)"
         else:
@@ -127,21 +127,22 @@ class Child(asyncio.SubprocessProtocol):
         self.stderr_tail.append(text)
         self._on_stderr(text)
 
-    def _maybe_ended(self) -> None:
+    def _check_end(self) -> None:
         if self.ended.done():
             return
         if self.exited.done() and not self._open_pipes:
             self._end()
         elif self.exited.done() or 1 not in self._open_pipes:
-            if self._last_words is not None:
-                self._last_words.cancel()
+            if self._end_timer is not None:
+                self._end_timer.cancel()
             delay = DRAIN_SECONDS if self.exited.done() else EXIT_SECONDS
-            self._last_words = self._clock.call_later(delay, self._end)
+            self._end_timer = self._clock.call_later(delay, self._end)
 
     def _end(self) -> None:
         if not self.ended.done():
-            self.ended.set_result(self.farewell())
-            self._resume()  # who waits to write has waited long enough: a grandchild may hold the pipe and not read
+            self.ended.set_result(self.describe_end())
+            # Whoever waits to write has waited long enough: a grandchild may hold the pipe and not read.
+            self._release_writers()
 
     # What we do with it.
 
@@ -155,20 +156,23 @@ class Child(asyncio.SubprocessProtocol):
             with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
                 await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
         if self._stdin is None or self.ended.done():
-            raise LinkError(Failure.CLOSED, self.farewell(), may_have_run=False)
+            raise LinkError(Failure.CLOSED, self.describe_end(), may_have_run=False)
         self._stdin.write(data)
 
-    def read_on(self, wanted: bool) -> None:
-        """Whether lines of its output are wanted just now; while they are not, it has to wait."""
-        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
-        if pipe is not None and not pipe.is_closing():
-            output = cast(asyncio.ReadTransport, pipe)
-            if wanted:
-                output.resume_reading()
-            else:
-                output.pause_reading()
+    def pause_reading(self) -> None:
+        """Back-pressure: what it writes waits in the pipe, and then it waits itself."""
+        if (output := self._output()) is not None:
+            output.pause_reading()
 
-    def farewell(self) -> str:
+    def resume_reading(self) -> None:
+        if (output := self._output()) is not None:
+            output.resume_reading()
+
+    def _output(self) -> asyncio.ReadTransport | None:
+        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
+        return None if pipe is None or pipe.is_closing() else cast(asyncio.ReadTransport, pipe)
+
+    def describe_end(self) -> str:
         """How it went, for a person: exit code or signal, and the last lines of stderr."""
         code = self.exit_code
         if code is None:
@@ -239,7 +243,7 @@ async def start_child(
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
-        unwanted = _stopped(starting, child)
+        unwanted = _stop_unwanted(starting, child)
         await close_bounded(unwanted, within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
         raise
     except (OSError, ValueError) as error:
@@ -247,7 +251,7 @@ async def start_child(
     return child
 
 
-async def _stopped(starting: "asyncio.Future[None]", child: Child) -> None:
+async def _stop_unwanted(starting: "asyncio.Future[None]", child: Child) -> None:
     """Whoever wanted it left while it was being started: let it come, and end it."""
     with suppress(OSError, ValueError):
         await starting

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from emceepee.backends.process import guardian
-from emceepee.backends.process.kept_process import Ends, GuardianLost, KeptProcess
+from emceepee.backends.process.kept_process import GuardianLost, KeptProcess, SocketPairs
 
 CLOSE_SECONDS = 2.0
 MOST_AT_ONCE = 32  # being started: the socket to the guardian holds some hundred descriptors, not any number
@@ -21,10 +21,10 @@ class ChildProcesses:
 
     def __init__(self) -> None:
         self._guardian: asyncio.subprocess.Process | None = None
-        self._line: socket.socket | None = None
-        self._members: set[KeptProcess] = set()
-        self._preparing = asyncio.Lock()
-        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+        self._socket: socket.socket | None = None
+        self._processes: set[KeptProcess] = set()
+        self._connecting = asyncio.Lock()
+        self._starting = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def start(
         self,
@@ -40,32 +40,32 @@ class ChildProcesses:
             OSError, ValueError: it could not be started.
         """
         specification = _specification(command, environment, cwd)
-        async with self._turns:
+        async with self._starting:
             try:
                 await self._start(protocol, specification)
             except GuardianLost:  # a moment ago; there is a new one then
                 await self._start(protocol, specification)
 
     async def _start(self, protocol: asyncio.SubprocessProtocol, specification: bytes) -> None:
-        line = await self._prepare()
-        with closing(Ends()) as ends:
+        guardian_socket = await self._connect_guardian()
+        with closing(SocketPairs()) as pairs:
             process = KeptProcess(protocol)
-            self._members.add(process)
-            process.gone.add_done_callback(lambda _: self._members.discard(process))
+            self._processes.add(process)
+            process.gone.add_done_callback(lambda _: self._processes.discard(process))
             try:
-                ends.send(line)
-                await process.start(ends, specification)
+                pairs.send(guardian_socket)
+                await process.start(pairs, specification)
             except GuardianLost:
-                self._members.discard(process)
-                if self._line is line:
-                    self._forget_line()
+                self._processes.discard(process)
+                if self._socket is guardian_socket:
+                    self._disconnect_guardian()
                 raise
 
-    async def _prepare(self) -> socket.socket:
-        """The line to a guardian that lives."""
-        async with self._preparing:
-            if self._line is None or not self._has_guardian():
-                self._forget_line()
+    async def _connect_guardian(self) -> socket.socket:
+        """The socket to a guardian that lives."""
+        async with self._connecting:
+            if self._socket is None or not self._has_guardian():
+                self._disconnect_guardian()
                 ours, theirs = socket.socketpair()
                 with theirs:
                     self._guardian = await asyncio.create_subprocess_exec(
@@ -75,8 +75,8 @@ class ChildProcesses:
                         start_new_session=True,
                         env={},
                     )
-                self._line = ours
-            return self._line
+                self._socket = ours
+            return self._socket
 
     def _has_guardian(self) -> bool:
         """Looked at closely: that it has just ended may not have been told to us yet."""
@@ -84,21 +84,21 @@ class ChildProcesses:
         return process is not None and process.returncode is None and not _is_zombie(process.pid)
 
     async def close(self) -> None:
-        """Everyone has left; let the guardian go. Whoever is still there, it ends."""
-        for member in list(self._members):
+        """Everyone has left; let the guardian end. Whoever is still there, it ends."""
+        for member in list(self._processes):
             member.kill()
             member.close()
         process, self._guardian = self._guardian, None
-        self._forget_line()
+        self._disconnect_guardian()
         if process is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(guardian.GIVE_UP_SECONDS + guardian.TERM_SECONDS + CLOSE_SECONDS):
                     await process.wait()
 
-    def _forget_line(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+    def _disconnect_guardian(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
 def _specification(command: Sequence[str], environment: Mapping[str, str], cwd: str | None) -> bytes:

@@ -1,9 +1,9 @@
 """Starts the processes of servers, and ends them if emceepee cannot. A program of its own, standard library only.
 
 Its standard input is a socket from emceepee. For each server it is sent four descriptors: what the server shall have as
-standard input, output and error, and a line to emceepee. A copy of the guardian, the server's keeper, is made for them.
-The keeper reads from the line what to start, starts it, tells how it ends, and ends whatever is left of it when it is
-asked to, or when the line closes: then emceepee is gone, however it went.
+standard input, output and error, and a control socket to emceepee. A copy of the guardian, the server's keeper, is made
+for them. The keeper reads from the control socket what to start, starts it, reports how it ends, and ends whatever is
+left of it when it is asked to, or when the control socket closes: then emceepee is gone, however it went.
 
 Keepers are subreapers, where there is such a thing (Linux): who loses its parent becomes a child of the keeper. So
 every process that a server started is below its keeper, whatever it does to its environment, its group or its session.
@@ -32,7 +32,7 @@ STRAY_SECONDS = 0.5  # the same for what a server left behind that has ended by 
 GIVE_UP_SECONDS = 10.0
 POLL_SECONDS = 0.02  # the kernel tells nobody of the end of a grandchild
 DESCRIPTORS, DESCRIPTOR_BYTES = 4, 4
-# What emceepee says to a keeper, and what a keeper says, each with a number.
+# The commands of emceepee to a keeper, and the reports of a keeper, each with a number.
 ASK, END = b"A", b"E"
 STARTED, FAILED, EXITED, STRAYS = b"s", b"f", b"x", b"l"
 NUMBER_BYTES = 4
@@ -60,23 +60,23 @@ def main() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # the last: who ends leaves nothing
         signal.signal(number, signal.SIG_IGN)
-    line = socket.socket(fileno=os.dup(0))
+    control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     keepers: set[int] = set()
-    while (descriptors := _received(line)) is not None:
-        keeper = _forked(descriptors[-1])
+    while (descriptors := _receive_descriptors(control)) is not None:
+        keeper = _fork(descriptors[-1])
         if keeper == 0:
-            line.close()
-            os._exit(Keeper(descriptors[-1]).keep(descriptors[:-1]))
+            control.close()
+            os._exit(Keeper(descriptors[-1]).run(descriptors[:-1]))
         keepers.add(keeper)
         for descriptor in descriptors:
             os.close(descriptor)
     _end_all(TERM_SECONDS, spared=frozenset(keepers))
 
 
-def _received(line: socket.socket) -> list[int] | None:
+def _receive_descriptors(control: socket.socket) -> list[int] | None:
     """The descriptors of the next server; None when emceepee is gone."""
-    data, ancillary, _, _ = line.recvmsg(1, socket.CMSG_SPACE(DESCRIPTORS * DESCRIPTOR_BYTES))
+    data, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(DESCRIPTORS * DESCRIPTOR_BYTES))
     if not data:
         return None
     packed = b"".join(part for _, kind, part in ancillary if kind == socket.SCM_RIGHTS)
@@ -87,54 +87,54 @@ def _received(line: socket.socket) -> list[int] | None:
     return found
 
 
-def _forked(line: int) -> int:
+def _fork(control: int) -> int:
     """As os.fork; if there can be no further process, emceepee is told."""
     try:
         return os.fork()
     except OSError as error:
-        _tell(line, FAILED, error.errno or 0)
+        _report(control, FAILED, error.errno or 0)
         return -1
 
 
 class Keeper:
     """Stays with one server, from its start until nobody of it is left."""
 
-    def __init__(self, line: int) -> None:
-        self._line = line
+    def __init__(self, control: int) -> None:
+        self._control = control
         self._server = 0
         self._has_exited = False
 
-    def keep(self, descriptors: list[int]) -> int:
+    def run(self, descriptors: list[int]) -> int:
         """Returns the exit code."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        ended = _wakened_by_children()
+        ended = _open_wakeup_pipe()
         try:
-            self._server = _started(_specification(self._line), descriptors)
+            self._server = _spawn(_read_specification(self._control), descriptors)
         except (OSError, EOFError) as error:
-            _tell(self._line, FAILED, getattr(error, "errno", None) or 0)
+            _report(self._control, FAILED, getattr(error, "errno", None) or 0)
             return 1
         for descriptor in descriptors:
             os.close(descriptor)
-        _tell(self._line, STARTED, self._server)
-        asked = self._watch(ended)
-        grace = TERM_SECONDS if asked == b"" else STRAY_SECONDS if self._has_exited else 0.0
-        _tell(self._line, STRAYS, self._end(grace))
+        _report(self._control, STARTED, self._server)
+        command = self._watch(ended)
+        grace = TERM_SECONDS if command == b"" else STRAY_SECONDS if self._has_exited else 0.0
+        _report(self._control, STRAYS, self._end(grace))
         return 0
 
     def _watch(self, ended: int) -> bytes:
-        """Until emceepee wants the end, or is gone; what it said."""
+        """Until emceepee wants the end, or is gone; its last command."""
         waiting = select.poll()
         waiting.register(ended, select.POLLIN)
-        waiting.register(self._line, select.POLLIN)
+        waiting.register(self._control, select.POLLIN)
         while True:
             ready = dict(waiting.poll())
             if ended in ready:
                 os.read(ended, 4096)
                 self._collect()
-            if self._line in ready:
-                asked = _read(self._line)
-                if asked != ASK:
-                    return asked
+            if self._control in ready:
+                command = _read(self._control)
+                if command != ASK:
+                    return command
                 if not self._has_exited:
                     _signal_group(self._server, signal.SIGTERM)
 
@@ -142,7 +142,7 @@ class Keeper:
         return len(_end_all(grace, server=self._server, collect=self._collect) - {self._server})
 
     def _collect(self) -> bool:
-        """Take leave of all who have ended, and tell of the server; whether anyone is left."""
+        """Reap all who have ended, and report the server's exit; whether anyone is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -152,27 +152,27 @@ class Keeper:
                 return True
             if pid == self._server:
                 self._has_exited = True
-                _tell(self._line, EXITED, os.waitstatus_to_exitcode(status))
+                _report(self._control, EXITED, os.waitstatus_to_exitcode(status))
 
 
-def _specification(line: int) -> Specification:
+def _read_specification(control: int) -> Specification:
     """Raises: EOFError if emceepee is gone before it said what to start."""
-    data = _exactly(line, NUMBER_BYTES)
-    specification: Specification = marshal.loads(_exactly(line, int.from_bytes(data, "little")))
+    data = _read_exactly(control, NUMBER_BYTES)
+    specification: Specification = marshal.loads(_read_exactly(control, int.from_bytes(data, "little")))
     return specification
 
 
-def _exactly(line: int, size: int) -> bytes:
+def _read_exactly(control: int, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        part = os.read(line, size - len(data))
+        part = os.read(control, size - len(data))
         if not part:
             raise EOFError
         data += part
     return data
 
 
-def _started(specification: Specification, descriptors: list[int]) -> int:
+def _spawn(specification: Specification, descriptors: list[int]) -> int:
     """The id of the new process, which leads a session of its own. Raises: OSError."""
     command, environment, folder = specification
     if folder is not None:
@@ -191,7 +191,7 @@ def _started(specification: Specification, descriptors: list[int]) -> int:
         return spawn([b"/bin/sh", *command])
 
 
-def _wakened_by_children() -> int:
+def _open_wakeup_pipe() -> int:
     """A descriptor that can be read when a child has ended."""
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -200,16 +200,16 @@ def _wakened_by_children() -> int:
     return ended
 
 
-def _tell(line: int, what: bytes, number: int) -> None:
+def _report(control: int, what: bytes, number: int) -> None:
     try:
-        os.write(line, what + number.to_bytes(NUMBER_BYTES, "little", signed=True))
+        os.write(control, what + number.to_bytes(NUMBER_BYTES, "little", signed=True))
     except OSError:
         return  # emceepee is gone
 
 
-def _read(line: int) -> bytes:
+def _read(control: int) -> bytes:
     try:
-        return os.read(line, 1)
+        return os.read(control, 1)
     except OSError:
         return b""
 
@@ -255,7 +255,7 @@ def _end_all(
 def descendants(pid: int, spared: frozenset[int] = frozenset()) -> list[int]:
     """All processes below one, but not below those who are spared; none where there is no /proc."""
     found: list[int] = []
-    for thread in _listed(f"/proc/{pid}/task"):
+    for thread in _list_folder(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 children = [int(word) for word in file.read().split()]
@@ -268,7 +268,7 @@ def descendants(pid: int, spared: frozenset[int] = frozenset()) -> list[int]:
     return found
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Our end of a child process that a keeper started: its pipes, and the line on which the keeper tells of it."""
+"""Our end of a child process that a keeper started: its pipes, and the control socket on which the keeper reports."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from emceepee.futures import reject, resolve
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
-STDIN, STDOUT, STDERR, LINE = range(guardian.DESCRIPTORS)
+STDIN, STDOUT, STDERR, CONTROL = range(guardian.DESCRIPTORS)
 _MESSAGE_BYTES = 1 + guardian.NUMBER_BYTES
 
 
@@ -19,7 +19,7 @@ class GuardianLost(OSError):
     """It ended, or was ended, before it had started anything."""
 
 
-class Ends:
+class SocketPairs:
     """Four pairs of connected sockets: theirs, and ours until someone takes them."""
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Ends:
         for end in (*self._theirs, *self._ours.values()):
             end.close()
 
-    def send(self, line: socket.socket) -> None:
+    def send(self, guardian_socket: socket.socket) -> None:
         """Raises: GuardianLost."""
         try:
-            socket.send_fds(line, [b"+"], [end.fileno() for end in self._theirs])
+            socket.send_fds(guardian_socket, [b"+"], [end.fileno() for end in self._theirs])
         except OSError as error:
             raise GuardianLost(*error.args) from error
         for end in self._theirs:
@@ -58,23 +58,25 @@ class KeptProcess(asyncio.SubprocessTransport):
         super().__init__()
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
-        self._line: asyncio.WriteTransport | None = None
+        self._control: asyncio.WriteTransport | None = None
         self._pipes: dict[int, asyncio.BaseTransport] = {}
         self._started: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
         self._is_made = False  # whether the protocol can hear of its end
         self.gone: asyncio.Future[None] = self._loop.create_future()
 
-    async def start(self, ends: Ends, specification: bytes) -> None:
+    async def start(self, pairs: SocketPairs, specification: bytes) -> None:
         """Raises: OSError; GuardianLost if the keeper never came to it."""
-        self._line, _ = await self._loop.create_unix_connection(lambda: _Line(self), sock=ends.take(LINE))
+        self._control, _ = await self._loop.create_unix_connection(
+            lambda: _ControlProtocol(self), sock=pairs.take(CONTROL)
+        )
         try:
-            self._line.write(specification)
+            self._control.write(specification)
             await self._started
-            await self._connect(ends, STDIN)
+            await self._connect(pairs, STDIN)
             self._protocol.connection_made(self)
             for number in (STDOUT, STDERR):
-                await self._connect(ends, number)
+                await self._connect(pairs, number)
         except BaseException:
             self.kill()
             self.close()
@@ -83,9 +85,9 @@ class KeptProcess(asyncio.SubprocessTransport):
         if self._code is not None:
             self._protocol.process_exited()
 
-    async def _connect(self, ends: Ends, number: int) -> None:
+    async def _connect(self, pairs: SocketPairs, number: int) -> None:
         pipe = _Pipe(self._protocol, number)
-        self._pipes[number], _ = await self._loop.create_unix_connection(lambda: pipe, sock=ends.take(number))
+        self._pipes[number], _ = await self._loop.create_unix_connection(lambda: pipe, sock=pairs.take(number))
 
     def get_pid(self) -> int:
         return self._started.result()
@@ -98,50 +100,50 @@ class KeptProcess(asyncio.SubprocessTransport):
 
     def terminate(self) -> None:
         """Ask the process and its group to end."""
-        self._say(guardian.ASK)
+        self._send(guardian.ASK)
 
     def kill(self) -> None:
         """End everyone; what a process left that has ended by itself gets a moment."""
-        self._say(guardian.END)
+        self._send(guardian.END)
 
     def close(self) -> None:
-        for transport in (*self._pipes.values(), self._line):
+        for transport in (*self._pipes.values(), self._control):
             if transport is not None:
                 transport.close()
 
-    def _say(self, what: bytes) -> None:
-        if self._line is not None and not self._line.is_closing():
-            self._line.write(what)
+    def _send(self, what: bytes) -> None:
+        if self._control is not None and not self._control.is_closing():
+            self._control.write(what)
 
-    # What the keeper says.
+    # What the keeper reports.
 
-    def told(self, what: bytes, number: int) -> None:
+    def handle_message(self, what: bytes, number: int) -> None:
         if what == guardian.STARTED and not self._started.done():
             self._started.set_result(number)
         elif what == guardian.FAILED and not self._started.done():
             self._started.set_exception(OSError(number, os.strerror(number)))
         elif what == guardian.EXITED:
-            self._exited(number)
+            self._handle_exit(number)
         elif what == guardian.STRAYS and number > 0:
             log.warning("stray_processes_ended", pid=self.get_pid(), count=number)
 
-    def lost(self) -> None:
+    def handle_disconnect(self) -> None:
         """Nobody is left; or the keeper was killed, and with it our knowledge of them."""
         if not self._started.done():
             reject(self._started, GuardianLost("the guardian of processes has ended"))
         elif self._code is None and not self._started.cancelled() and self._started.exception() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.get_pid(), signal.SIGKILL)
-            self._exited(-signal.SIGKILL)
+            self._handle_exit(-signal.SIGKILL)
         resolve(self.gone, None)
 
-    def _exited(self, code: int) -> None:
+    def _handle_exit(self, code: int) -> None:
         self._code = code
         if self._is_made:
             self._protocol.process_exited()
 
 
-class _Line(asyncio.Protocol):
+class _ControlProtocol(asyncio.Protocol):
     """Each message is a letter and a number."""
 
     def __init__(self, process: KeptProcess) -> None:
@@ -151,10 +153,10 @@ class _Line(asyncio.Protocol):
         self._data += data
         while len(self._data) >= _MESSAGE_BYTES:
             message, self._data = self._data[:_MESSAGE_BYTES], self._data[_MESSAGE_BYTES:]
-            self._process.told(message[:1], int.from_bytes(message[1:], "little", signed=True))
+            self._process.handle_message(message[:1], int.from_bytes(message[1:], "little", signed=True))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._process.lost()
+        self._process.handle_disconnect()
 
 
 class _Pipe(asyncio.Protocol):

@@ -12,11 +12,12 @@ from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
-DEAF = "it sent more requests than are served at once, and did not read the answers"
+ANSWERS_UNREAD = "it sent more requests than are served at once, and did not read the answers"
 
 
 class StdioLink(DuplexLink):
@@ -27,7 +28,7 @@ class StdioLink(DuplexLink):
     ) -> None:
         super().__init__("stdio-link", listener, most_requests=most_requests)
         self._child_processes, self._clock = child_processes, clock
-        self._is_holding = False  # while its output is not read
+        self._is_paused = False  # while its output is not read
         self._child: Child | None = None
 
     async def start(self, target: StdioTarget, terms: Terms, *, longest: int) -> None:
@@ -35,54 +36,57 @@ class StdioLink(DuplexLink):
             target,
             self._clock,
             self._child_processes,
-            on_line=self._line,
-            on_stderr=lambda line: self._listener.said(line, "stderr"),
+            on_line=self._handle_line,
+            on_stderr=lambda line: self._listener.handle_output(line, "stderr"),
             longest=longest,
         )
         self._child.ended.add_done_callback(self._child_ended)
-        await self._greet(terms)
+        await self._negotiate(terms)
 
     async def close(self) -> None:
-        self._duplex.end(LinkError(Failure.CLOSED, "the connection was closed"))
+        self.end(CLOSED)
         if self._child is not None:
             await self._child.stop()
         await self._tasks.close(within=CLOSING_SECONDS)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, or is about to be: also after `closed`, until it has ended."""
+        return self._child is None or not self._child.ended.done()
+
     def process(self) -> JsonObject | None:
         return None if self._child is None else self._child.facts()
+
+    def _target(self) -> str:
+        return f"pid={self._child.pid if self._child else None} requests={self._duplex.in_flight}"
 
     async def _send(self, message: JsonObject) -> None:
         if self._child is None:
             raise LinkError(Failure.CLOSED, "the process was not started")
         await self._child.write(encode(message) + b"\n")
 
-    def _line(self, line: bytes | TooLongLine) -> None:
+    def _handle_line(self, line: bytes | TooLongLine) -> None:
         if isinstance(line, TooLongLine):
-            self._listener.said("(a line too long to be read)", "stdout")
+            self._listener.handle_output("(a line too long to be read)", "stdout")
             if line.may_be_an_answer:
-                self._duplex.lost(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
+                self._duplex.fail_request(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
         elif line.strip():
-            self._hear(line)
-            if self._duplex.inbound.is_crowded and self._child is not None and not self._is_holding:
-                self._is_holding = True
-                self._child.read_on(False)
-                self._tasks.spawn(self._hold(self._child), name="hold")
+            self._receive(line)
+            if self._duplex.inbound.is_crowded and self._child is not None and not self._is_paused:
+                self._is_paused = True
+                self._child.pause_reading()
+                self._tasks.spawn(self._resume_when_read(self._child), name="back-pressure")
 
-    async def _hold(self, child: Child) -> None:
+    async def _resume_when_read(self, child: Child) -> None:
         """Nothing more is read until our answers are; a process that never reads them is given up."""
         try:
             async with give_up_after(self._clock, UNREAD_SECONDS):
-                await self._duplex.inbound.room()
+                await self._duplex.inbound.wait_for_room()
         except TimeoutError:
-            self._end(DEAF)
+            self.end(LinkEnd(LinkEndKind.LOST, ANSWERS_UNREAD))
         else:
-            self._is_holding = False
-            child.read_on(True)
+            self._is_paused = False
+            child.resume_reading()
 
     def _child_ended(self, ended: "asyncio.Future[str]") -> None:
-        self._end(ended.result())
-
-    def _end(self, reason: str) -> None:
-        if not self.closed.done():
-            self.closed.set_result(reason)
-        self._duplex.end(LinkError(Failure.CLOSED, reason))
+        self.end(LinkEnd(LinkEndKind.LOST, ended.result()))

@@ -197,7 +197,7 @@ async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(dia
         assert not link.closed.done()
         await clock.advance(1)
         async with asyncio.timeout(10):
-            reason = await link.closed
+            reason = (await link.closed).reason
         assert reason == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
 
 
@@ -382,3 +382,14 @@ async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_
         notice = json.loads((await other.request()).body)
         assert (notice["method"], notice["params"]["requestId"]) == ("notifications/cancelled", number)
         other.answer(status="202 Accepted")
+
+
+async def test_its_repr_shows_the_host_what_is_under_way_and_how_it_ended(dialer: Dialer, server: RawServer) -> None:
+    host = server.url.split("/")[2]
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        assert repr(link) == f"<HttpLink {host} requests=1 open>"
+        await link.close()
+        await failure_of(call)
+        assert repr(link) == f"<HttpLink {host} requests=0 closed: the connection was closed>"

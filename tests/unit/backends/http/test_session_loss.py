@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.http.session_loss import names_none, names_request, says_session_lost, status_says_session_lost
+from emceepee.backends.http.session_loss import says_session_lost, status_says_session_lost
 from emceepee.backends.link import Failure, Link, RpcError
 from support.fake_clock import FakeClock
 from support.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, failure_of, idle_again, number_of
@@ -74,16 +74,6 @@ def test_a_status_says_that_a_session_is_lost_only_with_the_exact_words_of_known
 def test_words_that_only_speak_of_a_session_say_nothing() -> None:
     assert says_session_lost("Session not found")
     assert not says_session_lost("browser Session not found")
-
-
-@pytest.mark.parametrize(("key", "is_ours"), [(7, True), ("7", True), (7.0, True), (8, False), (None, False)])
-def test_an_answer_is_ours_if_it_names_our_request(key: Any, is_ours: bool) -> None:
-    assert names_request(key, 7) is is_ours
-
-
-@pytest.mark.parametrize(("key", "is_none"), [(None, True), ("server-error", True), ("8", False), (8, False)])
-def test_an_error_may_name_no_request_at_all(key: Any, is_none: bool) -> None:
-    assert names_none(key) is is_none
 
 
 # On the wire.
@@ -209,7 +199,7 @@ async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_sessi
     async with a_link(dialer, server, SESSION) as (link, _):
         await with_own_words(link, dialer, server, an_error(None, "No active session"), "400 Bad Request")
         async with asyncio.timeout(10):
-            assert await link.closed == "the server no longer knows our session"
+            assert (await link.closed).reason == "the server no longer knows our session"
         assert link.resumption is None
 
 

@@ -74,7 +74,9 @@ async def test_what_is_posted_is_answered_on_the_stream(dialer: Dialer, server: 
     posts.answer(b"no", status="500 Oh")
     assert str(await failure_of(call)) == "HTTP 500 no"
     stream.close()
-    assert await link.closed == "the server ended the event stream"
+    assert (await link.closed).reason == "the server ended the event stream"
+    host = server.url.split("/")[2]
+    assert repr(link) == f"<SseLink {host} requests=0 lost: the server ended the event stream>"
     await link.close()
 
 

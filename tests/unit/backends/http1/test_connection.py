@@ -78,7 +78,7 @@ MALFORMED = {
 async def outcome(response: Response) -> "tuple[int, bytes] | HttpFailure":
     async with asyncio.timeout(5):
         try:
-            await response.arrival()
+            await response.wait_for_head()
             return response.status, await response.read(MOST)
         except HttpFailure as failure:
             return failure
@@ -231,7 +231,7 @@ async def test_the_head_is_there_before_the_body() -> None:
     line = FakeLine()
     response = line.ask()
     line.hear(OK + b"Content-Type: Text/Event-Stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n")
-    await response.arrival()
+    await response.wait_for_head()
     assert (response.status, response.content_type, response.is_over) == (200, "text/event-stream", False)
 
 
@@ -240,7 +240,7 @@ async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each()
     response = line.ask()
     head = b"X: a\r\nx: b\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nServer: \xe9 \t\r\ncontent-length: 0\r\n\r\n"
     line.hear(OK + head)
-    await response.arrival()
+    await response.wait_for_head()
     assert response.headers == {"x": "a", "set-cookie": "a=1", "server": "é", "content-length": "0"}
     assert response.cookies == ["a=1", "b=2"]
 

@@ -52,7 +52,7 @@ def origin(url: str) -> Origin:
 def sent(connection: ClientConnection) -> "asyncio.Task[Response]":
     async def answered() -> Response:
         response = connection.send(REQUEST)
-        await response.arrival()
+        await response.wait_for_head()
         return response
 
     return asyncio.ensure_future(answered())
@@ -141,7 +141,7 @@ async def test_a_connection_that_the_server_will_close_soon_by_its_own_word_is_n
     connection, peer = await used(connections, server, "Keep-Alive: timeout=5, max=100")
     await clock.advance(3.9)
     assert connections.take() is connection
-    connections.keep(connection)
+    connections.put_back(connection)
     await clock.advance(4)
     assert connections.take() is None
     await peer.gone()
@@ -162,7 +162,7 @@ async def test_one_timer_looks_after_all_idle_connections(
 ) -> None:
     connections = pool.of(origin(server.url))
     for connection in await asyncio.gather(*(connections.connect() for _ in range(5))):
-        connections.keep(connection)
+        connections.put_back(connection)
     assert len([handle for _, _, handle in clock._due if handle.callback]) == 1
     await clock.advance(IDLE_SECONDS)
     await eventually(lambda: not pool.open)
@@ -372,7 +372,7 @@ async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets
     waiting = asyncio.ensure_future(connections.connect())
     await settle()
     assert len(small.open) == 2
-    connections.keep(first)
+    connections.put_back(first)
     assert await asyncio.wait_for(waiting, 5) is first
     assert connections.take() is None
 
@@ -408,13 +408,13 @@ async def test_when_all_places_are_taken_an_idle_connection_gives_way(
     idle, _ = await connections.connect(), await others.connect()
     await others.connect()
     if is_idle_already:
-        connections.keep(idle)
+        connections.put_back(idle)
     third = small.of(origin(server.url), owner="a third")
     waiting = asyncio.ensure_future(third.connect())
     await settle()
     if not is_idle_already:
         assert not waiting.done()
-        connections.keep(idle)
+        connections.put_back(idle)
     assert await asyncio.wait_for(waiting, 5) is not idle
     assert not idle.is_open
 
@@ -428,9 +428,9 @@ async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
     waiting = asyncio.ensure_future(connections.connect())
     await settle()
     if comes_from == "an idle one":
-        connections.keep(first)
+        connections.put_back(first)
     else:
-        connections.gone(first)
+        connections.forget(first)
     waiting.cancel()
     await settle()
     assert waiting.cancelled()

@@ -21,7 +21,7 @@ def chunk(data: bytes) -> bytes:
 async def begun(line: FakeLine, head: bytes = CHUNKED) -> Response:
     response = line.ask()
     line.hear(head)
-    await response.arrival()
+    await response.wait_for_head()
     return response
 
 
@@ -66,7 +66,7 @@ async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
     response = line.ask()
     line.hear(CHUNKED + chunk(b"hello"))
     line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
-    await response.arrival()
+    await response.wait_for_head()
     assert await response.readany() == b"hello"
     with pytest.raises(HttpFailure, match="in the middle of the answer: Connection reset by peer"):
         await response.readany()

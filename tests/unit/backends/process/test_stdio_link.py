@@ -4,7 +4,8 @@ from typing import Any, cast
 
 from emceepee.backends.process.child import Child
 from emceepee.backends.process.child_processes import ChildProcesses
-from emceepee.backends.process.stdio_link import DEAF, UNREAD_SECONDS, StdioLink
+from emceepee.backends.process.stdio_link import ANSWERS_UNREAD, UNREAD_SECONDS, StdioLink
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from support.fake_clock import FakeClock, settle
 from support.scripted_listener import ScriptedListener
 
@@ -23,8 +24,11 @@ class FullPipe:
         await asyncio.shield(self.reads)
         self.written.append(json.loads(data))
 
-    def read_on(self, wanted: bool) -> None:
-        self.turns.append(wanted)
+    def pause_reading(self) -> None:
+        self.turns.append(False)
+
+    def resume_reading(self) -> None:
+        self.turns.append(True)
 
 
 def a_link(clock: FakeClock) -> tuple[StdioLink, FullPipe]:
@@ -35,7 +39,7 @@ def a_link(clock: FakeClock) -> tuple[StdioLink, FullPipe]:
 
 async def asks(link: StdioLink, count: int) -> None:
     for number in range(count):
-        link._line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode())
+        link._handle_line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode())
     await settle()
 
 
@@ -59,6 +63,14 @@ async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
     await clock.advance(UNREAD_SECONDS - 1)
     assert not link.closed.done()
     await clock.advance(1)
-    assert link.closed.result() == DEAF
+    assert link.closed.result().reason == ANSWERS_UNREAD
     assert child.turns == [False]
     await link._tasks.close(within=5)
+
+
+async def test_its_repr_shows_the_process_what_is_under_way_and_how_it_ended() -> None:
+    link = StdioLink(ScriptedListener(), ChildProcesses(), FakeClock(), most_requests=MOST)
+    assert repr(link) == "<StdioLink pid=None requests=0 open>"
+    link.end(LinkEnd(LinkEndKind.LOST, "it fell"))
+    assert repr(link) == "<StdioLink pid=None requests=0 lost: it fell>"
+    await link.close()

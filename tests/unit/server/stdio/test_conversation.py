@@ -163,7 +163,9 @@ async def test_progress_is_told_under_the_callers_own_token(talk: Talk) -> None:
     }
     await talk.say(a_request(1, "tools/call", **params))
     asked = await talk.backend.next_asked()
-    talk.backend.link.listener.notified("notifications/progress", {"progressToken": 3, "progress": 1}, asked.origin)
+    talk.backend.link.listener.handle_notification(
+        "notifications/progress", {"progressToken": 3, "progress": 1}, asked.origin
+    )
     assert await talk.next() == {
         "jsonrpc": "2.0",
         "method": "notifications/progress",
@@ -176,7 +178,7 @@ async def test_progress_is_told_under_the_callers_own_token(talk: Talk) -> None:
 async def test_progress_is_not_told_to_a_caller_that_gave_no_token(talk: Talk) -> None:
     await talk.call("execute_tool", 1, server="demo", tool="slow")
     asked = await talk.backend.next_asked()
-    talk.backend.link.listener.notified("notifications/progress", {"progress": 1}, asked.origin)
+    talk.backend.link.listener.handle_notification("notifications/progress", {"progress": 1}, asked.origin)
     asked.reply(content=[])
     assert (await talk.next())["id"] == 1
 

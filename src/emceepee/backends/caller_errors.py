@@ -1,0 +1,54 @@
+"""What went wrong with a backend, in the words of a caller. Below this there are only RpcError and LinkError."""
+
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut
+from emceepee.json_types import JsonObject
+from emceepee.state.connection import ConnectionStatus, ConnectionView
+
+BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
+
+
+def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None) -> BackendDisconnected:
+    """Why there is no link, and what to do."""
+    reason = view.reason or "it was not connected yet"
+    details: JsonObject = {"server": server, "status": str(view.status)}
+    if view.status is ConnectionStatus.RECONNECTING:
+        next_ms = next_retry_ms or 0
+        details |= {"reconnectAttempt": view.attempt, "nextRetryMs": next_ms}
+        words = f"is lost and being reconnected (attempt {view.attempt}, next in {next_ms} ms): {reason}. Call again,"
+    else:
+        what = "could not be connected" if view.status is ConnectionStatus.ERROR else "is disconnected"
+        words = f"{what}: {reason}. Try reconnect_server,"
+    return BackendDisconnected(
+        f'Server "{server}" {words} or remove it and add it with other settings.', details=details
+    )
+
+
+def request_failed(server: str, method: str, error: RpcError | LinkError) -> EmceepeeError:
+    if isinstance(error, RpcError):
+        return ExecutionFailed(
+            f'Server "{server}" answered {method} with error {error.error.get("code")}: {error}',
+            details={"server": server, "error": error.error},
+        )
+    if error.failure in BROKEN:
+        ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
+        return BackendDisconnected(
+            f'Server "{server}" was lost during {method}: {error}. {ran}'
+            "emceepee reconnects by itself; call again, or look at list_servers.",
+            details={"server": server, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
+        )
+    return ExecutionFailed(f'Server "{server}" gave no usable answer to {method}: {error}', details={"server": server})
+
+
+def not_answered(server: str, method: str, seconds: float) -> TimedOut:
+    return TimedOut(f'Server "{server}" did not answer {method} within {seconds:g} s.', details={"server": server})
+
+
+def needs_handshake_era(server: str, words: str, answer: JsonObject) -> EmceepeeError:
+    """Of a server that cannot ask in 2026-07-28; `answer` is its own, in which it says so."""
+    return EmceepeeError(
+        f'Server "{server}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
+        "being connected anew in an earlier one, in which it can: call again, and it will work. What the call had "
+        f"done until then is done. The server said: {words}",
+        details={"server": server} | answer,
+    )

@@ -1,0 +1,86 @@
+"""What every link does of JSON-RPC as a client: the messages it sends, and how it reads what answers them."""
+
+from typing import Any
+
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.codec import Unreadable
+from emceepee.framing import TooLongLine
+from emceepee.json_types import JsonObject
+
+# What opens a link is not cancelled by a notice: the link itself is given up, and the handshake era forbids it.
+NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
+
+
+def request_message(
+    number: int, method: str, params: JsonObject | None, *, meta: JsonObject | None, wants_progress: bool
+) -> JsonObject:
+    """A request of ours. `meta` is what its era says in `_meta`; its own number is the token for its progress."""
+    message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
+    stamped = _stamp(params, meta, number if wants_progress else None)
+    if stamped is not None:
+        message["params"] = stamped
+    return message
+
+
+def notification_message(method: str, params: JsonObject | None) -> JsonObject:
+    message: JsonObject = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def cancel_message(number: int) -> JsonObject:
+    """To the backend that still works on request `number`."""
+    return notification_message("notifications/cancelled", {"requestId": number, "reason": "cancelled by the caller"})
+
+
+def _stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: int | None) -> JsonObject | None:
+    if meta is None and progress_token is None:
+        return params
+    params = params or {}
+    own = params.get("_meta")
+    stamped = {**own, **(meta or {})} if isinstance(own, dict) else dict(meta or {})
+    if progress_token is not None:
+        stamped["progressToken"] = progress_token
+    return {**params, "_meta": stamped}
+
+
+def outcome(message: Any) -> JsonObject:
+    """The result in a response.
+
+    Raises:
+        RpcError: the response is an error.
+        LinkError: it is no response at all.
+    """
+    if isinstance(message, dict):
+        if isinstance(result := message.get("result"), dict):
+            return result
+        if isinstance(result, Unreadable):
+            raise LinkError(Failure.PROTOCOL, f"the answer is {result}")
+        if isinstance(error := message.get("error"), dict):
+            raise RpcError(error)
+    raise LinkError(Failure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")
+
+
+def unreadable(data: bytes, why: Unreadable) -> JsonObject | None:
+    """In the place of a response that cannot be read, so that its request fails; None if it is not known which."""
+    ends = TooLongLine.of(data)
+    key = ends.message_id if ends.may_be_an_answer else None
+    return None if key is None else {"jsonrpc": "2.0", "id": key, "result": why}
+
+
+def number_of(key: Any) -> int:
+    """Which of our requests an id names; 0, which none has, for an id that can be none of ours."""
+    if isinstance(key, str) and key.isdecimal() and len(key) < 20:
+        return int(key)  # a careless backend made text of it
+    return int(key) if type(key) in (int, float) and key == key // 1 else 0
+
+
+def names_request(key: Any, number: int) -> bool:
+    """Whether an answer's id is that of our request; a careless backend makes text of it, or a float."""
+    return bool(key == number) or str(key) == str(number)
+
+
+def names_none(key: Any) -> bool:
+    """Whether an error's id names no request at all: null, missing, or a placeholder as the Python SDK's."""
+    return key is None or (isinstance(key, str) and not key.isdecimal())
