@@ -1,4 +1,4 @@
-"""Requests and answers over one shared two-way line (a child's pipes, the older SSE transport), matched by id."""
+"""Requests and answers over one shared two-way channel (a child's pipes, the older SSE transport), matched by id."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -110,7 +110,7 @@ class Duplex:
         waiting.answer.set_result(message)
 
     def _origin_of(self, message: JsonObject) -> object | None:
-        """Progress names its request by the token; nothing else on a shared line does."""
+        """Progress names its request by the token; nothing else on a shared channel does."""
         params = message.get("params")
         if message["method"] != "notifications/progress" or not isinstance(params, dict):
             return None

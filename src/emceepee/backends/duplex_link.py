@@ -1,4 +1,4 @@
-"""What the links over one shared two-way line have in common: everything but the line."""
+"""What the links over one shared two-way channel have in common: everything but the channel."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from emceepee.lifecycle import TaskOwner
 
 
 class DuplexLink(LinkLifetime, ABC):
-    """A subclass brings the line: it sends with `_send`, and gives what arrives to `_receive`."""
+    """A subclass brings the channel: it sends with `_send`, and gives what arrives to `_receive`."""
 
     mirrors_arguments = False
 
@@ -50,7 +50,7 @@ class DuplexLink(LinkLifetime, ABC):
 
     @property
     def identity(self) -> None:
-        return None  # a new line is a new conversation
+        return None  # a new channel is a new conversation
 
     @property
     def resumption(self) -> None:

@@ -24,7 +24,7 @@ class ServerSentEvent:
 
 
 class EventParser:
-    """Lines end with LF, CRLF or CR and nothing else (never U+2028); a long line is joined once, not once a chunk."""
+    """Lines end with LF, CRLF or CR and nothing else (never U+2028); a long line is joined once, not once per chunk."""
 
     def __init__(self, cursor: Cursor, *, largest: int) -> None:
         self._cursor, self._largest = cursor, largest
@@ -54,12 +54,12 @@ class EventParser:
             self._unfinished = [] if lines[-1].endswith((b"\r", b"\n")) else [lines.pop()]
             self._unfinished_size = sum(map(len, self._unfinished))
             for line in lines:
-                if event := self._line(line.rstrip(b"\r\n")):
+                if event := self._parse_line(line.rstrip(b"\r\n")):
                     yield event
         if self._unfinished_size + self._data_size > self._largest:
             raise ResponseTooLarge(self._largest)
 
-    def _line(self, line: bytes) -> ServerSentEvent | None:
+    def _parse_line(self, line: bytes) -> ServerSentEvent | None:
         if not line:
             return self._dispatch()
         name, _, value = line.partition(b":")

@@ -105,7 +105,7 @@ class HttpLink(LinkLifetime):
 
     @property
     def is_busy(self) -> bool:
-        return False  # each request has a line of its own
+        return False  # each request has a POST of its own
 
     @property
     def identity(self) -> str | None:
