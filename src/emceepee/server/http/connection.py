@@ -1,4 +1,17 @@
-"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for."""
+"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for.
+
+It also is the disconnect check: whether a response has somebody to go to, and whether it got there.
+
+    request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s: it was read
+                          │ yes            └─ connection lost before that
+                          │                   ├─ by a reset (SO_ERROR), or with bytes that were never acknowledged
+                          │                   │  (TIOCOUTQ): nobody read it, so `if_unread` reports
+                          │                   └─ in order, with all acknowledged: it was read
+                          └─ nothing is written; `give_up_response` tells uvicorn that this is no mistake
+
+asyncio closes the transport as soon as it reads an EOF or an error, which is a turn of the loop before uvicorn lets
+`receive` say so. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
+"""
 
 import fcntl
 import socket
@@ -36,24 +49,29 @@ class ServerConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._table = table
         self._serving: RequestResponseCycle | None = None
-        self._unconfirmed: list[Callable[[], None]] = []  # who is told if the last responses were not read
+        self._unconfirmed: list[Callable[[], None]] = []  # called if the last responses were not read
         self._in_head = self._in_body = self._is_done_reading = False
         self._was_asked = False
         self._head_bytes = 0  # of a head that is not complete yet
         self._ticks = 0  # since the caller last did what it is waited for
         self._unsent = 0
 
-    # What requests are told.
+    def __repr__(self) -> str:
+        reading = "head" if self._in_head else "body" if self._in_body else "nothing"
+        state = "gone" if self.is_gone() else "serving" if self._serving is not None else "idle"
+        return f"<ServerConnection {state} reading={reading} unconfirmed={len(self._unconfirmed)}>"
+
+    # For requests: the disconnect check.
 
     def is_gone(self) -> bool:
-        if not self.transport.is_closing():
-            return False
+        return self.transport.is_closing()
+
+    def give_up_response(self) -> None:
         if self._serving is not None:
             self._serving.disconnected = True  # uvicorn learns of it a turn later, and would miss the response
-        return True
 
-    def if_unread(self, tell: Callable[[], None]) -> None:
-        self._unconfirmed.append(tell)
+    def if_unread(self, report: Callable[[], None]) -> None:
+        self._unconfirmed.append(report)
 
     # What comes in.
 
@@ -202,8 +220,8 @@ class ServerConnection(HttpToolsProtocol):
         # The scope refers to this connection: nothing may be left for the collector.
         self.cycle, self.scope, self._serving, self._unconfirmed = cast(Any, None), cast(Any, None), None, []
         self.pipeline.clear()
-        for tell in unconfirmed:
-            tell()
+        for report in unconfirmed:
+            report()
 
 
 _ADVICE = {

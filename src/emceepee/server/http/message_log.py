@@ -39,11 +39,10 @@ class Gap:
 @dataclass(slots=True, eq=False)
 class _Stream:
     kept: deque[Kept] = field(default_factory=deque)
-    newest: Kept | None = None  # while it goes on: a silent stream can be taken up after hours
+    newest: Kept | None = None  # of an open stream, so that it can be resumed even after eviction
     taken: int = 0  # the number of the newest message that a reader took
     missed: int = 0
     readers: int = 0
-    is_pausing: bool = False
     grown: "asyncio.Future[None] | None" = None
 
     def after(self, number: int) -> list[Kept]:
@@ -103,12 +102,6 @@ class MessageLog:
                     return entry
         return None
 
-    def pause(self, stream: str) -> None:
-        """Its reader ends as soon as it has read what there is, and is expected to come back for the rest."""
-        paused = self._stream(stream)
-        paused.is_pausing = True
-        paused.wake()
-
     async def follow(self, name: str, after: int) -> AsyncIterator[Kept | Gap | None]:
         """All of a stream behind `after`, then what comes, up to its final message; None now and then when idle.
 
@@ -136,9 +129,6 @@ class MessageLog:
                     continue  # more may have come while the reader took these
                 if name != PUSH and stream.newest is None:
                     return  # it is over, and its end was read or is not kept any more
-                if stream.is_pausing:
-                    stream.is_pausing = False
-                    return
                 try:
                     await within(self._clock, PING_SECONDS, stream.growth())
                 except TimeoutError:
