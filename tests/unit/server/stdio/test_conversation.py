@@ -336,3 +336,11 @@ async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who
             await talk.say(message)
             await settle()
         assert len(talk.backend.links) == connects
+
+
+async def test_a_conversation_shows_its_era_and_what_runs(fresh: Talk) -> None:
+    assert repr(fresh.conversation) == "<Conversation no era yet <Requests stdio running=0>>"
+    await fresh.open()
+    await fresh.call("execute_tool", server="demo", tool="slow")
+    assert repr(fresh.conversation) == "<Conversation HandshakeEra <Requests stdio running=1>>"
+    await fresh.tell("notifications/cancelled", requestId=1)
