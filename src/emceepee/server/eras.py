@@ -95,7 +95,7 @@ def era_for(opening: Request, sdk_server: Server[EventsFeed], feed: EventsFeed) 
 
 
 class HandshakeEra:
-    """A caller up to 2025-11-25: it initializes, and what it told then holds for the whole connection."""
+    """A caller up to 2025-11-25: it initializes, and what it declared then holds for the whole connection."""
 
     def __init__(self, sdk_server: Server[EventsFeed], feed: EventsFeed) -> None:
         self._sdk_server, self._feed = sdk_server, feed
@@ -142,7 +142,7 @@ class HandshakeEra:
 
 
 class ModernEra:
-    """A caller of 2026-07-28: every request says anew who asks and what it can do."""
+    """A caller of 2026-07-28: every request declares anew who sends it and what it can do."""
 
     has_batches = False
 

@@ -10,7 +10,7 @@ It also is the disconnect check: whether a response has somebody to go to, and w
                           └─ nothing is written; `give_up_response` tells uvicorn that this is no mistake
 
 asyncio closes the transport as soon as it reads an EOF or an error, which is a turn of the loop before uvicorn lets
-`receive` say so. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
+`receive` report it. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
 """
 
 import fcntl
@@ -29,9 +29,9 @@ from emceepee.codec import encode
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.web.asgi import CONNECTION
 
-PART_BYTES = 1 << 16  # which are parsed before it is looked whether that was too much
-CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # after two seconds nobody says any more that a response was not read
-LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read why it is turned away
+PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
+CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # two seconds after a response it counts as read
+LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read the refusal
 
 
 class _Refused(Exception):
@@ -43,7 +43,7 @@ class _Refused(Exception):
 
 
 class ServerConnection(HttpToolsProtocol):
-    """Bounds what comes before anyone looks at it, and tells requests whether their caller is gone or has not read."""
+    """Bounds heads, bodies and pipelines before they are parsed, and is the disconnect check of its requests."""
 
     def __init__(self, *args: Any, table: ConnectionTable, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,7 +130,7 @@ class ServerConnection(HttpToolsProtocol):
         if not self.pipeline:
             if self._serving is not None:
                 self._table.waiting.pop(self, None)
-            self.flow.resume_reading()  # also behind a large body: while nothing is read, no hang-up is noticed
+            self.flow.resume_reading()  # also behind a large body: while reading is paused, no disconnect is noticed
 
     # What goes out.
 
@@ -185,7 +185,7 @@ class ServerConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Read nothing more, and say why unless an answer is on its way."""
+        """Read nothing more, and respond with the status unless another response is on its way."""
         self._is_done_reading = True
         if self.transport.is_closing():
             return

@@ -96,7 +96,7 @@ class HttpEndpoint:
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self.is_draining = False
         self.is_over = False  # nobody is waited for any more
-        parts.directory.on_end = self._session_ended
+        parts.directory.on_end = self._end_connections_of
 
     def __repr__(self) -> str:
         state = "over" if self.is_over else "draining" if self.is_draining else "open"
@@ -137,21 +137,21 @@ class HttpEndpoint:
         if self.is_draining:
             return
         self.is_draining = True
-        for caller in self._connections:
-            caller.end_pushes()
+        for connection in self._connections:
+            connection.end_pushes()
         self._stateless.end_listens()
         if self._parts.fallback is not None:
             self._parts.fallback.drain()
-        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
+        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._stop_calls)
 
-    def _hurry(self) -> None:
-        """Whoever still waits on a backend is told that we stop; whoever waits for anything else is let go."""
+    def _stop_calls(self) -> None:
+        """Calls to backends fail now, and their replies say why; a moment later everything else is cancelled."""
         self._parts.directory.stop_calls()
-        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
+        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._cancel_requests)
 
-    def _let_go(self) -> None:
-        for caller in self._connections:
-            caller.cancel_requests()
+    def _cancel_requests(self) -> None:
+        for connection in self._connections:
+            connection.cancel_requests()
         self._stateless.cancel_requests()
         self.is_over = True
 
@@ -162,10 +162,10 @@ class HttpEndpoint:
         if self._parts.fallback is not None:
             await self._parts.fallback.close()
 
-    async def _session_ended(self, session: Session) -> None:
+    async def _end_connections_of(self, session: Session) -> None:
         """What stands on the wire for a session goes with it."""
-        self._stateless.session_ended(session)
-        await self._connections.session_ended(session)
+        self._stateless.end_listens_of(session)
+        await self._connections.close_all_of(session)
 
     # One request.
 

@@ -69,10 +69,10 @@ class HandshakeConnections:
         if connection.owns_session:
             await self._directory.close(connection.key)
         else:
-            self._drop(connection)
+            self._remove(connection)
             await connection.leave()
 
-    async def session_ended(self, session: Session) -> None:
+    async def close_all_of(self, session: Session) -> None:
         """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
         ended = self._by_session.pop(session, [])
         for connection in ended:
@@ -97,7 +97,7 @@ class HandshakeConnections:
         if self._next_sweep is None and not connection.owns_session:
             self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _drop(self, connection: HandshakeConnection) -> None:
+    def _remove(self, connection: HandshakeConnection) -> None:
         self._by_id.pop(connection.connection_id, None)
         others = self._by_session.get(connection.session, [])
         if connection in others:
@@ -106,7 +106,7 @@ class HandshakeConnections:
             self._by_session.pop(connection.session, None)
 
     def _sweep(self) -> None:
-        """Many clients never say that they go: who was silent as long as makes a session sleep is taken for gone."""
+        """Many clients never send DELETE: a connection idle for as long as lets a session sleep counts as gone."""
         now = self._directory.clock.monotonic()
         joined = [connection for connection in self if not connection.owns_session]
         self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep) if joined else None
@@ -116,5 +116,5 @@ class HandshakeConnections:
 
     def _forget(self, connection: HandshakeConnection) -> None:
         log.info("connection_forgotten")
-        self._drop(connection)
+        self._remove(connection)
         self._tasks.spawn(connection.leave(), name="forget")

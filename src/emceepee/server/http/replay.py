@@ -20,7 +20,7 @@ class Replay:
     """A stream has one reader at a time. A reconnecting client replaces the previous reader, whose connection may be
     half-open.
 
-        POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or its loss is told to `on_loss`
+        POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or its loss goes to `on_loss`
         backend           ──────────── id 3 ─ final  the log goes on; nothing is lost while nobody reads
         GET, Last-Event-ID: 2 ─▶ find ─▶ read ─ id 3 ─ final   reader 2: replay and live are one list
 

@@ -84,8 +84,8 @@ class StatelessEndpoint:
             if context.request.method == LISTEN:
                 context.cancel()
 
-    def session_ended(self, session: Session) -> None:
-        """Nothing more will happen in it: let whoever listens go."""
+    def end_listens_of(self, session: Session) -> None:
+        """Nothing more will happen in it."""
         for context in self._requests:
             if context.request.method == LISTEN and context.session is session:
                 context.cancel()

@@ -78,7 +78,7 @@ class Conversation:
         await self._requests.wait(within=within)
 
     async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:
-        """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then whoever waits is told so."""
+        """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then it gets an error."""
         self._is_draining = True
         hurry = self._requests.tasks.spawn(hurried.wait(), name="hurry")
         running = asyncio.ensure_future(self.finish(within=finish))

@@ -25,7 +25,7 @@ class Client:
         self.clock, self.tasks, self.answered = FakeClock(), TaskOwner("exchange"), Answered()
         self.replay = Replay(self.clock, Limits(), self.tasks)
         self.left = asyncio.Event()
-        self.was_given_up = False
+        self.given_up: list[str] = []
         scope = {"extensions": {CONNECTION: self}}
         self.http = HttpRequest(scope, {}, self._receive, self.answered.send, CallerIdentity())
 
@@ -37,7 +37,7 @@ class Client:
         return self.left.is_set()
 
     def give_up_response(self) -> None:
-        self.was_given_up = True
+        self.given_up.append("response")
 
     def if_unread(self, report: Callable[[], None]) -> None: ...
 
@@ -86,9 +86,9 @@ async def test_to_ask_whether_a_caller_is_gone_changes_nothing() -> None:
         exchange = client.exchange()
         client.left.set()
         assert exchange.is_gone
-        assert not client.was_given_up
+        assert client.given_up == []
         assert not await exchange.answer({})
-        assert client.was_given_up
+        assert client.given_up == ["response"]
         assert client.answered.status == 0
 
 
