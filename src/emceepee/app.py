@@ -88,8 +88,8 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
             tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(
                 build_sdk_server(tools, servers=config.servers, takes_handles=False),
+                Tools(tools),
                 session,
-                call_tool=Tools(tools).call,
                 stdin=stdin,
                 stdout=stdout,
                 longest_line=config.limits.line_bytes,

@@ -1,20 +1,24 @@
-"""What one JSON value from a caller is, decided without acting on it."""
+"""JSON-RPC messages of callers: what one value is, decided without acting on it, and what is sent back."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_types import CLIENT_INFO_META_KEY, JSONRPC_VERSION, REQUEST_TIMEOUT
+from mcp_types import INTERNAL_ERROR as INTERNAL_ERROR
+from mcp_types import INVALID_PARAMS as INVALID_PARAMS
+from mcp_types import INVALID_REQUEST as INVALID_REQUEST
+from mcp_types import METHOD_NOT_FOUND as METHOD_NOT_FOUND
+from mcp_types import PARSE_ERROR as PARSE_ERROR
+
 from emceepee.json_types import JsonObject
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-REQUEST_CANCELLED = -32800
+SERVER_ERROR = -32000  # the first of those that each program gives a meaning of its own
+REQUEST_CANCELLED = -32800  # as in the Language Server Protocol; MCP names no code for it
+LONGEST_LABEL = 100
 SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
 
 RequestId = int | str
-_TIMEOUT_WORDS = ("-32001", "timed out", "timeout", "deadline")
+_TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timeout", "deadline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def classify(value: Any) -> Request | Notification | Response | InvalidMessage:
         return InvalidMessage(error_message(None, INVALID_REQUEST, "Invalid request: a message is a JSON object"))
     key = value.get("id")
     known_key = key if isinstance(key, int | str) and not isinstance(key, bool) else None
-    if value.get("jsonrpc") != "2.0":
+    if value.get("jsonrpc") != JSONRPC_VERSION:
         return InvalidMessage(error_message(known_key, INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"'))
     method, params = value.get("method"), value.get("params")
     if method is None and ("result" in value or "error" in value):
@@ -74,14 +78,18 @@ def classify(value: Any) -> Request | Notification | Response | InvalidMessage:
 
 
 def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+    return {"jsonrpc": JSONRPC_VERSION, "id": request_id, "result": result}
 
 
 def error_message(request_id: RequestId | None, code: int, message: str, data: Any = None) -> JsonObject:
     error: JsonObject = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+    return {"jsonrpc": JSONRPC_VERSION, "id": request_id, "error": error}
+
+
+def notification_message(method: str, params: JsonObject) -> JsonObject:
+    return {"jsonrpc": JSONRPC_VERSION, "method": method, "params": params}
 
 
 def cancelled_id(notice: Notification) -> RequestId | None:
@@ -101,3 +109,20 @@ def progress_token(params: JsonObject | None) -> RequestId | None:
     meta = params.get("_meta") if params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, int | str) and not isinstance(token, bool) else None
+
+
+def client_info(params: object) -> JsonObject:
+    """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
+    if not isinstance(params, dict):
+        return {}
+    meta = params.get("_meta")
+    info = params.get("clientInfo") or (meta.get(CLIENT_INFO_META_KEY) if isinstance(meta, dict) else None)
+    return info if isinstance(info, dict) else {}
+
+
+def client_label(params: object) -> str | None:
+    """What a caller calls itself, name and version."""
+    info = client_info(params)
+    said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
+    printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())
+    return printable.strip() or None

@@ -11,8 +11,8 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
 from emceepee.state.limits import Limits
-from emceepee.tools.declaration import Caller
 from support.asking import a_task, elicit, event_types, events, events_in, hush, notices, open_ids, sample
+from support.contexts import asking_for_progress
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
@@ -226,7 +226,7 @@ async def test_a_wait_of_impossible_length_is_refused(timeout: Any) -> None:
 async def test_a_caller_that_asked_for_progress_hears_every_ten_seconds_that_it_is_still_waited_for() -> None:
     async with a_scene() as scene:
         told: list[JsonObject] = []
-        wait = scene.start("await_activity", caller=Caller(on_progress=told.append), timeout_ms=25_000)
+        wait = scene.start("await_activity", caller=asking_for_progress(told.append), timeout_ms=25_000)
         await scene.clock.advance(10)
         assert told == [{"progress": 10, "total": 25, "message": "waiting"}]
         await scene.clock.advance(15)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
 from support.asking import hush
 from support.replies import own_part
 from support.scene import a_scene
@@ -50,7 +50,7 @@ async def test_they_stand_behind_those_of_the_servers_when_all_are_listed() -> N
 
 async def test_they_can_be_subscribed_to_and_only_the_events_ever_change() -> None:
     followed: list[bool] = []
-    caller = Caller(follow_events=followed.append)
+    caller = RequestContext(follow_events=followed.append)
     async with a_scene() as scene:
         for uri in ("emceepee://diagrams", "emceepee://events"):
             subscribed = await scene.call("subscribe_resource", caller=caller, server="emceepee", uri=uri)

@@ -7,12 +7,13 @@ import pytest
 
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
 from support.asking import a_task, task_id
+from support.contexts import asking_for_progress
 from support.scene import Scene, a_scene, scripted_spec
 from support.scripted_backend import ScriptedBackend
 
-HEARS_OF_PROGRESS = Caller(on_progress=lambda params: None)
+HEARS_OF_PROGRESS = asking_for_progress()
 CALLS: list[tuple[str, JsonObject]] = [
     ("execute_tool", {"tool": "slow"}),
     ("read_resource", {"uri": "file:///a"}),
@@ -20,7 +21,7 @@ CALLS: list[tuple[str, JsonObject]] = [
 ]
 
 
-async def waited(scene: Scene, tool: str, caller: Caller, seconds: float, /, **arguments: Any) -> JsonObject:
+async def waited(scene: Scene, tool: str, caller: RequestContext, seconds: float, /, **arguments: Any) -> JsonObject:
     """The reply, which comes after that long, and not before."""
     call = scene.start(tool, caller=caller, **arguments)
     await scene.clock.advance(seconds - 0.1)
@@ -30,19 +31,19 @@ async def waited(scene: Scene, tool: str, caller: Caller, seconds: float, /, **a
     return call.result()
 
 
-@pytest.mark.parametrize(("caller", "seconds"), [(Caller(), 50), (HEARS_OF_PROGRESS, 120)])
+@pytest.mark.parametrize(("caller", "seconds"), [(RequestContext(), 50), (HEARS_OF_PROGRESS, 120)])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 async def test_a_call_waits_less_for_a_caller_that_hears_nothing_meanwhile(
-    tool: str, arguments: JsonObject, caller: Caller, seconds: float
+    tool: str, arguments: JsonObject, caller: RequestContext, seconds: float
 ) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert task_id(await waited(scene, tool, caller, seconds, server="one", **arguments))
 
 
-@pytest.mark.parametrize("caller", [Caller(), HEARS_OF_PROGRESS])
+@pytest.mark.parametrize("caller", [RequestContext(), HEARS_OF_PROGRESS])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 async def test_a_patience_that_was_given_counts_with_and_without_progress(
-    tool: str, arguments: JsonObject, caller: Caller
+    tool: str, arguments: JsonObject, caller: RequestContext
 ) -> None:
     specs = [replace(scripted_spec("one"), timeout=300.0)]
     async with a_scene(specs=specs, one=ScriptedBackend()) as scene:
@@ -62,14 +63,16 @@ async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
     limits: Limits, quiet: float, hearing: float
 ) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
-        for caller, seconds in ((Caller(), quiet), (HEARS_OF_PROGRESS, hearing)):
+        for caller, seconds in ((RequestContext(), quiet), (HEARS_OF_PROGRESS, hearing)):
             assert task_id(await waited(scene, "execute_tool", caller, seconds, server="one", tool="slow"))
 
 
 async def test_a_quiet_caller_of_get_task_result_is_told_in_time_that_the_task_goes_on() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
-        error = (await waited(scene, "get_task_result", Caller(), 50, task_id=name))["structuredContent"]["error"]
+        error = (await waited(scene, "get_task_result", RequestContext(), 50, task_id=name))["structuredContent"][
+            "error"
+        ]
         assert (error["code"], error["details"]) == ("TOOL_ERR_TIMEOUT", {"taskId": name})
         assert "get_task_result" in error["message"]
         asked.reply(content=[])
@@ -86,5 +89,5 @@ async def test_a_caller_of_get_task_result_that_hears_of_progress_waits_as_long_
 async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene)
-        reply = await waited(scene, "get_task_result", Caller(), 90, task_id=name, timeout_ms=90_000)
+        reply = await waited(scene, "get_task_result", RequestContext(), 90, task_id=name, timeout_ms=90_000)
         assert reply["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emceepee.json_types import JsonObject
-from emceepee.server.request_context import RunningRequest
 from emceepee.sessions.call import Call
 from emceepee.state.limits import Limits
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
 from support.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id
+from support.contexts import asking_for_progress
 from support.fake_clock import settle
 from support.replies import own_part
 from support.scene import Scene, a_scene
@@ -152,7 +152,7 @@ async def test_resources_and_prompts_become_tasks_too(
 async def test_progress_is_kept_on_the_task_and_passed_on_while_the_caller_waits() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         told: list[JsonObject] = []
-        call, asked = await a_call(scene, caller=Caller(on_progress=told.append), timeout_ms=10_000)
+        call, asked = await a_call(scene, caller=asking_for_progress(told.append), timeout_ms=10_000)
         listener = scene.backends["one"].link.listener
         listener.handle_notification(
             "notifications/progress", {"progressToken": 7, "progress": 1, "total": 4}, asked.origin
@@ -222,7 +222,7 @@ async def test_a_caller_that_waits_long_for_a_result_hears_that_it_is_still_wait
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         told: list[JsonObject] = []
-        wait = scene.start("get_task_result", task_id=name, caller=Caller(on_progress=told.append))
+        wait = scene.start("get_task_result", task_id=name, caller=asking_for_progress(told.append))
         await scene.clock.advance(25)
         asked.reply(**DONE)
         await wait
@@ -265,7 +265,7 @@ async def test_a_task_that_fails_says_what_the_server_said() -> None:
 async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_the_servers_own_progress() -> None:
     heard: list[JsonObject] = []
     async with a_scene(one=ScriptedBackend()) as scene:
-        call = scene.start("execute_tool", caller=Caller(on_progress=heard.append), server="one", tool="slow")
+        call = scene.start("execute_tool", caller=asking_for_progress(heard.append), server="one", tool="slow")
         asked = await scene.backends["one"].next_asked()
         await scene.clock.advance(20)
         scene.backends["one"].link.listener.handle_notification(
@@ -492,10 +492,8 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         backend, session = scene.backends["one"], scene.session
         await hush(scene)
-        started = RunningRequest()
-        call, asked = await a_call(
-            scene, timeout_ms=0 if starts_as_task else 1000, caller=Caller(on_call=started.record_call)
-        )
+        started = RequestContext()
+        call, asked = await a_call(scene, timeout_ms=0 if starts_as_task else 1000, caller=started)
         started.task = call
         told: list[JsonObject] = []
         if starts_as_task:

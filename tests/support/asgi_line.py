@@ -13,6 +13,7 @@ from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
+from support.contexts import ALL_TOOLS
 from support.fake_clock import settle
 from support.http_door import HELLO, HttpCaller, ModernCaller, SentEvent
 from support.installation import Installation, an_installation
@@ -56,6 +57,9 @@ class AsgiLine:
 
     def is_gone(self) -> bool:
         return self._gone.is_set()
+
+    def give_up_response(self) -> None:
+        assert self._gone.is_set(), "whoever is there gets a response"
 
     def if_unread(self, tell: Callable[[], None]) -> None:
         self._unread.append(tell)
@@ -146,6 +150,7 @@ async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller
     async with an_installation() as place:
         parts = HttpParts(
             sdk_server=build_sdk_server(),
+            tools=ALL_TOOLS,
             directory=place.directory,
             gate=Gate(GateRules()),
             policy=AddServerPolicy(remote_commands=False, urls=()),

@@ -11,10 +11,11 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import CATALOGUE
-from emceepee.tools.declaration import Caller, Outcome
+from emceepee.tools.declaration import Outcome
+from emceepee.tools.request_context import RequestContext
 
 
-async def garbage(params: Any, session: Session, caller: Caller) -> Outcome:
+async def garbage(params: Any, session: Session, caller: RequestContext) -> Outcome:
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()

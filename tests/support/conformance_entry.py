@@ -21,26 +21,32 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import validate_mcp_param_headers
 
 from emceepee.app import http_parts, session_parts
 from emceepee.clock import SystemClock
+from emceepee.codec import decode
 from emceepee.config import Config, HttpConfig
+from emceepee.json_rpc import Request, classify, error_message, notification_message
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
-from emceepee.server.http.endpoint import HttpEndpoint
+from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.exchange import Exchange
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
 from emceepee.telemetry import logs
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Caller, NoParams, Tool
+from emceepee.tools.declaration import NoParams, Tool
+from emceepee.tools.request_context import RequestContext
+from emceepee.web.asgi import Receive, Scope, Send, read_body, respond_json
 
 MISSING_CAPABILITY = -32021
 META = "io.modelcontextprotocol/"
 NOTHING: JsonObject = {"type": "object", "properties": {}}
 REGION = {"type": "string", "description": "Repeated in a header", "x-mcp-header": "Region"}
-Fixture = Callable[[JsonObject, Caller], Awaitable[JsonObject]]
+Fixture = Callable[[JsonObject, RequestContext], Awaitable[JsonObject]]
 
 
 def said(text: str) -> JsonObject:
@@ -64,7 +70,7 @@ class Fixtures(Tools):
         }
 
     def listed(self) -> list[Tool]:
-        async def unused(params: Any, session: Session, caller: Caller) -> JsonObject:
+        async def unused(params: Any, session: Session, context: RequestContext) -> JsonObject:
             raise AssertionError("fixtures are served by `call`, before any session is looked for")
 
         fixtures = [
@@ -81,49 +87,89 @@ class Fixtures(Tools):
         ]
         return [*TOOLS, *fixtures]
 
-    def mirroring_schema(self, name: object) -> JsonObject | None:
-        if isinstance(name, str) and name in self._fixtures:
-            return self._fixtures[name][1]
-        return super().mirroring_schema(name)
+    def schema(self, name: object) -> JsonObject | None:
+        """Of a fixture."""
+        return self._fixtures[name][1] if isinstance(name, str) and name in self._fixtures else None
 
-    async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
+    async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
         known = self._fixtures.get(str((params or {}).get("name")))
-        return await (known[0](params or {}, caller) if known else super().call(params, session, caller))
+        return await (known[0](params or {}, context) if known else super().call(params, context))
 
-    async def _need_sampling(self, params: JsonObject, caller: Caller) -> JsonObject:
+    async def _need_sampling(self, params: JsonObject, context: RequestContext) -> JsonObject:
         if "sampling" not in params.get("_meta", {}).get(META + "clientCapabilities", {}):
             required: JsonObject = {"requiredCapabilities": {"sampling": {}}}
             raise MCPError(MISSING_CAPABILITY, "This tool needs the sampling capability.", required)
         return said("It is there.")
 
-    async def _ask(self, params: JsonObject, caller: Caller) -> JsonObject:
+    async def _ask(self, params: JsonObject, context: RequestContext) -> JsonObject:
         form = {"type": "object", "properties": {"name": {"type": "string"}}}
         question = {"mode": "form", "message": "Your name?", "requestedSchema": form}
         asked = {"name": {"method": "elicitation/create", "params": question}}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": "asked"}
 
-    async def _log(self, params: JsonObject, caller: Caller) -> JsonObject:
+    async def _log(self, params: JsonObject, context: RequestContext) -> JsonObject:
         level = params.get("_meta", {}).get(META + "logLevel")
-        if level is not None and caller.say is not None:
-            message = {"level": "info", "data": "logged"}
-            caller.say({"jsonrpc": "2.0", "method": "notifications/message", "params": message})
+        if level is not None:
+            context.channel.send(notification_message("notifications/message", {"level": "info", "data": "logged"}))
         return said("Logged, if that was wanted.")
 
-    async def _hang_up(self, params: JsonObject, caller: Caller) -> JsonObject:
-        if caller.hang_up is not None:
-            caller.hang_up()
+    async def _hang_up(self, params: JsonObject, context: RequestContext) -> JsonObject:
+        """End the response but not the request: the caller comes back for the rest."""
+        exchange = context.channel
+        if isinstance(exchange, Exchange):
+            exchange._open_stream()
+            await asyncio.sleep(0.1)  # until the first event is written, with the id to come back with
+            exchange._replay.stop_reader(exchange._stream)
         await asyncio.sleep(0.3)  # the suite wants to see the stream end before the answer is there
         return said("You came back.")
 
-    async def _name_region(self, params: JsonObject, caller: Caller) -> JsonObject:
+    async def _name_region(self, params: JsonObject, context: RequestContext) -> JsonObject:
         return said(f"Region: {params.get('arguments', {}).get('region')}")
 
     def _changing(self, event: ServerEvent) -> Fixture:
-        async def change(params: JsonObject, caller: Caller) -> JsonObject:
+        async def change(params: JsonObject, context: RequestContext) -> JsonObject:
             await self._bus.publish(event)
             return said("Changed.")
 
         return change
+
+
+class MirroringEndpoint(HttpEndpoint):
+    """Checks headers that repeat arguments, which emceepee's own tools never ask for."""
+
+    def __init__(self, parts: HttpParts, tools: Fixtures) -> None:
+        super().__init__(parts)
+        self._fixtures, self._most = tools, parts.body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await super().__call__(scope, receive, send)
+            return
+        body = await read_body(receive, self._most)
+        if (refusal := self._refusal(scope, body)) is not None:
+            await respond_json(send, 400, refusal)
+            return
+        parts = [{"type": "http.request", "body": body}]
+
+        async def receive_again() -> JsonObject:
+            return parts.pop() if parts else await receive()
+
+        await super().__call__(scope, receive_again, send)
+
+    def _refusal(self, scope: Scope, body: bytes) -> JsonObject | None:
+        try:
+            message = classify(decode(body))
+        except ValueError:
+            return None
+        if not isinstance(message, Request) or message.method != "tools/call":
+            return None
+        params = message.params or {}
+        schema, arguments = self._fixtures.schema(params.get("name")), params.get("arguments")
+        if schema is None:
+            return None
+        headers = {name.decode("latin-1"): text.decode("latin-1").strip() for name, text in scope["headers"]}
+        why = validate_mcp_param_headers(schema, arguments if isinstance(arguments, dict) else {}, headers)
+        return None if why is None else error_message(message.request_id, why.code, why.message, why.data)
 
 
 async def serve(port: int) -> None:
@@ -133,9 +179,10 @@ async def serve(port: int) -> None:
     sdk_server = build_sdk_server(tools.listed())
     sdk_server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
     sdk_server.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
-    async with session_parts(config, clock) as parts:
-        directory = SessionDirectory(parts)
-        endpoint = HttpEndpoint(replace(http_parts(config, directory, clock), sdk_server=sdk_server, tools=tools))
+    async with session_parts(config, clock) as made:
+        directory = SessionDirectory(made)
+        parts = replace(http_parts(config, directory, clock), sdk_server=sdk_server, tools=tools)
+        endpoint = MirroringEndpoint(parts, tools)
         try:
             await serve_http(endpoint, host="127.0.0.1", port=port, limits=config.limits, announce=announce)
         finally:

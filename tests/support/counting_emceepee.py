@@ -8,10 +8,11 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import CATALOGUE
-from emceepee.tools.declaration import Caller, Outcome
+from emceepee.tools.declaration import Outcome
+from emceepee.tools.request_context import RequestContext
 
 
-async def count(params: Any, session: Session, caller: Caller) -> Outcome:
+async def count(params: Any, session: Session, caller: RequestContext) -> Outcome:
     gc.collect()  # what waits for the collector is not what piles up
     return {"asyncioTasks": len(asyncio.all_tasks())}
 

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
+from emceepee.web.asgi import CONNECTION
+from support.contexts import ALL_TOOLS
 from support.emceepee_process import MODERN_META
 from support.fake_clock import settle
 from support.http_door import HELLO
@@ -25,6 +27,18 @@ async def ended(*requests: "asyncio.Task[None]") -> bool:
     """Whether they end soon by themselves. A time-out that cancels would not tell: a cancelled one ends in order."""
     _, pending = await asyncio.wait(requests, timeout=5)
     return not pending
+
+
+class OpenConnection:
+    """The connection of a caller that stays and reads."""
+
+    def is_gone(self) -> bool:
+        return False
+
+    def give_up_response(self) -> None:
+        raise AssertionError("whoever is there gets a response")
+
+    def if_unread(self, report: Callable[[], None]) -> None: ...
 
 
 class Place:
@@ -91,8 +105,9 @@ class Place:
             return parts.pop() if parts else await asyncio.get_running_loop().create_future()
 
         given = list(raw_headers({"host": "localhost", "content_type": "application/json", **headers}).items())
-        scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": given}
-        await self.endpoint(scope | {"client": ("127.0.0.1", 5)}, receive, answered.send)
+        scope: Json = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": given}
+        scope |= {"client": ("127.0.0.1", 5), "extensions": {CONNECTION: OpenConnection()}}
+        await self.endpoint(scope, receive, answered.send)
 
 
 @asynccontextmanager
@@ -102,6 +117,7 @@ async def a_place(
     async with an_installation(**settings) as installation:
         parts = HttpParts(
             sdk_server=build_sdk_server(),
+            tools=ALL_TOOLS,
             directory=installation.directory,
             gate=Gate(GateRules(tokens=tokens or {})),
             policy=AddServerPolicy(remote_commands=False, urls=()),

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from mcp_types import CLIENT_INFO_META_KEY
 
 from emceepee.cli.secrecy import TRACEABLE_VARIABLE
-from emceepee.server.request_context import CLIENT_INFO
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
 from support.waiting import eventually
@@ -191,9 +191,9 @@ class ModernCaller(HttpCaller):
 
     def __init__(self, door: Door, headers: dict[str, str], client: object = "tests") -> None:
         super().__init__(door, headers)
-        self._meta = MODERN_META | {CLIENT_INFO: {"name": client, "version": "1"}}
+        self._meta = MODERN_META | {CLIENT_INFO_META_KEY: {"name": client, "version": "1"}}
         if client is None:
-            del self._meta[CLIENT_INFO]
+            del self._meta[CLIENT_INFO_META_KEY]
 
     def message(self, method: str, params: Json | None, key: Any = None) -> Json:
         stamped = {**(params or {}), "_meta": {**self._meta, **(params or {}).get("_meta", {})}}

@@ -9,12 +9,13 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import CATALOGUE
-from emceepee.tools.declaration import Caller, Outcome
+from emceepee.tools.declaration import Outcome
+from emceepee.tools.request_context import RequestContext
 
 QUIET = CATALOGUE["list_servers"].verb
 
 
-def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+def printing_verb(params: Any, session: Session, caller: RequestContext) -> Awaitable[Outcome]:
     print("printed")
     sys.stdout.flush()
     os.write(1, b"written to descriptor 1\n")

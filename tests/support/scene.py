@@ -8,7 +8,6 @@ from typing import Any, cast
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.json_types import JsonObject
-from emceepee.server.dispatch import call_tool
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.server_repository import StoredServers
@@ -17,7 +16,8 @@ from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
+from support.contexts import call_tool
 from support.fake_clock import FakeClock, settle
 from support.replies import own_part
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -32,10 +32,10 @@ class Scene:
     def __init__(self, session: Session, clock: FakeClock, backends: dict[str, ScriptedBackend]) -> None:
         self.session, self.clock, self.backends = session, clock, backends
 
-    async def call(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> JsonObject:
+    async def call(self, tool: str, /, *, caller: RequestContext | None = None, **arguments: Any) -> JsonObject:
         """The whole result of one tool call."""
         async with asyncio.timeout(BOUND):
-            return await call_tool({"name": tool, "arguments": arguments}, self.session, caller or Caller())
+            return await call_tool({"name": tool, "arguments": arguments}, self.session, caller)
 
     async def value(self, tool: str, /, **arguments: Any) -> JsonObject:
         """The structured content of a call that must succeed, without notices."""
@@ -66,7 +66,9 @@ class Scene:
         """What list_servers calls the state of a server."""
         return str(self.session.connection(server).state.status)
 
-    def start(self, tool: str, /, *, caller: Caller | None = None, **arguments: Any) -> "asyncio.Task[JsonObject]":
+    def start(
+        self, tool: str, /, *, caller: RequestContext | None = None, **arguments: Any
+    ) -> "asyncio.Task[JsonObject]":
         """Begin a call and go on."""
         return asyncio.create_task(self.call(tool, caller=caller, **arguments))
 

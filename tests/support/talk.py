@@ -10,6 +10,7 @@ from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.conversation import Conversation
+from support.contexts import ALL_TOOLS
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
 
@@ -28,7 +29,7 @@ class Talk:
         self.heard: list[Any] = []
         self.meta: JsonObject | None = None  # what a caller of 2026-07-28 says in every request
         self._arrived = asyncio.Event()
-        self.conversation = Conversation(build_sdk_server(), scene.session, self._send)
+        self.conversation = Conversation(build_sdk_server(), scene.session, self._send, ALL_TOOLS)
 
     def _send(self, message: JsonObject | list[JsonObject]) -> None:
         self.heard.append(message)
@@ -37,7 +38,7 @@ class Talk:
     async def say(self, message: Any) -> None:
         line = message if isinstance(message, bytes | TooLongLine) else encode(message)
         async with asyncio.timeout(5):
-            await self.conversation.hear(line)
+            await self.conversation.receive(line)
 
     async def ask(self, method: str, key: Any = 1, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "id": key, "method": method}

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from mcp_types import CLIENT_INFO_META_KEY
 
 from emceepee.json_rpc import (
     InvalidMessage,
@@ -8,6 +9,7 @@ from emceepee.json_rpc import (
     Request,
     Response,
     classify,
+    client_label,
     error_message,
     is_client_timeout,
     progress_token,
@@ -131,3 +133,27 @@ def test_whether_a_client_only_stopped_waiting_is_told_by_its_reason(reason: Any
 def test_a_cancellation_without_a_reason_is_no_timeout() -> None:
     assert not is_client_timeout(Notification("notifications/cancelled", {"requestId": 1}))
     assert not is_client_timeout(Notification("notifications/cancelled", None))
+
+
+@pytest.mark.parametrize(
+    ("info", "label"),
+    [
+        ({"name": "claude-code", "version": "2.1.0"}, "claude-code 2.1.0"),
+        ({"name": "claude-code"}, "claude-code"),
+        ({"name": "x" * 200, "version": "1"}, "x" * 100),
+        ({"name": "a\x1b[31m\nb\u202e", "version": "\x00"}, "a[31mb"),
+        ({"name": " ", "version": ""}, None),
+        ({"name": 5, "version": None}, None),
+        ({}, None),
+        ("text", None),
+        (None, None),
+    ],
+)
+def test_a_caller_is_called_by_its_own_name_and_version_in_either_era(info: Any, label: str | None) -> None:
+    assert client_label({"clientInfo": info}) == label
+    assert client_label({"_meta": {CLIENT_INFO_META_KEY: info}}) == label
+
+
+@pytest.mark.parametrize("params", [None, [], "x", {}, {"_meta": None}, {"_meta": []}])
+def test_a_caller_that_does_not_say_its_name_has_none(params: Any) -> None:
+    assert client_label(params) is None

@@ -75,7 +75,7 @@ class Api:
         if self._is_ending:
             stream.stop()
         try:
-            await stream.finished()
+            await stream.wait_until_finished()
         finally:
             del self._streams[stream]
 

@@ -1,5 +1,6 @@
-"""The front door for MCP callers: transports and protocol eras end here.
+"""The server for MCP callers: transports and protocol eras end here.
 
-May import the MCP SDK, tools and below. `dispatch.py` is the way of every tool call; `kernel.py` the SDK server for all
-other methods; `stdio_endpoint.py` and `conversation.py` the stdio door.
+May import the MCP SDK, tools and below. `requests.py` is the core: the requests of every transport that run, and how
+they end. Below it `dispatch.py` is the way of every tool call, and `eras.py` the way to the SDK's server
+(`sdk_server.py`) for all other methods. `stdio/` and `http/` are the transports.
 """

@@ -1,25 +1,29 @@
-"""The way of every tool call: find the tool, check the arguments, do it, render the reply."""
+"""The way of every tool call: find the tool, check the arguments, run it, render the reply."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import cast
 
-from mcp.shared.inbound import X_MCP_HEADER_KEY
+from mcp_types import INVALID_PARAMS
 
-from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
-from emceepee.json_rpc import INVALID_PARAMS
 from emceepee.json_types import JsonObject
-from emceepee.server.request_spans import begin_tool_span
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Caller, Outcome, Tool
+from emceepee.telemetry.redaction import MASK
+from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.tools.declaration import Outcome, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
+from emceepee.tools.request_context import RequestContext
 
 log = EventLog("dispatch")
 SESSION_ARGUMENT = "session"
-_MIRROR_KEY = X_MCP_HEADER_KEY.encode()
+# What these tools are for is a request to a backend; the arguments are what that request is about.
+_BACKEND_REQUESTS = {
+    "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
+    "read_resource": (SpanKind.RESOURCE_READ, "uri", None),
+    "get_prompt": (SpanKind.PROMPT_GET, "name", "arguments"),
+}
 
 
 class BadCall(Exception):
@@ -29,38 +33,36 @@ class BadCall(Exception):
 
 
 class Tools:
-    """The tools that a door serves."""
+    """The tools that are served."""
 
-    def __init__(self, tools: Iterable[Tool] = TOOLS) -> None:
+    def __init__(self, tools: Iterable[Tool]) -> None:
         self._by_name = {tool.name: tool for tool in tools}
-        schemas = {tool.name: tool.input_schema for tool in self._by_name.values()}
-        self._mirroring = {name: schema for name, schema in schemas.items() if _MIRROR_KEY in encode(schema)}
 
-    async def call(self, params: JsonObject | None, session: Session | None, caller: Caller) -> JsonObject:
+    async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
         """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
 
-        `session` is the caller's own; a `session` argument names another, and comes first.
+        The context's session is the caller's own; a `session` argument names another, and comes first.
 
         Raises:
             BadCall: there is no such tool, or the request does not name one.
         """
         tool, arguments = self._find_tool(params)
         try:
-            session, arguments = _resolve_session(tool, arguments, session, caller)
+            session, arguments = _resolve_session(tool, arguments, context)
         except EmceepeeError as error:
             result = error_reply(error)
-            if session is None or not tool.needs_session or caller.is_gone():
+            if context.session is None or not tool.needs_session or context.is_gone:
                 return result
-            return with_notices(result, session, error, caller.on_events)
+            return with_notices(result, context.session, error, context.record_events)
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
-            return (await self._run_tool(tool, arguments, session, caller))[0]
+            return (await self._run_tool(tool, arguments, session, context))[0]
         session.wake()
-        span = begin_tool_span(session, tool, arguments)
+        span = _begin_span(session, tool, arguments)
         spans.serve(span)
         session.open_calls += 1
         try:
-            result, outcome = await self._run_tool(tool, arguments, session, caller)
+            result, outcome = await self._run_tool(tool, arguments, session, context)
         except BaseException:
             if span.task_id is None:
                 span.cancelled()
@@ -71,16 +73,16 @@ class Tools:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_news or isinstance(outcome, EmceepeeError)
-        if not takes_notices or caller.is_gone():
+        if not takes_notices or context.is_gone:
             return result
-        return with_notices(result, session, outcome, caller.on_events)
+        return with_notices(result, session, outcome, context.record_events)
 
     async def _run_tool(
-        self, tool: Tool, arguments: JsonObject, session: Session, caller: Caller
+        self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
     ) -> tuple[JsonObject, Outcome | EmceepeeError]:
         """The result as it goes out, and what it was made of."""
         try:
-            outcome = await tool.verb(tool.check(arguments), session, caller)
+            outcome = await tool.verb(tool.check(arguments), session, context)
             return reply(outcome), outcome
         except EmceepeeError as error:
             failure = caught(error)
@@ -93,10 +95,6 @@ class Tools:
         """Whether there is a tool of that name, and it is one that works in a session."""
         tool = self._by_name.get(name) if isinstance(name, str) else None
         return tool is not None and tool.needs_session
-
-    def mirroring_schema(self, name: object) -> JsonObject | None:
-        """What the arguments of a tool look like whose caller repeats some of them in headers; None of any other."""
-        return self._mirroring.get(name) if isinstance(name, str) else None
 
     def _find_tool(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
         name = (params or {}).get("name")
@@ -117,20 +115,15 @@ class Tools:
         return tool, arguments
 
 
-CallTool = Callable[[JsonObject | None, Session | None, Caller], Awaitable[JsonObject]]
-call_tool: CallTool = Tools().call
-
-
-def _resolve_session(
-    tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller
-) -> tuple[Session, JsonObject]:
+def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext) -> tuple[Session, JsonObject]:
     """The session that a call means, and its arguments without the one that says so. Raises: EmceepeeError."""
+    session = context.session
     if SESSION_ARGUMENT in arguments and SESSION_ARGUMENT not in tool.params.model_fields:
         arguments = dict(arguments)
         handle = arguments.pop(SESSION_ARGUMENT)
-        if not isinstance(handle, str) or caller.session_handles is None:
+        if not isinstance(handle, str) or context.directory is None:
             raise InvalidArguments("session: give a handle from open_session, or leave it out.")
-        session = caller.session_handles.find(handle)
+        session = context.find_session(handle)
     if session is None and tool.needs_session:
         raise EmceepeeError(
             "This call says no session. Call open_session once and pass its handle as the argument `session`, or pin "
@@ -138,3 +131,20 @@ def _resolve_session(
             code=ErrorCode.SESSION_NOT_FOUND,
         )
     return cast(Session, session), arguments
+
+
+def _begin_span(session: Session, tool: Tool, arguments: JsonObject) -> Span:
+    """How the call shows in its session's journal."""
+    server = arguments.get("server")
+    if tool.name in _BACKEND_REQUESTS:
+        kind, about, inner = _BACKEND_REQUESTS[tool.name]
+        server = server if isinstance(server, str) else None
+        shown = arguments.get(inner) if inner else {}
+        given = shown if isinstance(shown, dict) else {}
+        name = arguments.get(about)
+        return session.journal.begin(kind, name if isinstance(name, str) else "", server, given)
+    if tool.private:  # a misspelt name may hold what should be private, too
+        public = tool.aliases.own - tool.private
+        arguments = {key: value if key in public else MASK for key, value in arguments.items()}
+    known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
+    return session.journal.begin(SpanKind.OWN_TOOL, tool.name, known, arguments)

@@ -1,4 +1,4 @@
-"""What a caller is to us in each protocol era. The first request of a conversation decides, once, which it is."""
+"""The protocol's two eras: what each allows and adds, and the way to the SDK's server for all but tool calls."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -10,32 +10,33 @@ from mcp.server.runner import ServerRunner, serve_one
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp.shared.transport_context import TransportContext
-from mcp_types import PROTOCOL_VERSION_META_KEY, SERVER_INFO_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import (
+    INVALID_REQUEST,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from emceepee.json_rpc import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
     Notification,
     Request,
     RequestId,
     error_message,
+    notification_message,
     progress_token,
 )
 from emceepee.json_types import JsonObject
-from emceepee.server.dispatch import BadCall
-from emceepee.server.sdk_server import CallerState
-from emceepee.telemetry.logs import EventLog
+from emceepee.server.events_feed import EventsFeed
+from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 
-log = EventLog("server")
 Send = Callable[[JsonObject], None]
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
 
 
-class Channel:
-    """One way to speak to the caller during a request, in the kernel's words (its DispatchContext)."""
+class SdkChannel:
+    """A channel as the SDK's server wants it (its DispatchContext)."""
 
     transport = TransportContext(kind="stdio", can_send_request=False)
     can_send_request = False
@@ -51,12 +52,12 @@ class Channel:
         return anyio.Event()  # never set: cancelling is done to the task that serves the request
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        self._send({"jsonrpc": "2.0", "method": method, "params": dict(params or {})})
+        self._send(notification_message(method, dict(params or {})))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        told = {"progress": progress, "total": total, "message": message}
+        known = {"progress": progress, "total": total, "message": message}
         if self._token is not None:
-            params = {key: value for key, value in told.items() if value is not None}
+            params = {key: value for key, value in known.items() if value is not None}
             await self.notify("notifications/progress", params | {"progressToken": self._token})
 
     async def send_raw_request(
@@ -66,19 +67,19 @@ class Channel:
 
 
 class Era(Protocol):
-    """A caller whose era is known."""
+    """The era of one connection, decided once by its first request."""
 
     def refusal(self, request: Request) -> JsonObject | None:
         """The error for a request that this era does not allow now."""
         ...
 
-    async def serve(self, request: Request, send: Send) -> JsonObject:
-        """The result of anything but `tools/call`; `send` speaks to the caller meanwhile. Raises as the kernel does."""
+    async def serve(self, context: RequestContext) -> JsonObject:
+        """The result of anything but `tools/call`. Raises as the SDK's server does."""
         ...
 
-    async def hear(self, notice: Notification) -> None: ...
+    async def handle_notification(self, notification: Notification) -> None: ...
 
-    def finished(self, result: JsonObject) -> JsonObject:
+    def complete(self, result: JsonObject) -> JsonObject:
         """A tool's result with what the era adds to every result."""
         ...
 
@@ -86,19 +87,19 @@ class Era(Protocol):
     def has_batches(self) -> bool: ...
 
 
-def era_for(opening: Request, sdk_server: Server[CallerState], state: CallerState) -> Era:
-    """The era that a conversation's first request opens."""
+def era_for(opening: Request, sdk_server: Server[EventsFeed], feed: EventsFeed) -> Era:
+    """The era that a connection's first request opens."""
     if opening.method != "initialize" and _has_envelope(opening):
-        return ModernEra(sdk_server, state)
-    return HandshakeEra(sdk_server, state)
+        return ModernEra(sdk_server)
+    return HandshakeEra(sdk_server, feed)
 
 
 class HandshakeEra:
-    """A caller up to 2025-11-25: it initializes, and what it told then holds for the whole conversation."""
+    """A caller up to 2025-11-25: it initializes, and what it declared then holds for the whole connection."""
 
-    def __init__(self, sdk_server: Server[CallerState], state: CallerState) -> None:
-        self._sdk_server, self._state, self._send = sdk_server, state, state.send
-        self._connection = Connection.for_loop(Channel(state.send))
+    def __init__(self, sdk_server: Server[EventsFeed], feed: EventsFeed) -> None:
+        self._sdk_server, self._feed = sdk_server, feed
+        self._connection = Connection.for_loop(SdkChannel(feed.send))
 
     @property
     def is_open(self) -> bool:
@@ -120,46 +121,34 @@ class HandshakeEra:
             return error_message(request.request_id, INVALID_REQUEST, "send initialize before tools/call")
         return None
 
-    async def serve(self, request: Request, send: Send) -> JsonObject:
+    async def serve(self, context: RequestContext) -> JsonObject:
+        request = context.request
         return await serve_one(
             self._sdk_server,
-            Channel(send, request),
+            SdkChannel(context.channel.send, request),
             request.method,
             request.params,
             connection=self._connection,
-            lifespan_state=self._state,
+            lifespan_state=self._feed,
         )
 
-    async def hear(self, notice: Notification) -> None:
-        await ServerRunner(self._sdk_server, self._connection, self._state).on_notify(
-            Channel(self._send), notice.method, notice.params
+    async def handle_notification(self, notification: Notification) -> None:
+        await ServerRunner(self._sdk_server, self._connection, self._feed).on_notify(
+            SdkChannel(self._feed.send), notification.method, notification.params
         )
 
-    def finished(self, result: JsonObject) -> JsonObject:
+    def complete(self, result: JsonObject) -> JsonObject:
         return result
 
 
-async def reject_handshake(request: Request, sdk_server: Server[CallerState]) -> JsonObject | None:
-    """The error that this `initialize` would be answered with, if any: it is tried out, and nothing is kept of it."""
-    era = HandshakeEra(sdk_server, CallerState(None, _unheard))
-    try:
-        await era.serve(request, _unheard)
-    except Exception as error:
-        return error_for(request, error)
-    return None
-
-
-def _unheard(message: JsonObject) -> None: ...
-
-
 class ModernEra:
-    """A caller of 2026-07-28: every request says anew who asks and what it can do."""
+    """A caller of 2026-07-28: every request declares anew who sends it and what it can do."""
 
     has_batches = False
 
-    def __init__(self, sdk_server: Server[CallerState], state: CallerState) -> None:
-        self._sdk_server, self._state, self._send = sdk_server, state, state.send
-        self._stamp = sdk_server.server_info_stamp
+    def __init__(self, sdk_server: Server[EventsFeed]) -> None:
+        self._sdk_server = sdk_server
+        self._server_info = sdk_server.server_info_stamp  # once: the property makes a copy each time
 
     def refusal(self, request: Request) -> JsonObject | None:
         if request.method == "initialize":
@@ -174,47 +163,33 @@ class ModernEra:
             return error_message(request.request_id, verdict.code, verdict.message, verdict.data)
         return None
 
-    async def serve(self, request: Request, send: Send) -> JsonObject:
+    async def serve(self, context: RequestContext) -> JsonObject:
+        request, session, send = context.request, context.session, context.channel.send
         route = classify_inbound_request({"method": request.method, "params": request.params})
         if isinstance(route, InboundLadderRejection):
             raise MCPError(route.code, route.message, route.data)
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
         return await serve_one(
             self._sdk_server,
-            Channel(send, request),
+            SdkChannel(send, request),
             request.method,
             request.params,
             connection=connection,
-            lifespan_state=self._state,
+            lifespan_state=EventsFeed(None if session is None else session.activity, send),
         )
 
-    async def hear(self, notice: Notification) -> None:
+    async def handle_notification(self, notification: Notification) -> None:
         connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
-        await ServerRunner(self._sdk_server, connection, self._state).on_notify(
-            Channel(self._send), notice.method, notice.params
+        send = NO_CHANNEL.send
+        await ServerRunner(self._sdk_server, connection, EventsFeed(None, send)).on_notify(
+            SdkChannel(send), notification.method, notification.params
         )
 
-    def finished(self, result: JsonObject) -> JsonObject:
-        return complete(result, self._stamp)
-
-
-def complete(result: JsonObject, stamp: JsonObject) -> JsonObject:
-    """A tool's result as the 2026-07-28 era wants it; `stamp` is who we are."""
-    meta = result.get("_meta")
-    if meta is None:
-        meta = {SERVER_INFO_META_KEY: stamp}
-    return {"resultType": "complete", **result, "_meta": meta}
-
-
-def error_for(request: Request, error: Exception) -> JsonObject:
-    """The one place where a failure becomes a wire error; no text of ours that was not meant for callers leaks."""
-    if isinstance(error, BadCall):
-        return error_message(request.request_id, error.code, str(error))
-    known = handler_exception_to_error_data(error)
-    if known is not None:
-        return error_message(request.request_id, known.code, known.message, known.data)
-    log.error("request_failed", method=request.method, error=f"{type(error).__name__}: {error}")
-    return error_message(request.request_id, INTERNAL_ERROR, "Internal error")
+    def complete(self, result: JsonObject) -> JsonObject:
+        meta = result.get("_meta")
+        if meta is None:
+            meta = {SERVER_INFO_META_KEY: self._server_info}
+        return {"resultType": "complete", **result, "_meta": meta}
 
 
 def _has_envelope(request: Request) -> bool:

@@ -1,32 +1,50 @@
-"""`emceepee://events`: subscribers hear that something happened, and no event is delivered by it."""
+"""`emceepee://events`: subscribers learn that something happened, and no event is delivered by it."""
 
 import asyncio
 from collections.abc import Callable
 
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 
+from emceepee.json_rpc import notification_message
+from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
 from emceepee.tools.own_resources import EVENTS_URI
 
 
 class EventsFeed:
-    """One session's feed, in the words of the SDK's SubscriptionBus."""
+    """What the SDK's handlers may touch of the caller they serve. It has the methods of the SDK's SubscriptionBus.
 
-    def __init__(self, activity: Activity) -> None:
-        self._activity = activity
+    `activity` is the session's; None for a caller without a session, to whom nothing can happen.
+    """
+
+    def __init__(self, activity: Activity | None, send: Callable[[JsonObject], None]) -> None:
+        self._activity, self.send = activity, send
         self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
+        self._unfollow: Callable[[], None] | None = None
         self._is_due = False
+
+    def follow(self, wanted: bool) -> None:
+        """Send `resources/updated` whenever something happened, or no longer."""
+        if self._unfollow is not None and not wanted:
+            self._unfollow()
+            self._unfollow = None
+        elif self._unfollow is None and wanted:
+            self._unfollow = self.subscribe(self._send_updated)
+
+    def _send_updated(self, event: ServerEvent) -> None:
+        self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         token = object()
-        if not self._listeners:
-            self._activity.event_signal.watch(self._happened)
+        if not self._listeners and self._activity is not None:
+            self._activity.event_signal.watch(self._publish_soon)
         self._listeners[token] = listener
 
         def unsubscribe() -> None:
-            if self._listeners.pop(token, None) is not None and not self._listeners:
-                self._activity.event_signal.unwatch(self._happened)
+            last = self._listeners.pop(token, None) is not None and not self._listeners
+            if last and self._activity is not None:
+                self._activity.event_signal.unwatch(self._publish_soon)
 
         return unsubscribe
 
@@ -34,13 +52,13 @@ class EventsFeed:
         for listener in list(self._listeners.values()):
             listener(event)
 
-    def _happened(self) -> None:
-        """Many events of one moment are one piece of news."""
+    def _publish_soon(self) -> None:
+        """Many events of one moment are one update."""
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._tell)
+            asyncio.get_running_loop().call_soon(self._publish_update)
 
-    def _tell(self) -> None:
+    def _publish_update(self) -> None:
         self._is_due = False
         for listener in list(self._listeners.values()):
             listener(ResourceUpdated(uri=EVENTS_URI))

@@ -1,20 +1,19 @@
 """The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, resources, ping."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent
+from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError
-from emceepee.json_rpc import INVALID_PARAMS
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
@@ -23,28 +22,7 @@ from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
 
-
-@dataclass(slots=True)
-class CallerState:
-    """What the kernel's handlers may touch of the caller they serve."""
-
-    feed: EventsFeed | None  # None: a caller without a session, to whom nothing can happen
-    send: Callable[[JsonObject], None]
-    unsubscribe: Callable[[], None] | None = field(default=None)
-
-    def follow_events(self, wanted: bool) -> None:
-        """Send `resources/updated` whenever something happened, or no longer."""
-        if self.unsubscribe is not None and not wanted:
-            self.unsubscribe()
-            self.unsubscribe = None
-        elif self.unsubscribe is None and wanted and self.feed is not None:
-            self.unsubscribe = self.feed.subscribe(self._tell)
-
-    def _tell(self, event: ServerEvent) -> None:
-        self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": EVENTS_URI}})
-
-
-Context = ServerRequestContext[CallerState, Any]
+Context = ServerRequestContext[EventsFeed, Any]
 # Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
 _SESSION: JsonObject = {"description": "Handle", "type": "string"}
 _SESSION_AGAIN: JsonObject = {"type": "string"}
@@ -52,7 +30,7 @@ _SESSION_AGAIN: JsonObject = {"type": "string"}
 
 def build_sdk_server(
     tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
-) -> Server[CallerState]:
+) -> Server[EventsFeed]:
     """One for the whole process; it keeps nothing of any caller.
 
     `servers` are those that the instructions name. `takes_handles`: whether callers of 2026-07-28 can name a session in
@@ -75,7 +53,7 @@ def build_sdk_server(
     ) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=[])
 
-    sdk_server: Server[CallerState] = Server(
+    sdk_server: Server[EventsFeed] = Server(
         "emceepee",
         version=__version__,
         title="emceepee",
@@ -124,15 +102,15 @@ async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> type
         raise MCPError(
             INVALID_PARAMS, f"only {EVENTS_URI} can be subscribed to; servers' resources: subscribe_resource"
         )
-    ctx.lifespan_context.follow_events(True)
+    ctx.lifespan_context.follow(True)
     return types.EmptyResult()
 
 
 async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
     if str(params.uri) == EVENTS_URI:
-        ctx.lifespan_context.follow_events(False)
+        ctx.lifespan_context.follow(False)
     return types.EmptyResult()
 
 
 async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
-    return await ListenHandler(ctx.lifespan_context.feed or InMemorySubscriptionBus())(ctx, params)
+    return await ListenHandler(ctx.lifespan_context)(ctx, params)

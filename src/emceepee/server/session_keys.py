@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
-from emceepee.server.request_context import client_info
+from emceepee.json_rpc import client_info
 from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.web.asgi import Headers
 

@@ -11,11 +11,12 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_summary
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Caller, Params, tool
+from emceepee.tools.declaration import Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
 from emceepee.tools.limited import ACTIVITY, usual
 from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
+from emceepee.tools.request_context import RequestContext
 
 NO_EVENTS = Delivery([])
 
@@ -28,12 +29,12 @@ class AwaitActivity(Params):
 
 
 @tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_news=False)
-async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> JsonObject:
+async def await_activity(params: AwaitActivity, session: Session, caller: RequestContext) -> JsonObject:
     """Wait until something happens (a task ends, a server asks, notifies or is lost, a timer fires) and return it, with
     what waits on you.
     """
     activity = session.activity
-    if caller.is_gone():
+    if caller.is_gone:
         return _report([{"type": "timeout"}], NO_EVENTS, session, caller)
     if params.last_event_id is not None:
         found = activity.after(params.last_event_id)
@@ -49,7 +50,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     except TimeoutError:
         triggers = [{"type": "timeout"}]
     # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
-    return _report(triggers, NO_EVENTS if caller.is_gone() else activity.undelivered(), session, caller)
+    return _report(triggers, NO_EVENTS if caller.is_gone else activity.undelivered(), session, caller)
 
 
 def _trigger(event: Event) -> JsonObject:
@@ -59,7 +60,7 @@ def _trigger(event: Event) -> JsonObject:
 
 
 def _report(
-    triggers: list[JsonObject], found: Delivery, session: Session, caller: Caller, *, whole: bool = False
+    triggers: list[JsonObject], found: Delivery, session: Session, caller: RequestContext, *, whole: bool = False
 ) -> JsonObject:
     """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
     limits = session.limits
@@ -77,8 +78,7 @@ def _report(
     room = limits.activity_bytes - len(encode(report)) - DETAILS_BYTES
     digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes)
     taken = session.activity.deliver(found, digest.count)
-    if caller.on_events is not None:
-        caller.on_events(session, taken)
+    caller.record_events(session, taken)
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
         report["pending_client"] = pending_client(session.questions.open(), detailed=new)

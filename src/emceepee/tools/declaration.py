@@ -3,18 +3,17 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import InvalidArguments, cut_name
 from emceepee.json_types import JsonObject
-from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
 from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
+from emceepee.tools.request_context import RequestContext
 from emceepee.tools.schema import compact_schema
 from emceepee.validation import Path, problems
 
@@ -64,42 +63,10 @@ class OwnResult:
     told: Told = NOTHING_TOLD
 
 
-class SessionHandles(Protocol):
-    """Where sessions that a caller names are opened, found and closed."""
-
-    idle_ms: int  # how long an unused one is kept
-
-    async def open(self) -> str: ...
-    async def close(self, session: str) -> None: ...
-    def find(self, handle: str) -> Session: ...
-
-
 OnEvents = Callable[[Session, Taken], None]
-
-
-def _never() -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """What a tool may know of who called it, and how to speak to it while it waits."""
-
-    on_progress: Callable[[JsonObject], None] | None = None
-    say: Callable[[JsonObject], None] | None = None  # any notification that belongs to this request
-    hang_up: Callable[[], None] | None = None  # ends the response, not the request: the caller comes back for the rest
-    follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
-    on_call: Callable[[Session, Call], None] | None = None  # told which call to a backend the request began
-    on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
-    is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
-    session_handles: SessionHandles | None = None
-    is_remote: bool = False  # from another machine, or as good as
-    may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
-
-
 Outcome = JsonObject | BackendResult | OwnResult
 Written = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
-Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
+Verb = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +116,8 @@ class Tool:
 def tool(
     *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_news: bool = True
 ) -> Callable[[Written], Tool]:
-    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the Caller.
+    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
+    RequestContext.
 
     `carries_news` is false for a tool whose own result is the news, and of no meaning without a session.
     """
@@ -177,7 +145,7 @@ def tool(
 
 def _verb(written: Written, wants: list[type]) -> Verb:
     """The function with the same parameters as every other."""
-    if wants == [Session, Caller]:
+    if wants == [Session, RequestContext]:
         return written
     if wants == [Session]:
         return lambda params, session, caller: written(params, session)

@@ -12,13 +12,14 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
+from emceepee.tools.declaration import BackendResult, Outcome, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.limited import CALL, TASK, usual
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
+from emceepee.tools.request_context import RequestContext
 
 _SUMMARY_LENGTH = 120
 
@@ -69,7 +70,7 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
 
 
 @tool(title="Call a server's tool", effect=Effect(), load=CORE)
-async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
+async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> Outcome:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
     (promotion): the reply names its task_id, get_task_result waits for the result.
     """
@@ -94,7 +95,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
                 ttl=seconds(params.task_ttl_ms),
                 wait_for_answers=params.on_question == "wait",
                 on_progress=on_progress,
-                on_call=caller.on_call,
+                on_call=caller.record_call,
             )
     except ExecutionFailed as error:
         whole = {"error": error.details["error"]} if "error" in error.details else {}

@@ -5,14 +5,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from emceepee.clock import Clock, Handle
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
 
 BEAT_SECONDS = 10.0  # well under the minute after which many clients give up
 NUDGE = 1e-6  # progress must grow with every message, and must not overtake the server's own
 
 
 @contextmanager
-def heartbeat(caller: Caller, clock: Clock, total: float | None) -> Iterator[None]:
+def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iterator[None]:
     """While the block waits, tell a caller that asked for progress how long it has waited."""
     tell, started = caller.on_progress, clock.monotonic()
     if tell is None:
@@ -36,7 +36,7 @@ def heartbeat(caller: Caller, clock: Clock, total: float | None) -> Iterator[Non
 _NO_PROGRESS: AbstractContextManager[None] = nullcontext()
 
 
-def kept_awake(caller: Caller, clock: Clock) -> AbstractContextManager[Callable[[JsonObject], None] | None]:
+def kept_awake(caller: RequestContext, clock: Clock) -> AbstractContextManager[Callable[[JsonObject], None] | None]:
     """Gives where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
     return _NO_PROGRESS if caller.on_progress is None else _passing_on(caller.on_progress, clock)
 

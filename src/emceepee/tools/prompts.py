@@ -8,11 +8,12 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import Caller, Outcome, Params, ServerName, tool
+from emceepee.tools.declaration import Outcome, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import READS, found_by
 from emceepee.tools.promotion import promoted
+from emceepee.tools.request_context import RequestContext
 from emceepee.tools.resources import ListOf, list_kind
 
 
@@ -41,7 +42,7 @@ async def list_prompts(params: ListOf, session: Session) -> JsonObject:
 
 
 @tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
-async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Outcome:
+async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext) -> Outcome:
     """Get a prompt's messages, its arguments filled in."""
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
@@ -55,7 +56,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Out
             arguments=request,
             timeout=seconds(params.timeout_ms),
             on_progress=on_progress,
-            on_call=caller.on_call,
+            on_call=caller.record_call,
         )
     return promoted(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
 

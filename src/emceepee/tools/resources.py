@@ -13,13 +13,14 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.state.task import Task
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, ServerName, tool
+from emceepee.tools.declaration import AnyServer, Outcome, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.promotion import promoted
+from emceepee.tools.request_context import RequestContext
 
 
 class ListOf(Paged):
@@ -51,7 +52,7 @@ async def list_resource_templates(params: ListOf, session: Session) -> JsonObjec
 
 
 @tool(title="Read a resource", effect=READS, load=CORE)
-async def read_resource(params: ReadResource, session: Session, caller: Caller) -> Outcome:
+async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> Outcome:
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
@@ -64,7 +65,7 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
             arguments={"uri": params.uri},
             timeout=seconds(params.timeout_ms),
             on_progress=on_progress,
-            on_call=caller.on_call,
+            on_call=caller.record_call,
         )
     return promoted(result, session) if isinstance(result, Task) else result_of("resources/read", result)
 
@@ -77,7 +78,7 @@ class OneResource(Params):
 
 
 @tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
-async def subscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
+async def subscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> JsonObject:
     """Hear of changes to a resource: each is an event (await_activity)."""
     if params.server == RESERVED_NAME:
         return {"subscribed": params.uri} | _follow_own(params.uri, caller, wanted=True)
@@ -86,7 +87,7 @@ async def subscribe_resource(params: OneResource, session: Session, caller: Call
 
 
 @tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"))
-async def unsubscribe_resource(params: OneResource, session: Session, caller: Caller) -> JsonObject:
+async def unsubscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> JsonObject:
     """No longer hear of changes to a resource."""
     if params.server == RESERVED_NAME:
         _follow_own(params.uri, caller, wanted=False)
@@ -102,7 +103,7 @@ async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[
     return page(kind.key, Listing([*listing.entries, *own], listing.errors), params)
 
 
-def _follow_own(uri: str, caller: Caller, *, wanted: bool) -> JsonObject:
+def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> JsonObject:
     """Only the events ever change. Events are told by replies anyway; a subscriber hears at once that there is one."""
     check_own_resource(uri)
     if uri != EVENTS_URI:

@@ -12,9 +12,10 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Caller, NoParams, OwnResult, Params, ServerName, Told, tool
+from emceepee.tools.declaration import NoParams, OwnResult, Params, ServerName, Told, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 from emceepee.tools.limited import SERVER_CALL, usual
+from emceepee.tools.request_context import RequestContext
 
 STDERR_LINES_SHOWN = 20
 
@@ -49,11 +50,11 @@ class OneServer(Params):
 
 
 @tool(title="Add a server", effect=SETS, load=CORE)
-async def add_server(params: AddServer, session: Session, caller: Caller) -> OwnResult:
+async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
-    spec = params.spec() if caller.may_add is None else await caller.may_add(params)
+    spec = await caller.admit_server(params)
     connection = await session.add_server(spec)
     view = server_view(connection)
     try:
@@ -64,7 +65,7 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Own
 
 
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
-async def remove_server(params: ByName, session: Session, caller: Caller) -> JsonObject:
+async def remove_server(params: ByName, session: Session, caller: RequestContext) -> JsonObject:
     """Disconnect a server, end its process and forget it."""
     await session.remove_server(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import Caller, Params, SessionHandles, tool
+from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import Effect, found_by
+from emceepee.tools.request_context import RequestContext
 
 
 class OpenSession(Params):
@@ -26,24 +26,17 @@ class CloseSession(Params):
     load=found_by("separate emceepee session handle"),
     needs_session=False,
 )
-async def open_session(params: OpenSession, caller: Caller) -> JsonObject:
+async def open_session(params: OpenSession, caller: RequestContext) -> JsonObject:
     """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
     in other calls. Else you have one already.
     """
-    session_handles = _require_session_handles(caller)
-    handle = await session_handles.open()
-    opened: JsonObject = {"session": handle, "expiresAfterIdleMs": session_handles.idle_ms}
+    handle, kept_ms = await caller.open_session()
+    opened: JsonObject = {"session": handle, "expiresAfterIdleMs": kept_ms}
     return opened if params.label is None else opened | {"label": params.label}
 
 
 @tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
-async def close_session(params: CloseSession, caller: Caller) -> JsonObject:
+async def close_session(params: CloseSession, caller: RequestContext) -> JsonObject:
     """End a session of open_session and everything it started."""
-    await _require_session_handles(caller).close(params.session)
+    await caller.close_session(params.session)
     return {"closed": params.session}
-
-
-def _require_session_handles(caller: Caller) -> SessionHandles:
-    if caller.session_handles is None:
-        raise Unsupported("This connection has one session, and no others can be opened on it.")
-    return caller.session_handles

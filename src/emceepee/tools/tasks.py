@@ -11,11 +11,12 @@ from emceepee.sessions.views import question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
 from emceepee.tools.content import result_of
-from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told, tool
+from emceepee.tools.declaration import AnyServer, Outcome, Params, Told, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.limited import TASK_RESULT, usual
+from emceepee.tools.request_context import RequestContext
 
 
 class ListTasks(Params):
@@ -66,7 +67,7 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
 
 
 @tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
-async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
+async def get_task_result(params: GetTaskResult, session: Session, caller: RequestContext) -> Outcome:
     """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
     """

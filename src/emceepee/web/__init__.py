@@ -1,1 +1,1 @@
-"""What both doors need of HTTP: a response, a body, a stream. Knows nothing of MCP nor of sessions."""
+"""What the MCP endpoint and the console need of HTTP: a response, a body, a stream. Knows neither MCP nor sessions."""

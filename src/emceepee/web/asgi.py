@@ -1,6 +1,5 @@
-"""The few words of ASGI that the doors need."""
+"""The few parts of ASGI that are needed: a body, a response, the connection below."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
@@ -13,7 +12,7 @@ Receive = Callable[[], Awaitable[JsonObject]]
 Send = Callable[[JsonObject], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
 Header = tuple[bytes, bytes]
-CONNECTION = "emceepee.connection"  # the extension by which the server below gives us the caller's connection
+CONNECTION = "emceepee.connection"  # the ASGI extension that holds the caller's `Connection`
 
 SAFE_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -95,41 +94,13 @@ class Connection(Protocol):
     """The connection that a request came by, as the server below knows it."""
 
     def is_gone(self) -> bool:
-        """Whether the caller has hung up, of which the server knows at once."""
+        """Whether the caller has disconnected, of which the server knows at once."""
         ...
 
-    def if_unread(self, tell: Callable[[], None]) -> None:
-        """Call `tell` if the response that is written next turns out not to have been read."""
+    def give_up_response(self) -> None:
+        """The caller is gone, so there is no response, or no end of it: that is no fault of the application."""
         ...
 
-
-def connection_of(scope: Scope, receive: Receive) -> Connection:
-    found: Connection | None = scope.get("extensions", {}).get(CONNECTION)
-    return _PolledConnection(receive) if found is None else found
-
-
-class _PolledConnection:
-    """Below a server that does not tell."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-
-    def is_gone(self) -> bool:
-        return is_gone_already(self._receive)
-
-    def if_unread(self, tell: Callable[[], None]) -> None: ...
-
-
-def is_gone_already(receive: Receive) -> bool:
-    """Whether the caller has hung up, without waiting for it: one step of `receive`, then it is let go."""
-    step = receive().__await__()
-    try:
-        waits_for = next(step)
-    except StopIteration as stop:
-        return bool(stop.value["type"] == "http.disconnect")
-    except RuntimeError:
-        return False
-    if isinstance(waits_for, asyncio.Future):
-        waits_for.cancel()
-    step.close()
-    return False
+    def if_unread(self, report: Callable[[], None]) -> None:
+        """Call `report` if the response that is written next turns out not to have been read."""
+        ...

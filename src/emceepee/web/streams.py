@@ -43,7 +43,7 @@ class Writing:
         """End the response here; whatever its frames would still bring is not written."""
         self._writer.cancel()
 
-    async def finished(self) -> bool:
+    async def wait_until_finished(self) -> bool:
         """Wait for the end; whether everything was written."""
         try:
             if not self._writer.done():
@@ -62,8 +62,11 @@ class Writing:
             async with aclosing(frames):
                 async for frame in frames:
                     await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-            # The watcher hears of it a turn later than the connection, to which nothing more can be written by then.
-            self._is_whole = not (self._is_gone or (self._connection is not None and self._connection.is_gone()))
+            # The watcher learns of it a turn later than the connection, to which nothing more can be written by then.
+            if self._connection is not None and self._connection.is_gone():
+                self._connection.give_up_response()
+            else:
+                self._is_whole = not self._is_gone
         finally:
             if not self._is_gone:
                 await self._end()

@@ -4,11 +4,12 @@ from typing import Any
 import pytest
 
 from emceepee.json_types import JsonObject
-from emceepee.server.dispatch import BadCall, Tools, call_tool
+from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import CATALOGUE
-from emceepee.tools.declaration import Caller
+from emceepee.tools.request_context import RequestContext
 from support.another_session import another_session
+from support.contexts import call_tool
 from support.fake_clock import settle
 from support.scene import a_scene
 from support.scripted_backend import ScriptedBackend
@@ -30,7 +31,7 @@ from support.scripted_backend import ScriptedBackend
 async def test_a_call_that_names_no_tool_is_an_error_of_the_protocol(params: JsonObject | None, word: str) -> None:
     async with a_scene() as scene:
         with pytest.raises(BadCall) as caught:
-            await call_tool(params, scene.session, Caller())
+            await call_tool(params, scene.session)
     assert word in str(caught.value)
     assert caught.value.code == -32602
 
@@ -38,20 +39,20 @@ async def test_a_call_that_names_no_tool_is_an_error_of_the_protocol(params: Jso
 async def test_a_long_name_is_not_repeated_in_full() -> None:
     async with a_scene() as scene:
         with pytest.raises(BadCall) as caught:
-            await call_tool({"name": "x" * 10_000}, scene.session, Caller())
+            await call_tool({"name": "x" * 10_000}, scene.session)
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {}}])
 async def test_arguments_may_be_left_out(arguments: JsonObject) -> None:
     async with a_scene() as scene:
-        result = await call_tool({"name": "list_servers", **arguments}, scene.session, Caller())
+        result = await call_tool({"name": "list_servers", **arguments}, scene.session)
     assert result["structuredContent"] == {"servers": []}
 
 
 async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
     async with a_scene() as scene:
-        result = await call_tool({"name": "remove_server"}, scene.session, Caller())
+        result = await call_tool({"name": "remove_server"}, scene.session)
     assert result["isError"] is True
     assert result["structuredContent"]["error"]["code"] == "ERR_INVALID_ARGUMENTS"
     assert result["content"] == [
@@ -60,12 +61,12 @@ async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
 
 
 async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(params: Any, session: Session, caller: Caller) -> JsonObject:
+    async def broken(params: Any, session: Session, caller: RequestContext) -> JsonObject:
         raise ZeroDivisionError("a secret detail")
 
     tools = Tools([replace(CATALOGUE["list_servers"], verb=broken)])
     async with a_scene() as scene:
-        result = await tools.call({"name": "list_servers"}, scene.session, Caller())
+        result = await tools.call({"name": "list_servers"}, RequestContext(session=scene.session))
     error = result["structuredContent"]["error"]
     assert error["message"] == "list_servers failed inside emceepee; its log says more."
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == ["tool_failed"]
@@ -75,14 +76,14 @@ async def test_the_first_call_wakes_the_session() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as session:
         await settle()
         assert str(session.connection("demo").state.status) == "not_connected"
-        await call_tool({"name": "list_servers"}, session, Caller())
+        await call_tool({"name": "list_servers"}, session)
         await settle()
         assert session.connection("demo").is_connected
 
 
 async def test_a_reconnect_as_the_very_first_call_works() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as session:
-        result = await call_tool({"name": "reconnect_server", "arguments": {"name": "demo"}}, session, Caller())
+        result = await call_tool({"name": "reconnect_server", "arguments": {"name": "demo"}}, session)
         assert result["structuredContent"]["server"]["status"] == "connected"
 
 

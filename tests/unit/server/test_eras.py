@@ -5,8 +5,11 @@ import pytest
 from emceepee.json_rpc import Notification, Request
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
-from emceepee.server.eras import Channel, HandshakeEra, ModernEra, era_for, error_for
-from emceepee.server.sdk_server import CallerState, build_sdk_server
+from emceepee.server.eras import HandshakeEra, ModernEra, SdkChannel, era_for
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.requests import error_for
+from emceepee.server.sdk_server import build_sdk_server
+from emceepee.tools.request_context import RequestContext
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -25,8 +28,8 @@ class Ears:
         self.heard.append(message)
 
 
-def state(ears: Ears | None = None) -> CallerState:
-    return CallerState(None, ears or Ears())
+def feed(ears: Ears | None = None) -> EventsFeed:
+    return EventsFeed(None, ears or Ears())
 
 
 def request(method: str, key: int = 1, **params: Any) -> Request:
@@ -54,54 +57,56 @@ def hello(version: str) -> Request:
     ],
 )
 def test_the_first_request_decides_the_era(opening: Request, era: type) -> None:
-    assert type(era_for(opening, build_sdk_server(), state())) is era
+    assert type(era_for(opening, build_sdk_server(), feed())) is era
 
 
 async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() -> None:
-    era = HandshakeEra(build_sdk_server(), state())
-    answer = await era.serve(hello("2025-06-18"), Ears())
+    era = HandshakeEra(build_sdk_server(), feed())
+    answer = await era.serve(RequestContext(hello("2025-06-18")))
     assert answer["protocolVersion"] == "2025-06-18"
     assert answer["serverInfo"]["name"] == "emceepee"
     assert "tools" in answer["capabilities"]
-    await era.hear(Notification("notifications/initialized", None))
-    assert "execute_tool" in [tool["name"] for tool in (await era.serve(request("tools/list"), Ears()))["tools"]]
+    await era.handle_notification(Notification("notifications/initialized", None))
+    assert "execute_tool" in [
+        tool["name"] for tool in (await era.serve(RequestContext(request("tools/list"))))["tools"]
+    ]
 
 
 @pytest.mark.parametrize(("version", "batches"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
 async def test_only_one_version_has_batches(version: str, batches: bool) -> None:
-    era = HandshakeEra(build_sdk_server(), state())
+    era = HandshakeEra(build_sdk_server(), feed())
     assert era.has_batches is False
-    await era.serve(hello(version), Ears())
+    await era.serve(RequestContext(hello(version)))
     assert era.has_batches is batches
 
 
 async def test_a_handshake_caller_must_initialize_before_it_calls_a_tool() -> None:
-    era = HandshakeEra(build_sdk_server(), state())
+    era = HandshakeEra(build_sdk_server(), feed())
     refusal = era.refusal(request("tools/call", 7, name="list_servers"))
     assert refusal == {
         "jsonrpc": "2.0",
         "id": 7,
         "error": {"code": -32600, "message": "send initialize before tools/call"},
     }
-    await era.serve(hello("2025-11-25"), Ears())
+    await era.serve(RequestContext(hello("2025-11-25")))
     assert era.refusal(request("tools/call", name="list_servers")) is None
 
 
 def test_a_handshake_caller_cannot_change_to_the_modern_era() -> None:
-    refusal = HandshakeEra(build_sdk_server(), state()).refusal(modern("tools/list"))
+    refusal = HandshakeEra(build_sdk_server(), feed()).refusal(modern("tools/list"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32600
 
 
 def test_a_modern_caller_cannot_initialize() -> None:
-    refusal = ModernEra(build_sdk_server(), state()).refusal(hello("2025-11-25"))
+    refusal = ModernEra(build_sdk_server()).refusal(hello("2025-11-25"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32022
     assert refusal["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
 
 
 def test_a_modern_request_without_its_envelope_is_refused() -> None:
-    era = ModernEra(build_sdk_server(), state())
+    era = ModernEra(build_sdk_server())
     assert era.refusal(modern("tools/list")) is None
     for bare in (request("tools/list"), request("tools/call", name="list_servers"), request("tools/list", _meta={})):
         refusal = era.refusal(bare)
@@ -111,15 +116,15 @@ def test_a_modern_request_without_its_envelope_is_refused() -> None:
 
 
 async def test_a_modern_caller_discovers_and_lists_the_tools() -> None:
-    era = ModernEra(build_sdk_server(), state())
-    found = await era.serve(modern("server/discover"), Ears())
+    era = ModernEra(build_sdk_server())
+    found = await era.serve(RequestContext(modern("server/discover")))
     assert "2026-07-28" in found["supportedVersions"]
-    assert "execute_tool" in [tool["name"] for tool in (await era.serve(modern("tools/list"), Ears()))["tools"]]
+    assert "execute_tool" in [tool["name"] for tool in (await era.serve(RequestContext(modern("tools/list"))))["tools"]]
 
 
 def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
-    era = ModernEra(build_sdk_server(), state())
-    finished = era.finished({"content": [], "zz": None})
+    era = ModernEra(build_sdk_server())
+    finished = era.complete({"content": [], "zz": None})
     assert finished["resultType"] == "complete"
     assert finished["content"] == []
     assert finished["zz"] is None
@@ -127,20 +132,20 @@ def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
 
 
 def test_a_modern_result_keeps_what_the_backend_said_in_it() -> None:
-    era = ModernEra(build_sdk_server(), state())
+    era = ModernEra(build_sdk_server())
     own: JsonObject = {"content": [], "_meta": {"mine": 1}, "resultType": "odd"}
-    assert era.finished(own) == own
+    assert era.complete(own) == own
 
 
 def test_a_handshake_result_is_left_as_it_is() -> None:
     result: JsonObject = {"content": []}
-    assert HandshakeEra(build_sdk_server(), state()).finished(result) is result
+    assert HandshakeEra(build_sdk_server(), feed()).complete(result) is result
 
 
 async def test_a_channel_tells_progress_only_to_a_caller_that_asked_for_it() -> None:
     ears = Ears()
-    await Channel(ears, request("tools/list")).progress(1)
-    await Channel(ears, request("tools/list", _meta={"progressToken": "t"})).progress(1, 2)
+    await SdkChannel(ears, request("tools/list")).progress(1)
+    await SdkChannel(ears, request("tools/list", _meta={"progressToken": "t"})).progress(1, 2)
     assert ears.heard == [
         {
             "jsonrpc": "2.0",

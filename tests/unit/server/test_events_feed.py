@@ -9,6 +9,7 @@ from emceepee.server.events_feed import EventsFeed
 from emceepee.sessions.activity import Activity
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
+from emceepee.tools.request_context import NO_CHANNEL
 from support.fake_clock import FakeClock, settle
 from support.taking import take
 
@@ -22,7 +23,7 @@ def an_activity() -> Activity:
 
 async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity)
+    feed = EventsFeed(activity, NO_CHANNEL.send)
     first: list[ServerEvent] = []
     second: list[ServerEvent] = []
     feed.subscribe(first.append)
@@ -38,7 +39,7 @@ async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscrib
 
 async def test_news_deliver_no_event() -> None:
     activity = an_activity()
-    EventsFeed(activity).subscribe(lambda _: None)
+    EventsFeed(activity, NO_CHANNEL.send).subscribe(lambda _: None)
     activity.emit(EventType.NOTIFICATION, "one")
     await settle()
     assert len(take(activity).events) == 1
@@ -46,7 +47,7 @@ async def test_news_deliver_no_event() -> None:
 
 async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity)
+    feed = EventsFeed(activity, NO_CHANNEL.send)
     heard: list[ServerEvent] = []
     leave = feed.subscribe(heard.append)
     leave()
@@ -64,7 +65,7 @@ async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
 
 async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity)
+    feed = EventsFeed(activity, NO_CHANNEL.send)
     heard: list[ServerEvent] = []
     leave = feed.subscribe(heard.append)
     activity.emit(EventType.NOTIFICATION, "one")
@@ -74,7 +75,7 @@ async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing()
 
 
 async def test_what_is_published_reaches_every_subscriber() -> None:
-    feed = EventsFeed(an_activity())
+    feed = EventsFeed(an_activity(), NO_CHANNEL.send)
     heard: list[ServerEvent] = []
     feed.subscribe(heard.append)
     await feed.publish(NEWS)

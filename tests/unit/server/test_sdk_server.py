@@ -6,8 +6,10 @@ from emceepee.codec import encode
 from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
 from emceepee.server.eras import Era, HandshakeEra, ModernEra
-from emceepee.server.sdk_server import CallerState, build_sdk_server
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.sdk_server import build_sdk_server
 from emceepee.tools.catalogue import CATALOGUE
+from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -22,21 +24,17 @@ HELLO: JsonObject = {
 EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake", "2026-07-28"])
 
 
-def ignore(message: object) -> None:
-    pass
-
-
-async def hello(sdk_server: Server[CallerState]) -> tuple[Era, JsonObject]:
+async def hello(sdk_server: Server[EventsFeed]) -> tuple[Era, JsonObject]:
     """A handshake caller, and what it was told at the start."""
-    peer = HandshakeEra(sdk_server, CallerState(None, ignore))
-    return peer, await peer.serve(Request(1, "initialize", HELLO), ignore)
+    peer = HandshakeEra(sdk_server, EventsFeed(None, NO_CHANNEL.send))
+    return peer, await peer.serve(RequestContext(Request(1, "initialize", HELLO)))
 
 
 async def list_result(*, is_modern: bool, takes_handles: bool = True) -> JsonObject:
     """The whole result of tools/list, as a caller of that era gets it."""
     sdk_server = build_sdk_server(takes_handles=takes_handles)
-    peer: Era = ModernEra(sdk_server, CallerState(None, ignore)) if is_modern else (await hello(sdk_server))[0]
-    return await peer.serve(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None), ignore)
+    peer: Era = ModernEra(sdk_server) if is_modern else (await hello(sdk_server))[0]
+    return await peer.serve(RequestContext(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None)))
 
 
 async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, JsonObject]:
@@ -48,9 +46,7 @@ async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> No
     spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
     sdk_server = build_sdk_server(servers=[spec])
     _, told = await hello(sdk_server)
-    discovered = await ModernEra(sdk_server, CallerState(None, ignore)).serve(
-        Request(1, "server/discover", {"_meta": ENVELOPE}), ignore
-    )
+    discovered = await ModernEra(sdk_server).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
     assert told["instructions"].endswith("\n- notes: what we decided")
     assert discovered["instructions"] == told["instructions"]
 

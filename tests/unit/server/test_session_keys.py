@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
+from mcp_types import CLIENT_INFO_META_KEY
 
 from emceepee.guard.identity import CallerIdentity
-from emceepee.server.request_context import CLIENT_INFO
 from emceepee.server.session_keys import LONGEST_NAME, NameTooLong, default_key, named_key, pinned_name
 from emceepee.sessions.directory import KeyKind, SessionKey
 
 
 def calling(name: Any) -> dict[str, Any]:
-    return {"name": "list_servers", "_meta": {CLIENT_INFO: {"name": name, "version": "1"}}}
+    return {"name": "list_servers", "_meta": {CLIENT_INFO_META_KEY: {"name": name, "version": "1"}}}
 
 
 def default(name: Any, identity: CallerIdentity | None = None) -> SessionKey | None:
@@ -67,14 +67,15 @@ def test_whoever_is_proven_or_speaks_to_us_directly_has_a_session_without_a_name
 
 
 def test_each_program_of_each_principal_has_its_own_in_whatever_version() -> None:
-    newer = {"_meta": {CLIENT_INFO: {"name": "agent", "version": "2"}}}
+    newer = {"_meta": {CLIENT_INFO_META_KEY: {"name": "agent", "version": "2"}}}
     assert default_key(CallerIdentity(), newer) == default("agent")
     others = [default("Agent"), default("agent "), default(""), default("agent", CallerIdentity("ada", is_proven=True))]
     assert len({default("agent"), *others}) == 5
 
 
 @pytest.mark.parametrize(
-    "params", [None, [], {}, {"_meta": {}}, {"_meta": {CLIENT_INFO: "agent"}}, calling(None), calling(7), calling("")]
+    "params",
+    [None, [], {}, {"_meta": {}}, {"_meta": {CLIENT_INFO_META_KEY: "agent"}}, calling(None), calling(7), calling("")],
 )
 def test_programs_that_do_not_say_what_they_are_share_one(params: Any) -> None:
     assert default_key(CallerIdentity(), params) == SessionKey("local", KeyKind.DEFAULT, "")

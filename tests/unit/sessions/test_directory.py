@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.server.dispatch import call_tool
 from emceepee.sessions.directory import KeyKind, SessionKey, TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
-from emceepee.tools.declaration import Caller
+from support.contexts import call_tool
 from support.fake_clock import settle
 from support.installation import Installation, an_installation
 from support.taking import take
@@ -18,7 +17,7 @@ HALF_AN_HOUR, A_DAY = 1800, 86_400
 
 
 async def use(session: Session, tool: str, /, **arguments: Any) -> dict[str, Any]:
-    result = await call_tool({"name": tool, "arguments": arguments}, session, Caller())
+    result = await call_tool({"name": tool, "arguments": arguments}, session)
     assert not result.get("isError"), result
     return dict(result["structuredContent"])
 

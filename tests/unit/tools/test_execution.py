@@ -8,7 +8,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
-from emceepee.tools.declaration import Caller
+from support.contexts import asking_for_progress
 from support.scene import a_scene, scripted_spec
 from support.scripted_backend import ScriptedBackend
 
@@ -220,7 +220,7 @@ async def test_progress_is_passed_on_to_a_caller_who_wants_it() -> None:
     heard: list[JsonObject] = []
     async with a_scene(demo=ScriptedBackend()) as scene:
         backend = scene.backends["demo"]
-        call = scene.start("execute_tool", caller=Caller(on_progress=heard.append), server="demo", tool="slow")
+        call = scene.start("execute_tool", caller=asking_for_progress(heard.append), server="demo", tool="slow")
         asked = await backend.next_asked()
         backend.link.listener.handle_notification(
             "notifications/progress", {"progressToken": 1, "progress": 1}, asked.origin

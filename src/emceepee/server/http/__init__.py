@@ -1,1 +1,1 @@
-"""MCP over HTTP for callers: Streamable HTTP of the handshake era, and stateless 2026-07-28 requests."""
+"""MCP over HTTP. A request comes by `connection` to `endpoint`; `handshake_connection` or `stateless` answer it."""

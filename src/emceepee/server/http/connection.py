@@ -1,4 +1,17 @@
-"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for."""
+"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for.
+
+It also is the disconnect check: whether a response has somebody to go to, and whether it got there.
+
+    request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s: it was read
+                          │ yes            └─ connection lost before that
+                          │                   ├─ by a reset (SO_ERROR), or with bytes that were never acknowledged
+                          │                   │  (TIOCOUTQ): nobody read it, so `if_unread` reports
+                          │                   └─ in order, with all acknowledged: it was read
+                          └─ nothing is written; `give_up_response` tells uvicorn that this is no mistake
+
+asyncio closes the transport as soon as it reads an EOF or an error, which is a turn of the loop before uvicorn lets
+`receive` report it. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
+"""
 
 import fcntl
 import socket
@@ -16,9 +29,9 @@ from emceepee.codec import encode
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.web.asgi import CONNECTION
 
-PART_BYTES = 1 << 16  # which are parsed before it is looked whether that was too much
-CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # after two seconds nobody says any more that a response was not read
-LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read why it is turned away
+PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
+CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # two seconds after a response it counts as read
+LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read the refusal
 
 
 class _Refused(Exception):
@@ -30,30 +43,35 @@ class _Refused(Exception):
 
 
 class ServerConnection(HttpToolsProtocol):
-    """Bounds what comes before anyone looks at it, and tells requests whether their caller is gone or has not read."""
+    """Bounds heads, bodies and pipelines before they are parsed, and is the disconnect check of its requests."""
 
     def __init__(self, *args: Any, table: ConnectionTable, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._table = table
         self._serving: RequestResponseCycle | None = None
-        self._unconfirmed: list[Callable[[], None]] = []  # who is told if the last responses were not read
+        self._unconfirmed: list[Callable[[], None]] = []  # called if the last responses were not read
         self._in_head = self._in_body = self._is_done_reading = False
         self._was_asked = False
         self._head_bytes = 0  # of a head that is not complete yet
         self._ticks = 0  # since the caller last did what it is waited for
         self._unsent = 0
 
-    # What requests are told.
+    def __repr__(self) -> str:
+        reading = "head" if self._in_head else "body" if self._in_body else "nothing"
+        state = "gone" if self.is_gone() else "serving" if self._serving is not None else "idle"
+        return f"<ServerConnection {state} reading={reading} unconfirmed={len(self._unconfirmed)}>"
+
+    # For requests: the disconnect check.
 
     def is_gone(self) -> bool:
-        if not self.transport.is_closing():
-            return False
+        return self.transport.is_closing()
+
+    def give_up_response(self) -> None:
         if self._serving is not None:
             self._serving.disconnected = True  # uvicorn learns of it a turn later, and would miss the response
-        return True
 
-    def if_unread(self, tell: Callable[[], None]) -> None:
-        self._unconfirmed.append(tell)
+    def if_unread(self, report: Callable[[], None]) -> None:
+        self._unconfirmed.append(report)
 
     # What comes in.
 
@@ -112,7 +130,7 @@ class ServerConnection(HttpToolsProtocol):
         if not self.pipeline:
             if self._serving is not None:
                 self._table.waiting.pop(self, None)
-            self.flow.resume_reading()  # also behind a large body: while nothing is read, no hang-up is noticed
+            self.flow.resume_reading()  # also behind a large body: while reading is paused, no disconnect is noticed
 
     # What goes out.
 
@@ -167,7 +185,7 @@ class ServerConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Read nothing more, and say why unless an answer is on its way."""
+        """Read nothing more, and respond with the status unless another response is on its way."""
         self._is_done_reading = True
         if self.transport.is_closing():
             return
@@ -202,8 +220,8 @@ class ServerConnection(HttpToolsProtocol):
         # The scope refers to this connection: nothing may be left for the collector.
         self.cycle, self.scope, self._serving, self._unconfirmed = cast(Any, None), cast(Any, None), None, []
         self.pipeline.clear()
-        for tell in unconfirmed:
-            tell()
+        for report in unconfirmed:
+            report()
 
 
 _ADVICE = {

@@ -9,8 +9,8 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 TICK_SECONDS = 0.5  # how exact deadlines are
-SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and whoever is turned away
-CALM_SHARE = 0.9  # of the limit, below which it is told again that it was reached
+SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and refused connections
+CALM_SHARE = 0.9  # of the limit: below it, reaching the limit is logged again
 
 
 class Waiting(Protocol):
@@ -36,7 +36,7 @@ class ConnectionTable:
         self.first_ticks = min(self.head_ticks, self.idle_ticks)  # who connects has something to ask
         self._most = min(limits.caller_connections, _affordable())
         self._count = 0
-        self._was_told = False
+        self._is_limit_logged = False
         self.waiting: dict[Waiting, None] = {}  # the one that waits longest is first
 
     def tick(self) -> None:
@@ -47,8 +47,8 @@ class ConnectionTable:
         """Count it. Where there are too many, the one that waits longest gives way; False if there is none."""
         self._count += 1
         if self._count > self._most:
-            if not self._was_told:
-                self._was_told = True
+            if not self._is_limit_logged:
+                self._is_limit_logged = True
                 log.warning("too_many_connections", most=self._most, waiting=len(self.waiting))
             longest = next(iter(self.waiting), None)
             if longest is None:
@@ -62,7 +62,7 @@ class ConnectionTable:
         self._count -= 1
         self.waiting.pop(connection, None)
         if self._count < self._most * CALM_SHARE:
-            self._was_told = False
+            self._is_limit_logged = False
 
 
 def _ticks(seconds: float) -> int:

@@ -23,9 +23,9 @@ def with_cors_headers(origin: bytes, send: Send) -> Send:
         (b"vary", b"origin"),
     ]
 
-    async def sending(message: JsonObject) -> None:
+    async def send_with_headers(message: JsonObject) -> None:
         if message["type"] == "http.response.start":
             message = message | {"headers": [*message["headers"], *allowed]}
         await send(message)
 
-    return sending
+    return send_with_headers

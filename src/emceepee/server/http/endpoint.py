@@ -1,30 +1,27 @@
-"""The HTTP door: many callers, both eras, at one address."""
+"""The HTTP endpoint: many callers, both eras, at one address."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from mcp.server.lowlevel import Server
+from mcp_types import INVALID_REQUEST, PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
-from emceepee.guard.identity import CallerIdentity, Rejection
+from emceepee.guard.identity import Rejection
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.json_rpc import INVALID_REQUEST, PARSE_ERROR, SHUTTING_DOWN, Request, classify
+from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, client_label
 from emceepee.server.dispatch import Tools
-from emceepee.server.eras import reject_handshake
+from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
-from emceepee.server.http.exchange import AcceptedTypes
-from emceepee.server.http.handshake_connection import HandshakeConnection
+from emceepee.server.http.exchange import HttpRequest, send_rpc_error
+from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
-from emceepee.server.http.rpc_errors import send_rpc_error
-from emceepee.server.http.stateless import StatelessEndpoint
-from emceepee.server.request_context import AdmittedRequest, SessionHandles, client_label
-from emceepee.server.sdk_server import CallerState
+from emceepee.server.http.stateless import VERSION_HEADER, StatelessEndpoint
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
@@ -40,7 +37,6 @@ from emceepee.web.asgi import (
     Scope,
     Send,
     accepts,
-    connection_of,
     is_json,
     read_body,
     respond,
@@ -70,13 +66,13 @@ class FallbackApp(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpParts:
-    """What the door is made of."""
+    """What the endpoint is made of."""
 
-    sdk_server: Server[CallerState]
+    sdk_server: Server[EventsFeed]
+    tools: Tools
     directory: SessionDirectory
     gate: Gate
     policy: AddServerPolicy
-    tools: Tools = field(default_factory=Tools)
     oauth: OAuthCheck | None = None
     requires_session: bool = False
     body_bytes: int = 4 << 20
@@ -90,24 +86,21 @@ def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
     return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
 
 
-def _params(value: object) -> object:
-    return value.get("params") if isinstance(value, dict) else None
-
-
 class HttpEndpoint:
     """An ASGI application."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        self._connections = HandshakeConnections(
-            parts.directory, partial(HandshakeConnection, parts.sdk_server, parts.tools)
-        )
-        self._modern = StatelessEndpoint(
-            parts.sdk_server, parts.tools, parts.directory, requires_session=parts.requires_session
-        )
+        services = parts.sdk_server, parts.tools, parts.directory, parts.policy
+        self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
+        self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self.is_draining = False
         self.is_over = False  # nobody is waited for any more
-        parts.directory.on_end = self._session_ended
+        parts.directory.on_end = self._end_connections_of
+
+    def __repr__(self) -> str:
+        state = "over" if self.is_over else "draining" if self.is_draining else "open"
+        return f"<HttpEndpoint {state} connections={len(self._connections)} {self._stateless!r}>"
 
     @property
     def directory(self) -> SessionDirectory:
@@ -144,35 +137,35 @@ class HttpEndpoint:
         if self.is_draining:
             return
         self.is_draining = True
-        for caller in self._connections:
-            caller.end_pushes()
-        self._modern.end_listens()
+        for connection in self._connections:
+            connection.end_pushes()
+        self._stateless.end_listens()
         if self._parts.fallback is not None:
             self._parts.fallback.drain()
-        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._hurry)
+        self._parts.directory.clock.call_later(self._parts.finish_seconds, self._stop_calls)
 
-    def _hurry(self) -> None:
-        """Whoever still waits on a backend is told that we stop; whoever waits for anything else is let go."""
+    def _stop_calls(self) -> None:
+        """Calls to backends fail now, and their replies say why; a moment later everything else is cancelled."""
         self._parts.directory.stop_calls()
-        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._let_go)
+        self._parts.directory.clock.call_later(LET_GO_SECONDS, self._cancel_requests)
 
-    def _let_go(self) -> None:
-        for caller in self._connections:
-            caller.cancel_requests()
-        self._modern.cancel_requests()
+    def _cancel_requests(self) -> None:
+        for connection in self._connections:
+            connection.cancel_requests()
+        self._stateless.cancel_requests()
         self.is_over = True
 
     async def close(self) -> None:
         """What stands on the wire for a session ends with it, when the directory closes it."""
         await self._connections.close()
-        await self._modern.close()
+        await self._stateless.close()
         if self._parts.fallback is not None:
             await self._parts.fallback.close()
 
-    async def _session_ended(self, session: Session) -> None:
+    async def _end_connections_of(self, session: Session) -> None:
         """What stands on the wire for a session goes with it."""
-        self._modern.session_ended(session)
-        await self._connections.session_ended(session)
+        self._stateless.end_listens_of(session)
+        await self._connections.close_all_of(session)
 
     # One request.
 
@@ -185,113 +178,92 @@ class HttpEndpoint:
         if self.is_draining:
             await send_rpc_error(send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
             return
-        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        http = HttpRequest(scope, headers, receive, send, identity)
+        version = headers.get(VERSION_HEADER, b"").decode("latin-1")
         is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
         method = scope["method"]
         if method == "POST":
-            await self._post(scope, headers, receive, send, identity, is_modern=is_modern)
+            await self._post(http, is_modern=is_modern)
         elif is_modern or method not in ("GET", "DELETE"):
             allowed = b"POST" if is_modern else b"GET, POST, DELETE"
             await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
-        elif (caller := await self._find_connection(headers, identity, send)) is not None:
+        elif (connection := await self._find_connection(http)) is not None:
             if method == "DELETE":
-                await self._connections.end(caller)
+                await self._connections.end(connection)
                 await respond(send, 200, b"")
             elif not accepts(headers, STREAM):
                 await send_rpc_error(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
             else:
                 last = headers.get(b"last-event-id")
-                await caller.get(None if last is None else last.decode("latin-1"), send, receive)
+                await connection.get(None if last is None else last.decode("latin-1"), http)
 
-    async def _post(
-        self,
-        scope: Scope,
-        headers: Mapping[bytes, bytes],
-        receive: Receive,
-        send: Send,
-        identity: CallerIdentity,
-        *,
-        is_modern: bool,
-    ) -> None:
-        if not is_json(headers):
-            await send_rpc_error(send, 415, INVALID_REQUEST, "Send application/json")
+    async def _post(self, http: HttpRequest, *, is_modern: bool) -> None:
+        if not is_json(http.headers):
+            await send_rpc_error(http.send, 415, INVALID_REQUEST, "Send application/json")
             return
-        accepted = AcceptedTypes(json=accepts(headers, JSON), streams=accepts(headers, STREAM))
-        if not (accepted.json or accepted.streams):
-            await send_rpc_error(
-                send, 406, INVALID_REQUEST, "A POST is answered with application/json or text/event-stream"
-            )
+        if not (accepts(http.headers, JSON) or accepts(http.headers, STREAM)):
+            words = "A POST is answered with application/json or text/event-stream"
+            await send_rpc_error(http.send, 406, INVALID_REQUEST, words)
             return
         try:
-            value = decode(await read_body(receive, self._parts.body_bytes))
+            value = decode(await read_body(http.receive, self._parts.body_bytes))
         except ValueError as error:
             what = error if isinstance(error, Unreadable) else "not JSON"
-            await send_rpc_error(send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
+            await send_rpc_error(http.send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
             return
         except BodyTooLarge:
             words = f"The request body is larger than {self._parts.body_bytes} bytes."
-            await send_rpc_error(send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
+            await send_rpc_error(http.send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
             return
         except CallerLeft:
             return
-        session_handles = SessionHandles(self._parts.directory, identity.principal, _params(value))
-        admitted = AdmittedRequest(identity, session_handles, self._may_add(identity), connection_of(scope, receive))
         if is_modern:
-            await self._modern.post(value, scope, headers, send, receive, admitted=admitted)
-        elif b"mcp-session-id" in headers:
-            if (caller := await self._find_connection(headers, identity, send)) is not None:
-                await caller.post(value, send, receive, admitted=admitted, accepted=accepted)
-        elif (caller := await self._open_connection(value, scope, headers, identity, send)) is not None:
-            await caller.post(value, send, receive, admitted=admitted, accepted=accepted)
-            if not caller.is_open:
-                await self._connections.end(caller)
+            await self._stateless.post(value, http)
+        elif b"mcp-session-id" in http.headers:
+            if (connection := await self._find_connection(http)) is not None:
+                await connection.post(value, http)
+        elif (connection := await self._open_connection(value, http)) is not None:
+            await connection.post(value, http)
+            if not connection.is_open:
+                await self._connections.end(connection)
 
-    async def _open_connection(
-        self, value: object, scope: Scope, headers: Headers, identity: CallerIdentity, send: Send
-    ) -> HandshakeConnection | None:
+    async def _open_connection(self, value: object, http: HttpRequest) -> HandshakeConnection | None:
         """A new connection, if this is how one begins."""
         message = classify(value)
         if not (isinstance(message, Request) and message.method == "initialize"):
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
-            await send_rpc_error(send, 400, INVALID_REQUEST, words)
+            await send_rpc_error(http.send, 400, INVALID_REQUEST, words)
             return None
-        if (refusal := await reject_handshake(message, self._parts.sdk_server)) is not None:
-            await respond_json(send, 200, refusal)
+        if (refusal := await handshake_refusal(message, self._parts.sdk_server)) is not None:
+            await respond_json(http.send, 200, refusal)
             return None
         try:
-            is_tab = headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
+            is_tab = http.headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
             return await self._connections.open(
-                identity.principal,
-                pinned_name(headers, scope.get("query_string", b"")),
+                http.identity.principal,
+                pinned_name(http.headers, http.query),
                 label=client_label(message.params),
-                connects_on_use=is_tab or identity.is_remote,
+                connects_on_use=is_tab or http.identity.is_remote,
                 is_tab=is_tab,
             )
         except TooManySessions as error:
-            await send_rpc_error(send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
+            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
         except NameTooLong as error:
-            await send_rpc_error(send, 400, INVALID_REQUEST, str(error))
+            await send_rpc_error(http.send, 400, INVALID_REQUEST, str(error))
         return None
 
-    async def _find_connection(
-        self, headers: Mapping[bytes, bytes], identity: CallerIdentity, send: Send
-    ) -> HandshakeConnection | None:
-        given = headers.get(b"mcp-session-id", b"").decode("latin-1")
+    async def _find_connection(self, http: HttpRequest) -> HandshakeConnection | None:
+        given = http.headers.get(b"mcp-session-id", b"").decode("latin-1")
         if not given:
-            await send_rpc_error(send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
+            await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
-        caller = self._connections.find(given, identity.principal)
-        if caller is not None:
-            caller.session.touch()
-            return caller
-        await send_rpc_error(send, 404, INVALID_REQUEST, "Session not found: it has ended. Begin anew with initialize.")
+        connection = self._connections.find(given, http.identity.principal)
+        if connection is not None:
+            connection.session.touch()
+            return connection
+        words = "Session not found: it has ended. Begin anew with initialize."
+        await send_rpc_error(http.send, 404, INVALID_REQUEST, words)
         return None
-
-    def _may_add(self, identity: CallerIdentity) -> Callable[[ServerEntry], Awaitable[BackendSpec]]:
-        async def admit(entry: ServerEntry) -> BackendSpec:
-            return await self._parts.policy.admit(entry, is_remote=identity.is_remote)
-
-        return admit
 
     async def _send_rejection(self, send: Send, why: Rejection) -> None:
         await send_rpc_error(send, why.status, INVALID_REQUEST, why.message, *why.headers)

@@ -1,4 +1,15 @@
-"""One HTTP request of a caller and its response: plain JSON, or a stream as soon as anything precedes the answer."""
+"""One HTTP request of a caller and its response, which is the channel of the JSON-RPC request in it.
+
+    0 s      0.5 s                 1 s                                  answer
+    ├─ JSON ─┼─ JSON ──────────────┼─ text/event-stream ────────────────┤
+    │        └ 2026-07-28: watch   └ from here on, or as soon as there  └ 2025-11-25: appended to the log as the final
+    │          for a disconnect      is a notification, in either era     message of its stream; 2026-07-28: written
+
+    cut stream, 2025-11-25:  ──✂── 5 s to come back (GET with Last-Event-ID, Replay) ──▶ else `on_abandoned`
+    cut stream, 2026-07-28:  ──✂─▶ `on_gone` at once: that era has no way to come back
+
+`answer` tells whether the response was written. That it was not read may be found out later still: `if_unread`.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -6,216 +17,233 @@ from dataclasses import dataclass
 
 from emceepee.clock import Clock, Handle
 from emceepee.codec import encode
+from emceepee.guard.identity import CallerIdentity
+from emceepee.json_rpc import error_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.message_log import PUSH
 from emceepee.server.http.replay import Replay
-from emceepee.web.asgi import Connection, Header, Receive, Send, respond_json, until_gone
+from emceepee.web.asgi import (
+    CONNECTION,
+    JSON,
+    STREAM,
+    Connection,
+    Header,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    accepts,
+    respond_json,
+    until_gone,
+)
 from emceepee.web.streams import Writing, queued_frames
 
 STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
-WATCH_AFTER = 0.5  # seconds until a caller is watched whose stream cannot be resumed; a quicker answer costs no watcher
+DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher
 RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
 Unread = Callable[[], None] | None  # what is done about a response that nobody read
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedTypes:
-    """Which kinds of answer a caller takes."""
+async def send_rpc_error(send: Send, status: int, code: int, message: str, *headers: Header) -> None:
+    """Turn a request away before it is known which JSON-RPC request it is."""
+    await respond_json(send, status, error_message(None, code, message), *headers)
 
-    json: bool = True
-    streams: bool = True
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request that was let in."""
+
+    scope: Scope
+    headers: Headers
+    receive: Receive
+    send: Send
+    identity: CallerIdentity
+
+    @property
+    def connection(self) -> Connection:
+        found: Connection = self.scope["extensions"][CONNECTION]
+        return found
+
+    @property
+    def query(self) -> bytes:
+        found: bytes = self.scope.get("query_string", b"")
+        return found
 
 
 class _Response:
-    """What both eras share: the response is still open, is a stream, or has nobody to go to."""
+    """What both eras share: the response is not begun, is a stream, or has nobody to go to."""
 
-    def __init__(self, send: Send, receive: Receive, connection: Connection, clock: Clock) -> None:
-        self._send, self._receive, self._connection, self._clock = send, receive, connection, clock
-        self._was_gone = False
+    def __init__(self, http: HttpRequest, clock: Clock) -> None:
+        self._http, self._connection, self._clock = http, http.connection, clock
+        self._is_disconnected = False
         self._writing: Writing | None = None
 
+    def __repr__(self) -> str:
+        state = "gone" if self.is_gone else "not begun" if self._writing is None else "streaming"
+        return f"<{type(self).__name__} {state}>"
+
     @property
-    def _has_hung_up(self) -> bool:
+    def is_gone(self) -> bool:
+        """Whether nobody reads what is written here."""
         if self._writing is not None:
             return not self._writing.is_live
-        return self._was_gone or self._connection.is_gone()
+        return self._is_disconnected or self._connection.is_gone()
+
+    async def _respond(
+        self, status: int, message: JsonObject | list[JsonObject], if_unread: Unread, *headers: Header
+    ) -> bool:
+        """The whole response; False if nobody would get it."""
+        if self.is_gone:
+            self._connection.give_up_response()
+            return False
+        if if_unread is not None:
+            self._connection.if_unread(if_unread)
+        await respond_json(self._http.send, status, message, *headers)
+        return True
 
 
 class Exchange(_Response):
-    """In the handshake era everything said on the stream is kept first, so that a cut stream can be taken up again."""
+    """In the handshake era everything written to the stream is kept first, so that a cut stream can be resumed."""
 
     def __init__(
         self,
         replay: Replay,
-        send: Send,
-        receive: Receive,
+        http: HttpRequest,
         *,
-        connection: Connection,
         clock: Clock,
         header: Header,
         primes: bool,
-        accepted: AcceptedTypes,
+        is_batch: bool = False,
         on_abandoned: Callable[[], object] | None = None,
     ) -> None:
-        """`on_abandoned` is called when the stream was cut and nobody came back for it."""
-        super().__init__(send, receive, connection, clock)
-        self._replay, self._header, self._primes, self._taste = replay, header, primes, accepted
+        """`on_abandoned` is called when the stream was cut and nobody came back for it. A batch is never a stream."""
+        super().__init__(http, clock)
+        self._replay, self._header, self._primes = replay, header, primes
+        self._takes_json = is_batch or accepts(http.headers, JSON)
+        self._takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._stream = PUSH  # until there is one of our own
-        self._hung_up = False
         self._on_abandoned = on_abandoned
-        self._return: Handle | None = None  # until when the caller may come back
-        self._patience = clock.call_later(STREAM_AFTER, self._open) if accepted.streams else None
+        self._return_timer: Handle | None = None  # until when the caller may come back
+        self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self._takes_stream else None
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody reads what is said here."""
-        return self._has_hung_up and not (self._writing is not None and self._replay.is_read(self._stream))
+        """Also of a stream that was cut: whether nobody came back for it."""
+        return super().is_gone and not (self._writing is not None and self._replay.is_read(self._stream))
 
-    def say(self, message: JsonObject) -> None:
+    def send(self, message: JsonObject) -> None:
         """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
-        if not self._taste.streams:
+        if not self._takes_stream:
             return
         if self.is_gone and self._replay.is_read(PUSH):
             self._replay.push(message)
             return
-        self._open()
+        self._open_stream()
         self._replay.log.append(self._stream, encode(message))
 
     async def answer(
         self, message: JsonObject | list[JsonObject], *, names_session: bool = True, if_unread: Unread = None
     ) -> bool:
         """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
-        if self._patience is not None:
-            self._patience.cancel()
-        if not self._taste.json:
-            self._open()
+        if self._stream_timer is not None:
+            self._stream_timer.cancel()
+        if not self._takes_json:
+            self._open_stream()
         if self._writing is None:
-            if self.is_gone:
-                return False
-            if if_unread is not None:
-                self._connection.if_unread(if_unread)
-            await respond_json(self._send, 200, message, *((self._header,) if names_session else ()))
-            return True
+            return await self._respond(200, message, if_unread, *((self._header,) if names_session else ()))
         if if_unread is not None:
             self._connection.if_unread(if_unread)
         self._replay.on_loss.pop(self._stream, None)
-        if self._return is not None:
-            self._return.cancel()
+        if self._return_timer is not None:
+            self._return_timer.cancel()
         self._replay.log.append(self._stream, encode(message), is_final=True)
         reader = self._replay.reader(self._stream)  # ours, or that of a caller who came back
-        was_written = await self._writing.finished() and not self._hung_up
+        was_written = await self._writing.wait_until_finished()
         while not was_written and reader is not None:
-            was_written = await reader.finished()
+            was_written = await reader.wait_until_finished()
             reader = None if (newest := self._replay.reader(self._stream)) is reader else newest
-        self._replay.closed(self._stream, self._writing)
+        self._replay.remove_reader(self._stream, self._writing)
         return was_written
 
-    def hang_up(self) -> None:
-        """End the response but not the request: a caller of 2025-11-25 comes back for the rest."""
-        if self._primes and self._taste.streams and not self.is_gone:
-            self._open()
-            self._replay.log.pause(self._stream)
-            self._hung_up = True
-
-    def _open(self) -> None:
+    def _open_stream(self) -> None:
         if self._writing is not None:
             return
         log = self._replay.log
         after = log.last_number
         self._stream = f"request {after + 1}"
         log.append(self._stream, b"")  # for an older caller it is not written, but marks the stream as going on
-        self._replay.on_loss[self._stream] = self._await_return
+        self._replay.on_loss[self._stream] = self._start_return_timer
         self._writing = self._replay.open(
             self._stream,
             after if self._primes else after + 1,
-            self._send,
-            self._receive,
+            self._http.send,
+            self._http.receive,
             self._header,
             connection=self._connection,
         )
 
-    def _await_return(self) -> None:
-        if self._return is not None:
-            self._return.cancel()
-        self._return = self._clock.call_later(RETURN_SECONDS, self._give_up)
+    def _start_return_timer(self) -> None:
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+        self._return_timer = self._clock.call_later(RETURN_SECONDS, self._abandon)
 
-    def _give_up(self) -> None:
+    def _abandon(self) -> None:
         if self._on_abandoned is not None and self.is_gone:
             self._on_abandoned()
 
 
 class StatelessExchange(_Response):
-    """In the 2026-07-28 era a stream is not resumable: what is said is written as it comes."""
+    """In the 2026-07-28 era a stream is not resumable: messages are written as they come."""
 
-    def __init__(
-        self,
-        send: Send,
-        receive: Receive,
-        *,
-        connection: Connection,
-        clock: Clock,
-        tasks: TaskOwner,
-        on_gone: Callable[[], None],
-    ) -> None:
-        super().__init__(send, receive, connection, clock)
+    def __init__(self, http: HttpRequest, *, clock: Clock, tasks: TaskOwner, on_gone: Callable[[], None]) -> None:
+        super().__init__(http, clock)
         self._tasks, self._on_gone = tasks, on_gone
-        self._said: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
+        self._queue: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
         self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
-        self._patience = clock.call_later(WATCH_AFTER, self._watch)
+        self._timer = clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
 
-    @property
-    def is_gone(self) -> bool:
-        return self._has_hung_up
-
-    def say(self, message: JsonObject) -> None:
-        self._open()
-        if self._said is not None and self._said.qsize() < MOST_WAITING:
-            self._said.put_nowait(encode(message))
-
-    def hang_up(self) -> None:
-        """There is nothing to come back for in this era."""
+    def send(self, message: JsonObject) -> None:
+        self._open_stream()
+        if self._queue is not None and self._queue.qsize() < MOST_WAITING:
+            self._queue.put_nowait(encode(message))
 
     async def answer(self, message: JsonObject, status: int = 200, *, if_unread: Unread = None) -> bool:
         """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
         self._stop_waiting()
+        if self._writing is None or self._queue is None:
+            return await self._respond(status, message, if_unread)
         if if_unread is not None:
             self._connection.if_unread(if_unread)
-        if self._writing is None or self._said is None:
-            if self.is_gone:
-                return False
-            await respond_json(self._send, status, message)
-            return True
-        self._said.put_nowait(encode(message))
-        self._said.put_nowait(None)
-        return await self._writing.finished()
+        self._queue.put_nowait(encode(message))
+        self._queue.put_nowait(None)
+        return await self._writing.wait_until_finished()
 
-    def _open(self) -> None:
-        if self._said is None and not self._was_gone:
+    def _open_stream(self) -> None:
+        if self._queue is None and not self._is_disconnected:
             self._stop_waiting()
-            self._said = asyncio.Queue()
-            frames = queued_frames(self._said, self._clock)
+            self._queue = asyncio.Queue()
             self._writing = Writing(
-                self._send,
-                self._receive,
-                frames,
+                self._http.send,
+                self._http.receive,
+                queued_frames(self._queue, self._clock),
                 tasks=self._tasks,
                 on_gone=self._on_gone,
                 connection=self._connection,
             )
 
-    def _watch(self) -> None:
-        self._patience = self._clock.call_later(STREAM_AFTER - WATCH_AFTER, self._open)
-        self._watcher = self._tasks.spawn(self._notice_hang_up(), name="watch")
+    def _start_watching(self) -> None:
+        self._timer = self._clock.call_later(STREAM_AFTER - DISCONNECT_CHECK_AFTER, self._open_stream)
+        self._watcher = self._tasks.spawn(self._watch_for_disconnect(), name="watch")
 
-    async def _notice_hang_up(self) -> None:
-        await until_gone(self._receive)
-        self._was_gone = True
+    async def _watch_for_disconnect(self) -> None:
+        await until_gone(self._http.receive)
+        self._is_disconnected = True
         self._on_gone()
 
     def _stop_waiting(self) -> None:
-        self._patience.cancel()
+        self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()

@@ -29,13 +29,16 @@ class HandshakeConnections:
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
 
+    def __len__(self) -> int:
+        return len(self._by_id)
+
     def __iter__(self) -> Iterator[HandshakeConnection]:
         return iter(list(self._by_id.values()))
 
     def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
         """The connection, if it is that principal's."""
-        caller = self._by_id.get(connection_id)
-        return caller if caller is not None and caller.key.principal == principal else None
+        connection = self._by_id.get(connection_id)
+        return connection if connection is not None and connection.key.principal == principal else None
 
     async def open(
         self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
@@ -57,26 +60,26 @@ class HandshakeConnections:
         if is_new:
             session.connects_on_use, session.is_tab = connects_on_use, is_tab
         session.label = session.label or label
-        caller = self._connect(connection_id, key, session)
-        self._add(caller)
-        return caller
+        connection = self._connect(connection_id, key, session)
+        self._add(connection)
+        return connection
 
-    async def end(self, caller: HandshakeConnection) -> None:
+    async def end(self, connection: HandshakeConnection) -> None:
         """By its caller's wish: with its session if that is its own."""
-        if caller.owns_session:
-            await self._directory.close(caller.key)
+        if connection.owns_session:
+            await self._directory.close(connection.key)
         else:
-            self._drop(caller)
-            await caller.leave()
+            self._remove(connection)
+            await connection.leave()
 
-    async def session_ended(self, session: Session) -> None:
+    async def close_all_of(self, session: Session) -> None:
         """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
         ended = self._by_session.pop(session, [])
-        for caller in ended:
-            self._by_id.pop(caller.connection_id, None)
+        for connection in ended:
+            self._by_id.pop(connection.connection_id, None)
         if ended:
             asking = asyncio.current_task()
-            closing = asyncio.gather(*(caller.close(asking) for caller in ended))
+            closing = asyncio.gather(*(connection.close(asking) for connection in ended))
             await close_bounded(closing, within=CLOSE_SECONDS, what="the connections of a session")
 
     async def close(self) -> None:
@@ -85,33 +88,33 @@ class HandshakeConnections:
             self._next_sweep.cancel()
         await self._tasks.close(within=CLOSE_SECONDS)
 
-    def _add(self, caller: HandshakeConnection) -> None:
-        others = self._by_session.setdefault(caller.session, [])
-        if others and len(others) >= caller.session.limits.connections_per_session:
+    def _add(self, connection: HandshakeConnection) -> None:
+        others = self._by_session.setdefault(connection.session, [])
+        if others and len(others) >= connection.session.limits.connections_per_session:
             self._forget(min(others, key=lambda other: (other.is_busy, other.used_at)))
-        others.append(caller)
-        self._by_id[caller.connection_id] = caller
-        if self._next_sweep is None and not caller.owns_session:
+        others.append(connection)
+        self._by_id[connection.connection_id] = connection
+        if self._next_sweep is None and not connection.owns_session:
             self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _drop(self, caller: HandshakeConnection) -> None:
-        self._by_id.pop(caller.connection_id, None)
-        others = self._by_session.get(caller.session, [])
-        if caller in others:
-            others.remove(caller)
+    def _remove(self, connection: HandshakeConnection) -> None:
+        self._by_id.pop(connection.connection_id, None)
+        others = self._by_session.get(connection.session, [])
+        if connection in others:
+            others.remove(connection)
         if not others:
-            self._by_session.pop(caller.session, None)
+            self._by_session.pop(connection.session, None)
 
     def _sweep(self) -> None:
-        """Many clients never say that they go: who was silent as long as makes a session sleep is taken for gone."""
+        """Many clients never send DELETE: a connection idle for as long as lets a session sleep counts as gone."""
         now = self._directory.clock.monotonic()
-        joined = [caller for caller in self if not caller.owns_session]
+        joined = [connection for connection in self if not connection.owns_session]
         self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep) if joined else None
-        for caller in joined:
-            if not caller.is_busy and now - caller.used_at >= caller.session.limits.session_idle_seconds:
-                self._forget(caller)
+        for connection in joined:
+            if not connection.is_busy and now - connection.used_at >= connection.session.limits.session_idle_seconds:
+                self._forget(connection)
 
-    def _forget(self, caller: HandshakeConnection) -> None:
+    def _forget(self, connection: HandshakeConnection) -> None:
         log.info("connection_forgotten")
-        self._drop(caller)
-        self._tasks.spawn(caller.leave(), name="forget")
+        self._remove(connection)
+        self._tasks.spawn(connection.leave(), name="forget")

@@ -14,7 +14,7 @@ from emceepee.web.streams import PING_SECONDS
 
 PUSH = ""  # the stream that belongs to no request
 FRESH_SECONDS = 10.0  # however large it is, a message stays this long: its reader may be just about to take it
-SPARE_SHARE = 0.1  # how much more than needed is let go at once, so that it is not done for every message
+SPARE_SHARE = 0.1  # evicted beyond what is needed, so that eviction does not run for every message
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many messages were let go before their reader took them."""
+    """So many messages were evicted before their reader took them."""
 
     count: int
 
@@ -39,11 +39,10 @@ class Gap:
 @dataclass(slots=True, eq=False)
 class _Stream:
     kept: deque[Kept] = field(default_factory=deque)
-    newest: Kept | None = None  # while it goes on: a silent stream can be taken up after hours
+    newest: Kept | None = None  # of an open stream, so that it can be resumed even after eviction
     taken: int = 0  # the number of the newest message that a reader took
     missed: int = 0
     readers: int = 0
-    is_pausing: bool = False
     grown: "asyncio.Future[None] | None" = None
 
     def after(self, number: int) -> list[Kept]:
@@ -74,7 +73,7 @@ class MessageLog:
         self._streams: dict[str, _Stream] = {}
         self._count = self._bytes = 0
         self._spare_count = int(self._most * SPARE_SHARE)
-        self._full_at = self._most  # how many messages there may be before anything is let go
+        self._full_at = self._most  # how many messages there may be before any is evicted
         self._tidy_at = 0.0  # when to look for what is old
         self._next = 1
 
@@ -103,16 +102,10 @@ class MessageLog:
                     return entry
         return None
 
-    def pause(self, stream: str) -> None:
-        """Its reader ends as soon as it has read what there is, and is expected to come back for the rest."""
-        paused = self._stream(stream)
-        paused.is_pausing = True
-        paused.wake()
-
     async def follow(self, name: str, after: int) -> AsyncIterator[Kept | Gap | None]:
         """All of a stream behind `after`, then what comes, up to its final message; None now and then when idle.
 
-        A reader so slow that messages are let go which it has not seen is told so, and goes on with what is kept.
+        A reader so slow that messages were evicted which it has not seen gets a Gap, and goes on with what is kept.
         """
         stream = self._stream(name)
         stream.readers += 1
@@ -136,9 +129,6 @@ class MessageLog:
                     continue  # more may have come while the reader took these
                 if name != PUSH and stream.newest is None:
                     return  # it is over, and its end was read or is not kept any more
-                if stream.is_pausing:
-                    stream.is_pausing = False
-                    return
                 try:
                     await within(self._clock, PING_SECONDS, stream.growth())
                 except TimeoutError:
@@ -153,16 +143,16 @@ class MessageLog:
         return stream
 
     def _make_room(self, now: float) -> None:
-        """Let go what is old, then what is too much."""
+        """Evict what is old, then what is too much."""
         self._tidy_at = now + FRESH_SECONDS
         for entry, stream in self._all():
             if entry.at + self._keep < now:
-                self._let_go(entry, stream)
+                self._evict(entry, stream)
         if self._count > self._most or self._bytes > self._most_bytes:
             enough = self._most - self._spare_count
             for entry, stream in self._spare():
                 if self._count > enough or (self._bytes > self._most_bytes and entry.at + FRESH_SECONDS < now):
-                    self._let_go(entry, stream)
+                    self._evict(entry, stream)
         self._full_at = max(self._most, self._count + self._spare_count)
         over = [name for name, stream in self._streams.items() if not (stream.kept or stream.newest or stream.readers)]
         for name in over:
@@ -191,7 +181,7 @@ class MessageLog:
             if not waiting[fullest]:
                 del waiting[fullest]
 
-    def _let_go(self, entry: Kept, stream: _Stream) -> None:
+    def _evict(self, entry: Kept, stream: _Stream) -> None:
         stream.kept.remove(entry)
         self._count -= 1
         self._bytes -= len(entry.data)

@@ -1,4 +1,4 @@
-"""The streams of one caller of the handshake era: what was said on each, and who reads it now."""
+"""The streams of one connection of the handshake era: what was written to each, and who reads it now."""
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -17,14 +17,27 @@ RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
 
 
 class Replay:
-    """A stream has one reader at a time: who comes back for it takes over from a line that may have died silently."""
+    """A stream has one reader at a time. A reconnecting client replaces the previous reader, whose connection may be
+    half-open.
+
+        POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or its loss goes to `on_loss`
+        backend           ──────────── id 3 ─ final  the log goes on; nothing is lost while nobody reads
+        GET, Last-Event-ID: 2 ─▶ find ─▶ read ─ id 3 ─ final   reader 2: replay and live are one list
+
+    What belongs to no request (`push`) is one more stream, PUSH, which never ends. A GET without Last-Event-ID reads it
+    from where its last reader stopped.
+    """
 
     def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner) -> None:
         self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits)
         self._tasks = tasks
         self._readers: dict[str, Writing] = {}
-        self.on_loss: dict[str, Callable[[], None]] = {}  # who is told that the reader of a stream has hung up
+        self.on_loss: dict[str, Callable[[], None]] = {}  # called when the reader of a stream has disconnected
         self._pushed = 0  # the number of the last push that a reader got
+
+    def __repr__(self) -> str:
+        live = [stream or "push" for stream in self._readers if self.is_read(stream)]
+        return f"<Replay messages={self.log.last_number} readers={live}>"
 
     def is_read(self, stream: str) -> bool:
         reader = self._readers.get(stream)
@@ -34,7 +47,7 @@ class Replay:
         return self._readers.get(stream)
 
     def push(self, message: JsonObject) -> None:
-        """Say something that belongs to no request."""
+        """Send something that belongs to no request."""
         self.log.append(PUSH, encode(message))
 
     def find(self, event_id: str) -> Kept | None:
@@ -50,10 +63,10 @@ class Replay:
         *,
         connection: Connection | None = None,
     ) -> Writing:
-        """Write a stream from behind `after` on; whoever read it until now is let go."""
-        self.let_go(stream)
-        entries = self._noted(after) if stream == PUSH else self.log.follow(stream, after)
-        frames, on_gone = kept_frames(entries), partial(self._lost, stream)
+        """Write a stream from behind `after` on; whoever read it until now is stopped."""
+        self.stop_reader(stream)
+        entries = self._follow_pushes(after) if stream == PUSH else self.log.follow(stream, after)
+        frames, on_gone = kept_frames(entries), partial(self._report_loss, stream)
         writing = Writing(
             send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
         )
@@ -65,24 +78,24 @@ class Replay:
         stream, after = (PUSH, self._pushed) if found is None else (found.stream, found.number)
         writing = self.open(stream, after, send, receive, header)
         try:
-            await writing.finished()
+            await writing.wait_until_finished()
         finally:
-            self.closed(stream, writing)
+            self.remove_reader(stream, writing)
 
-    def closed(self, stream: str, writing: Writing) -> None:
-        """That reader is done."""
+    def remove_reader(self, stream: str, writing: Writing) -> None:
+        """It is done; another may have replaced it."""
         if self._readers.get(stream) is writing:
             del self._readers[stream]
 
-    def let_go(self, stream: str) -> None:
+    def stop_reader(self, stream: str) -> None:
         if (reader := self._readers.get(stream)) is not None:
             reader.stop()
 
-    def _lost(self, stream: str) -> None:
-        if (tell := self.on_loss.get(stream)) is not None:
-            tell()
+    def _report_loss(self, stream: str) -> None:
+        if (report := self.on_loss.get(stream)) is not None:
+            report()
 
-    async def _noted(self, after: int) -> AsyncIterator[Kept | Gap | None]:
+    async def _follow_pushes(self, after: int) -> AsyncIterator[Kept | Gap | None]:
         async for entry in self.log.follow(PUSH, after):
             yield entry
             if isinstance(entry, Kept):

@@ -1,4 +1,4 @@
-"""Listening: uvicorn with an end that lets nobody hang."""
+"""uvicorn, with a shutdown that waits for no open stream."""
 
 import asyncio
 import signal
@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._endpoint, self._table, self._ready, self._stopped = endpoint, table, ready, stopped
-        self._is_told = False
+        self._was_signalled = False
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def on_tick(self, counter: int) -> bool:
-        """While calls finish, we go on listening: who comes then is told that we stop."""
+        """While calls finish, we go on listening: new requests get a 503."""
         if self._stopped is not None and self._stopped.is_set():
             self._endpoint.drain()
         if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
@@ -64,14 +64,14 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """By now signals are ours: whoever hears that we are ready may ask us to end."""
+        """By now signals are handled here, so whoever learns that we are ready may send one."""
         await super().startup(sockets)
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._is_told and sig == signal.SIGINT:  # someone at a terminal will not wait
+        if self._was_signalled and sig == signal.SIGINT:  # someone at a terminal will not wait
             self.should_exit = self.force_exit = True
-        self._is_told = True
+        self._was_signalled = True
         asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
 
 

@@ -1,4 +1,4 @@
-"""The stdio door: one process, one caller, one session."""
+"""The stdio endpoint: one process, one caller, one session."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from mcp.server.lowlevel import Server
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.dispatch import CallTool
+from emceepee.server.dispatch import Tools
+from emceepee.server.events_feed import EventsFeed
 from emceepee.server.gc_tuning import freeze_startup_objects
-from emceepee.server.sdk_server import CallerState
 from emceepee.server.stdio.conversation import Conversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, stop_signals
@@ -22,13 +22,13 @@ FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
 
 
 async def serve_stdio(
-    sdk_server: Server[CallerState],
+    sdk_server: Server[EventsFeed],
+    tools: Tools,
     session: Session,
     *,
     stdin: int,
     stdout: int,
     longest_line: int,
-    call_tool: CallTool,
     on_first_answer: Callable[[], None] | None = None,
 ) -> None:
     """Serve until end of input or a signal to stop. `on_first_answer` is for what can wait until then."""
@@ -39,10 +39,10 @@ async def serve_stdio(
         nonlocal on_first_answer
         writer.write(encode(message))
         if on_first_answer is not None:
-            do, on_first_answer = on_first_answer, None
-            do()
+            run, on_first_answer = on_first_answer, None
+            run()
 
-    conversation = Conversation(sdk_server, session, send, call_tool)
+    conversation = Conversation(sdk_server, session, send, tools)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
     _on_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
@@ -63,7 +63,7 @@ async def serve_stdio(
 
 async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversation) -> None:
     while (line := await reader.read()) != b"":
-        await conversation.hear(line)
+        await conversation.receive(line)
         await writer.drain()
         if writer.is_broken:
             return

@@ -307,6 +307,33 @@ async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
     assert not connection.is_gone()
     transport.close()
     assert connection.is_gone()
+
+
+async def test_a_response_that_is_given_up_is_not_written_and_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    transport.close()
+    connection.give_up_response()
     served.hold.set()
     await settle()
     assert transport.written == b""
+    assert not caplog.records
+
+
+async def test_a_connection_shows_what_it_is_at() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    assert repr(connection) == "<ServerConnection idle reading=nothing unconfirmed=0>"
+    connection.data_received(GET[:10])
+    assert repr(connection) == "<ServerConnection idle reading=head unconfirmed=0>"
+    connection.data_received(GET[10:])
+    connection.if_unread(lambda: None)
+    assert repr(connection) == "<ServerConnection serving reading=nothing unconfirmed=1>"
+    transport.close()
+    assert repr(connection) == "<ServerConnection gone reading=nothing unconfirmed=1>"
+    served.hold.set()
+    await settle()

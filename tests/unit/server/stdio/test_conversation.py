@@ -81,7 +81,7 @@ async def test_a_result_of_a_backend_passes_through_without_loss(talk: Talk) -> 
 
 async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(talk: Talk) -> None:
     deep = b"[" * 300 + b"]" * 300
-    await talk.conversation.hear(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
+    await talk.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
     answer = await talk.next()
     assert code(answer) == (7, -32700)
     assert "deeper than 200 levels" in answer["error"]["message"]
@@ -338,3 +338,11 @@ async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who
             await talk.say(message)
             await settle()
         assert len(talk.backend.links) == connects
+
+
+async def test_a_conversation_shows_its_era_and_what_runs(fresh: Talk) -> None:
+    assert repr(fresh.conversation) == "<Conversation no era yet <Requests stdio running=0>>"
+    await fresh.open()
+    await fresh.call("execute_tool", server="demo", tool="slow")
+    assert repr(fresh.conversation) == "<Conversation HandshakeEra <Requests stdio running=1>>"
+    await fresh.tell("notifications/cancelled", requestId=1)

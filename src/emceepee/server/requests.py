@@ -1,0 +1,235 @@
+"""The request core: requests that are being served, whatever transport they came by.
+
+    transport             Requests                       tools or SDK            session
+    ---------             --------                       ------------            -------
+    message ── accept ──▶ start/respond: in the table ──▶ run ── record_call ──▶ call to a backend
+                          cancel(notification)
+                            meant  ── context.cancel ──▶ CancelledError       ── call given up
+                            client timeout ── abandon ─▶ CancelledError       ── call goes on as a task
+    connection lost ────▶ detach_all ── promote ───────▶ reply names the task ── call goes on as a task
+    response  ◀── result or error ◀── out of the table
+
+A request is in the table from its arrival until there is a response; from then on nothing can cancel it. What is left
+is the transport's: to write the response, and to call `context.keep()` if it turns out that nobody read it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp_types import INTERNAL_ERROR
+
+from emceepee.guard.identity import CallerIdentity
+from emceepee.json_rpc import (
+    REQUEST_CANCELLED,
+    InvalidMessage,
+    Notification,
+    Request,
+    cancelled_id,
+    classify,
+    error_message,
+    is_client_timeout,
+    result_message,
+)
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.dispatch import BadCall, Tools
+from emceepee.server.eras import Era
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.session import Session
+from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import SpanKind
+from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
+
+log = EventLog("server")
+CLOSE_SECONDS = 5.0  # for requests that are cancelled to end
+Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
+
+
+class Requests:
+    """Those of one connection; or, where requests belong to no connection, all of an endpoint."""
+
+    def __init__(
+        self,
+        name: str,
+        tools: Tools,
+        *,
+        answers_cancelled: bool,
+        directory: SessionDirectory | None = None,
+        policy: ServerPolicy | None = None,
+    ) -> None:
+        """`answers_cancelled`: an HTTP request needs some response; on a pipe a cancelled request gets none."""
+        self._name, self._tools, self._answers_cancelled = name, tools, answers_cancelled
+        self._directory, self._policy = directory, policy
+        self._running: dict[RequestContext, None] = {}  # ordered; an id may be there twice, if a caller is careless
+        self.tasks = TaskOwner(name)
+
+    def __repr__(self) -> str:
+        return f"<Requests {self._name} running={len(self._running)}>"
+
+    def __iter__(self) -> Iterator[RequestContext]:
+        return iter(list(self._running))
+
+    def open_context(
+        self, request: Request, session: Session | None, channel: ResponseChannel, identity: CallerIdentity
+    ) -> RequestContext:
+        """For a caller that was let in over HTTP."""
+        return RequestContext(
+            request, session, channel, identity.principal, identity.is_remote, self._directory, self._policy
+        )
+
+    # One request.
+
+    def start(self, context: RequestContext, era: Era, send: Callable[[JsonObject], None]) -> "asyncio.Task[None]":
+        """Serve it in a task of its own, and send the response."""
+        return self._track(context, self._respond_and_send(context, era, send))
+
+    async def respond(self, context: RequestContext, era: Era) -> JsonObject:
+        """Serve it in the current task; the response, also if it was cancelled."""
+        request = context.request
+        task = context.task = asyncio.current_task()
+        self._running[context] = None
+        try:
+            if request.method == "tools/call":
+                result = era.complete(await self._tools.call(request.params, context))
+            elif context.session is None:
+                result = await era.serve(context)
+            else:
+                with _protocol_span(context.session, request.method):
+                    result = await era.serve(context)
+            return result_message(request.request_id, result)
+        except asyncio.CancelledError:
+            if task is not None:
+                task.uncancel()  # the caller's own wish, or the end of its connection: the transport ends in order
+            context.is_cancelled = True
+            return error_message(request.request_id, REQUEST_CANCELLED, "Request cancelled")
+        except Exception as error:
+            return error_for(request, error)
+        finally:
+            self._running.pop(context, None)
+            context.close()
+
+    async def _respond_and_send(self, context: RequestContext, era: Era, send: Callable[[JsonObject], None]) -> None:
+        reply = await self.respond(context, era)
+        if self._is_wanted(context):
+            send(reply)
+
+    def _is_wanted(self, context: RequestContext) -> bool:
+        return self._answers_cancelled or not context.is_cancelled
+
+    def _track(self, context: RequestContext, work: Any) -> "asyncio.Task[Any]":
+        """In the table at once: what comes right behind the request may cancel it before its first step."""
+        task = context.task = self.tasks.spawn(work, name=context.request.method)
+        self._running[context] = None
+        task.add_done_callback(lambda _: self._running.pop(context, None))
+        return task
+
+    # Batches: the 2025-03-26 version has them, no other does.
+
+    def batch_refusal(self, values: list[Any], era: Era | None, most: int) -> str | None:
+        """Why a batch is not served at all."""
+        if era is None or not era.has_batches or not values:
+            return "Invalid request: a batch is not accepted here"
+        if len(values) > most:
+            return f"Invalid request: the batch has {len(values)} messages, and may have {most}"
+        return None
+
+    async def respond_to_batch(self, values: list[Any], era: Era, accept: Accept) -> list[JsonObject]:
+        """Serve its requests at the same time; all responses that it gets, errors first."""
+        replies: list[JsonObject] = []
+        serving: list[tuple[RequestContext, asyncio.Task[JsonObject]]] = []
+        for value in values:
+            match classify(value):
+                case Request() as request:
+                    accepted = accept(request)
+                    if isinstance(accepted, RequestContext):
+                        serving.append((accepted, self._track(accepted, self.respond(accepted, era))))
+                    else:
+                        replies.append(accepted)
+                case Notification() as notification:
+                    self.handle_notification(notification, era)
+                case InvalidMessage(reply):
+                    replies.append(reply)
+        if serving:
+            await asyncio.wait([task for _, task in serving])
+        return replies + [
+            task.result() for context, task in serving if not task.cancelled() and self._is_wanted(context)
+        ]
+
+    # Cancelling.
+
+    def handle_notification(self, notification: Notification, era: Era) -> None:
+        if notification.method == "notifications/cancelled":
+            self.cancel(notification)
+        else:
+            self.tasks.spawn(era.handle_notification(notification), name=notification.method)
+
+    def cancel(self, notification: Notification) -> None:
+        """Do what a `notifications/cancelled` asks for, if its request is still being served."""
+        request_id = cancelled_id(notification)
+        found = (context for context in reversed(self._running) if context.request.request_id == request_id)
+        context = None if request_id is None else next(found, None)
+        if context is None:
+            return
+        if is_client_timeout(notification):
+            context.abandon()
+        else:
+            context.cancel()
+
+    def cancel_all(self, *, but: "asyncio.Task[Any] | None" = None) -> "list[asyncio.Task[Any]]":
+        """What served them, and ends now. The request that is served by the task `but` goes on."""
+        return self._end_all(RequestContext.cancel, (context for context in self if context.task is not but))
+
+    def detach_all(self) -> "list[asyncio.Task[Any]]":
+        """What served them, and ends now; their calls to backends go on as tasks of the session."""
+        return self._end_all(RequestContext.detach, self)
+
+    def _end_all(
+        self, end: Callable[[RequestContext], None], contexts: Iterable[RequestContext]
+    ) -> "list[asyncio.Task[Any]]":
+        ending = [(context, context.task) for context in contexts]
+        for context, _ in ending:
+            end(context)
+        return [task for _, task in ending if task is not None]
+
+    def is_served_by(self, task: "asyncio.Task[Any] | None") -> bool:
+        """Whether the task serves one of them."""
+        return task is not None and any(context.task is task for context in self._running)
+
+    # The end.
+
+    async def wait(self, *, within: float) -> None:
+        """Until those that run now are served, but not longer than `within` seconds."""
+        if tasks := [context.task for context in self._running if context.task is not None]:
+            await asyncio.wait(tasks, timeout=within)
+
+    async def close(self) -> None:
+        await self.tasks.close(within=CLOSE_SECONDS)
+
+
+def error_for(request: Request, error: Exception) -> JsonObject:
+    """The one place where an exception becomes a JSON-RPC error; text that is not meant for callers stays here."""
+    if isinstance(error, BadCall):
+        return error_message(request.request_id, error.code, str(error))
+    known = handler_exception_to_error_data(error)
+    if known is not None:
+        return error_message(request.request_id, known.code, known.message, known.data)
+    log.error("request_failed", method=request.method, error=f"{type(error).__name__}: {error}")
+    return error_message(request.request_id, INTERNAL_ERROR, "Internal error")
+
+
+@contextmanager
+def _protocol_span(session: Session, method: str) -> Iterator[None]:
+    """How any request but a tool call shows in its session's journal."""
+    span = session.journal.begin(SpanKind.PROTOCOL, method, None, {})
+    try:
+        yield
+    except Exception as error:
+        span.failed(str(error))
+        raise
+    except BaseException:
+        span.cancelled()
+        raise
+    span.replied({})

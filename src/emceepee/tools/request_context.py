@@ -1,0 +1,192 @@
+"""One request of a caller: who sent it, how to reach them while it runs, and what would be lost with its answer."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
+from emceepee.json_rpc import Request, client_label, notification_message, progress_token
+from emceepee.json_types import JsonObject
+from emceepee.sessions.call import Call
+from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
+from emceepee.sessions.session import Session
+from emceepee.state.events import Taken
+
+
+class ResponseChannel(Protocol):
+    """How a transport reaches whoever waits for the answer to one request."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody would read a reply."""
+        ...
+
+    def send(self, message: JsonObject) -> None:
+        """A notification that belongs to the request, before its answer."""
+        ...
+
+
+class _NoChannel:
+    """Of a request that has its response, or that nobody waits for."""
+
+    is_gone = False
+
+    def send(self, message: JsonObject) -> None: ...
+
+
+NO_CHANNEL: ResponseChannel = _NoChannel()
+
+
+class ServerPolicy(Protocol):
+    """Which servers a caller may add."""
+
+    async def admit(self, entry: ServerEntry, *, is_remote: bool) -> BackendSpec:
+        """Raises: NotAllowed, InvalidArguments."""
+        ...
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class RequestContext:
+    """The server keeps one per request that it serves; a tool gets it to learn of its caller, and to speak to it."""
+
+    request: Request = Request(0, "tools/call", None)
+    session: Session | None = None  # the caller's own; a `session` argument may name another
+    channel: ResponseChannel = NO_CHANNEL
+    principal: str = ""
+    is_remote: bool = False  # from another machine, or as good as
+    directory: SessionDirectory | None = None  # None: the connection is the session, and there are no others
+    policy: ServerPolicy | None = None  # None: any server may be added
+    follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
+    task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
+    call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
+    taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
+    is_abandoned: bool = field(default=False, init=False)  # the client has timed out
+    is_cancelled: bool = field(default=False, init=False)  # it has ended by a cancellation, whoever wanted that
+
+    def __repr__(self) -> str:
+        running = "idle" if self.task is None else "running"
+        state = "cancelled" if self.is_cancelled else "abandoned" if self.is_abandoned else running
+        call = "" if self.call is None else f" {self.call[1]!r}"
+        return f"<RequestContext {self.request.request_id!r} {self.request.method} {state}{call}>"
+
+    # For tools.
+
+    @property
+    def is_gone(self) -> bool:
+        return self.channel.is_gone
+
+    @property
+    def on_progress(self) -> Callable[[JsonObject], None] | None:
+        """None if the caller did not ask for progress."""
+        return None if progress_token(self.request.params) is None else self._send_progress
+
+    def _send_progress(self, params: JsonObject) -> None:
+        told = params | {"progressToken": progress_token(self.request.params)}
+        self.channel.send(notification_message("notifications/progress", told))
+
+    def record_call(self, session: Session, call: Call) -> None:
+        self.call = session, call
+
+    def record_events(self, session: Session, taken: Taken) -> None:
+        """They come again if nobody reads the reply."""
+        if taken.numbers or taken.dropped:
+            self.taken = session, taken
+
+    async def admit_server(self, entry: ServerEntry) -> BackendSpec:
+        """The server as this caller may add it. Raises: NotAllowed, InvalidArguments."""
+        return entry.spec() if self.policy is None else await self.policy.admit(entry, is_remote=self.is_remote)
+
+    # Sessions that the caller names: opened, found by their handle, closed by handle or name.
+
+    async def open_session(self) -> tuple[str, int]:
+        """Its handle, and for how many milliseconds it is kept unused. Raises: EmceepeeError."""
+        directory = self._require_directory()
+        key, session = await directory.open_handle(self.principal)
+        session.label = client_label(self.request.params)
+        return key.value, directory.kept_ms
+
+    async def close_session(self, session: str) -> None:
+        """Raises: EmceepeeError."""
+        directory = self._require_directory()
+        for kind in (KeyKind.HANDLE, KeyKind.NAME):
+            if await directory.close(SessionKey(self.principal, kind, session)):
+                return
+        raise _unknown_session(session)
+
+    def find_session(self, handle: str) -> Session:
+        """Raises: EmceepeeError."""
+        session = self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
+        if session is None:
+            raise _unknown_session(handle)
+        return session
+
+    def _require_directory(self) -> SessionDirectory:
+        if self.directory is None:
+            raise Unsupported("This connection has one session, and no others can be opened on it.")
+        return self.directory
+
+    # For the server.
+
+    def close(self) -> None:
+        """There is a response: nothing can cancel the request any more, and nothing can precede its answer."""
+        self.task, self.channel = None, NO_CHANNEL  # which may refer to this context: no cycle is left to the collector
+
+    @property
+    def has_more_than_words(self) -> bool:
+        """Whether something would be lost with its reply."""
+        return self.call is not None or self.taken is not None
+
+    def promote(self) -> bool:
+        """Let its call go on as a task; False if it began none."""
+        if self.call is None:
+            return False
+        session, call = self.call
+        session.calls.promote(call)
+        return True
+
+    def keep(self) -> None:
+        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+        if self.taken is not None:
+            (session, taken), self.taken = self.taken, None
+            session.activity.take_back(taken)
+        if self.call is not None:
+            session, call = self.call
+            session.calls.keep_undelivered(call)
+
+    def cancel(self) -> None:
+        """End the request, and its call with it, also if that is becoming a task in this very moment."""
+        if self.task is not None and not self.task.done() and not self.is_abandoned:
+            if self.call is not None:
+                session, call = self.call
+                session.calls.cancel(call)
+            self.task.cancel()
+
+    def detach(self) -> None:
+        """Its connection is gone: a call to a backend goes on as a task, anything else ends."""
+        if not self.promote():
+            self.cancel()
+
+    def abandon(self) -> None:
+        """The client timed out: end the request, but not its call, of which nobody said that it should end."""
+        if self.is_abandoned:
+            return
+        self.is_abandoned = True  # from now on the call is the session's: a second cancellation does not mean it
+        # One turn later: a request that came in the same moment has begun its call by then.
+        asyncio.get_running_loop().call_soon(self._end_abandoned)
+
+    def _end_abandoned(self) -> None:
+        if self.task is not None and not self.task.done():
+            self.promote()
+            self.keep()  # the outcome may have come a moment ago
+            self.task.cancel()
+
+
+def _unknown_session(handle: object) -> EmceepeeError:
+    shown = str(handle)[:12]
+    return EmceepeeError(
+        f'The session "{shown}…" is not known: it has ended, or was never yours. Call open_session and use the handle '
+        "it returns.",
+        code=ErrorCode.SESSION_NOT_FOUND,
+    )
