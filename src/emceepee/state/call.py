@@ -5,8 +5,8 @@ A tool starts a call and waits for it; the call itself belongs to the session. T
     waiting ───── ResultArrived ─────▶ finished
       tool waits        └ the tool is released and returns the result
 
-    waiting ── PatienceOver ──▶ promoted ───── ResultArrived ─────▶ finished
-      tool waits      │            task is working        └ the task has the result
+    waiting ── PATIENCE_OVER ──▶ promoted ───── ResultArrived ─────▶ finished
+      tool waits      │             task is working        └ the task has the result
                       └ a task is created, the tool is released and returns it
 
 Events race: the result with the end of the patience, cancel_task with the loss of the server. The first one that ends
