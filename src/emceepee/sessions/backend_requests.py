@@ -5,6 +5,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
+from emceepee.state.limits import Limits
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
 
@@ -18,8 +19,8 @@ _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessag
 class BackendRequests:
     """Answers the requests of all backends of one session."""
 
-    def __init__(self, questions: Questions, calls: Calls) -> None:
-        self._questions, self._calls = questions, calls
+    def __init__(self, questions: Questions, calls: Calls, limits: Limits) -> None:
+        self._questions, self._calls, self._limits = questions, calls, limits
 
     async def answer(
         self,
@@ -29,9 +30,9 @@ class BackendRequests:
         origin: Call | None,
         *,
         roots: list[JsonObject],
-        seconds: float,
+        seconds: float | None,
     ) -> JsonObject:
-        """Answer one request of a backend.
+        """Answer one request of a backend. A question waits for `seconds`, or as long as questions do.
 
         Raises:
             RpcError: there will be no answer.
@@ -41,6 +42,8 @@ class BackendRequests:
         kind = _KINDS.get(method)
         if kind is None:
             raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
+        if seconds is None:
+            seconds = self._limits.question_seconds
         call_id = None if origin is None else self._calls.identify(origin)
         try:
             question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds)

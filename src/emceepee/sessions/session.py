@@ -111,7 +111,7 @@ class Session:
         self.tasks = Tasks(context)
         self.calls = Calls(context, self.tasks, self.questions)
         self.timers = Timers(context)
-        self._backend_requests = BackendRequests(self.questions, self.calls)
+        self._backend_requests = BackendRequests(self.questions, self.calls, self.limits)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closing else "awake" if self.is_awake else "asleep"
@@ -329,8 +329,6 @@ class Session:
     async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject:
-        if seconds is None:
-            seconds = self.limits.question_seconds
         return await self._backend_requests.answer(
             server, method, params, call, roots=self._roots_for(server), seconds=seconds
         )
