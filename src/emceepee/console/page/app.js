@@ -1,25 +1,25 @@
 // Where the page begins: makes the parts, shows one view at a time, and hands on what changed.
 
-import { Calls } from "./calls.js";
-import { everySecond } from "./clock.js";
-import { eventsView } from "./events.js";
-import { Feed } from "./feed.js";
-import { listenToKeys, showHelp } from "./keys.js";
-import { logsView } from "./logs.js";
-import { McpClient } from "./mcp.js";
-import { setOwnNonce } from "./names.js";
-import { notice } from "./notice.js";
-import { Attention } from "./notify.js";
-import { Questions } from "./questions.js";
-import { Servers } from "./servers.js";
-import { Sessions } from "./sessions.js";
-import { Sidebar, VIEWS } from "./sidebar.js";
-import { Store } from "./store.js";
-import { claimTab } from "./tab.js";
-import { Tasks } from "./tasks.js";
-import { Timers } from "./timers.js";
-import { Toolbox } from "./toolbox.js";
-import { Waterfall } from "./waterfall.js";
+import { Calls } from "./calls/calls.js";
+import { everySecond } from "./state/server-clock.js";
+import { eventsView } from "./views/events.js";
+import { Feed } from "./net/feed.js";
+import { listenToKeys, showHelp } from "./shell/keyboard.js";
+import { logsView } from "./views/logs.js";
+import { McpClient } from "./net/mcp-client.js";
+import { setOwnNonce } from "./state/session-names.js";
+import { notice } from "./ui/toast.js";
+import { Attention } from "./shell/question-alerts.js";
+import { Questions } from "./views/questions/questions.js";
+import { Servers } from "./views/servers/servers.js";
+import { Sessions } from "./views/sessions.js";
+import { Sidebar, VIEWS } from "./shell/sidebar.js";
+import { Store } from "./state/store.js";
+import { claimTab } from "./net/tab-claim.js";
+import { Tasks } from "./views/tasks.js";
+import { Timers } from "./views/timers.js";
+import { Toolbox } from "./calls/tool-catalog.js";
+import { Waterfall } from "./views/waterfall/waterfall.js";
 
 const TITLES = new Map(VIEWS);
 const ENDED = "The session of this page had ended, so a new one was started. Calls that were running are lost.";
