@@ -56,9 +56,8 @@ export class SchemaForm {
     const others = [];
     let firstBad = null;
     for (const problem of problems) {
-      const [, name, text] = /^([^:]*):\s*([^]*)$/.exec(problem) ?? [null, "", problem];
-      const part = this.#parts.find((each) => each.field.name === name);
-      if (part) part.showProblem(text);
+      const part = this.#parts.find((each) => each.field.name === problem.field);
+      if (part) part.showProblem(problem.message);
       else others.push(problem);
       firstBad ??= part;
     }

@@ -103,7 +103,7 @@ export class QuestionCard {
       return;
     }
     this.#setDisabled(false);
-    const problems = Array.isArray(error.details?.problems) ? error.details.problems.map(String) : [];
+    const problems = Array.isArray(error.details?.problems) ? error.details.problems : [];
     this.#showError(error.message, this.body.showProblems?.(problems) ?? problems);
   }
 
@@ -117,7 +117,7 @@ export class QuestionCard {
         h(
           "ul",
           null,
-          problems.map((problem) => h("li", null, bdi(problem))),
+          problems.map(({ field, message: text }) => h("li", null, bdi(field === null ? text : `${field}: ${text}`))),
         ),
       );
   }
