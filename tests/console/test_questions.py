@@ -269,7 +269,7 @@ async def test_when_the_model_answers_first_the_page_says_so(page: Page, caller:
         request_id = await question.get_attribute("data-id")
         answer = {"action": "accept", "content": {"name": "Model"}}
         await caller.value("respond_to_elicitation", request_id=request_id, **answer)
-        await expect(question.get_by_test_id("question-gone")).to_be_visible()
+        await expect(question.get_by_test_id("question-closed")).to_be_visible()
         await expect(question.get_by_label("Your name")).to_have_value("half typ")  # which may be wanted elsewhere
         await question.get_by_role("button", name="Dismiss").click()
         await expect(question).to_have_count(0)

@@ -1,14 +1,29 @@
 // One control per field. Each gives `{ controls, read, write }`: `read()` is `{ value }`, `{ problem }` or, for what
 // was left empty, `{}`.
 
+import { messageOf } from "../lib/errors.js";
 import { h } from "../ui/dom.js";
-import { toLocal, withOffset } from "./local-datetime.js";
+import { toLocalInput, toRfc3339 } from "./local-datetime.js";
 
+/**
+ * @import { Field } from "./schema-fields.js"
+ * @typedef {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} Input
+ * @typedef {{ value?: any, problem?: string }} Reading Empty for what was left empty.
+ * @typedef {{ controls: Input[], read: () => Reading, write: (value: any) => void }} Control
+ */
+
+/** @type {{ [kind: string]: string }} */
 const INPUT_TYPES = { email: "email", url: "url", date: "date", datetime: "datetime-local" };
-const LONG_TEXT = 200;
-const needed = "Please fill this in.";
+const TEXTAREA_FROM = 200;
+const REQUIRED_MESSAGE = "Please fill this in.";
 
-export function controlFor(field, id, { prefersLines = false } = {}) {
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @param {{ isMultiline?: boolean }} [options]
+ * @returns {Control}
+ */
+export function createControl(field, id, { isMultiline = false } = {}) {
   switch (field.kind) {
     case "number":
     case "integer":
@@ -16,23 +31,33 @@ export function controlFor(field, id, { prefersLines = false } = {}) {
     case "boolean":
       return booleanControl(field, id);
     case "choice":
-      return choiceControl(field, id);
+      return selectControl(field, id);
     case "choices":
-      return choicesControl(field, id);
+      return checkboxesControl(field, id);
     case "json":
       return jsonControl(field, id);
     default:
-      return textControl(field, id, prefersLines);
+      return textControl(field, id, isMultiline);
   }
 }
 
-function emptyRead(field) {
+/**
+ * @param {Field} field
+ * @returns {Reading}
+ */
+function readEmpty(field) {
   if (!field.isRequired) return {};
-  return field.isNullable ? { value: null } : { problem: needed };
+  return field.isNullable ? { value: null } : { problem: REQUIRED_MESSAGE };
 }
 
-function textControl(field, id, prefersLines) {
-  const isLong = field.kind === "text" && (prefersLines || field.maxLength > LONG_TEXT);
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @param {boolean} isMultiline
+ * @returns {Control}
+ */
+function textControl(field, id, isMultiline) {
+  const isLong = field.kind === "text" && (isMultiline || (field.maxLength ?? 0) > TEXTAREA_FROM);
   const props = {
     id,
     name: field.name,
@@ -49,22 +74,26 @@ function textControl(field, id, prefersLines) {
         step: field.kind === "datetime" ? "1" : null,
         dir: "auto",
       });
-  const write = (value) => {
-    input.value = field.kind === "datetime" ? toLocal(value) : String(value);
+  const write = (/** @type {any} */ value) => {
+    input.value = field.kind === "datetime" ? toLocalInput(value) : String(value);
   };
   if (field.default !== undefined) write(field.default);
   const shownDefault = input.value;
   const read = () => {
     if (input.validity.badInput) return { problem: "This is not complete." };
-    if (input.value === "") return emptyRead(field);
+    if (input.value === "") return readEmpty(field);
     if (field.default !== undefined && input.value === shownDefault) return { value: field.default };
-    const problem = textProblem(field, input);
-    return problem ? { problem } : { value: field.kind === "datetime" ? withOffset(input.value) : input.value };
+    const problem = findTextProblem(field, input);
+    return problem ? { problem } : { value: field.kind === "datetime" ? toRfc3339(input.value) : input.value };
   };
   return { controls: [input], read, write };
 }
 
-function textProblem(field, input) {
+/**
+ * @param {Field} field
+ * @param {HTMLInputElement | HTMLTextAreaElement} input
+ */
+function findTextProblem(field, input) {
   const length = [...input.value].length; // as JSON schema counts: an emoji is one character
   if (field.minLength !== undefined && length < field.minLength)
     return `Use at least ${field.minLength} characters (now ${length}).`;
@@ -76,6 +105,11 @@ function textProblem(field, input) {
     : "Write a whole address, such as https://example.com.";
 }
 
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @returns {Control}
+ */
 function numberControl(field, id) {
   const isInteger = field.kind === "integer";
   // The browser counts steps from the minimum: a fractional one would forbid every whole number.
@@ -93,13 +127,13 @@ function numberControl(field, id) {
     max,
     autocomplete: "off",
   });
-  const write = (value) => {
+  const write = (/** @type {any} */ value) => {
     input.value = String(value);
   };
   if (field.default !== undefined) write(field.default);
   const read = () => {
     if (input.validity.badInput) return { problem: "Write a number." };
-    if (input.value === "") return emptyRead(field);
+    if (input.value === "") return readEmpty(field);
     const value = Number(input.value);
     if (isInteger && !Number.isSafeInteger(value)) return { problem: "Write a whole number." };
     if (min !== undefined && value < min) return { problem: `Use ${min} or more.` };
@@ -109,10 +143,15 @@ function numberControl(field, id) {
   return { controls: [input], read, write };
 }
 
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @returns {Control}
+ */
 function booleanControl(field, id) {
-  const input = h("input", { id, name: field.name, type: "checkbox", class: "check" });
+  const input = h("input", { id, name: field.name, type: "checkbox", class: "checkbox" });
   let isTouched = false;
-  const write = (value) => {
+  const write = (/** @type {any} */ value) => {
     input.checked = value === true;
     isTouched = true;
   };
@@ -124,37 +163,48 @@ function booleanControl(field, id) {
   return { controls: [input], read, write };
 }
 
-function choiceControl(field, id) {
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @returns {Control}
+ */
+function selectControl(field, id) {
+  const options = field.options ?? [];
   const select = h("select", { id, name: field.name, class: "input select", required: field.isRequired });
   const blank = h("option", { value: "" }, field.isRequired ? "Choose…" : "No choice");
-  select.append(blank, ...field.options.map(({ value, title }) => h("option", { value: String(value) }, title)));
-  const write = (value) => {
-    select.selectedIndex = field.options.findIndex((option) => option.value === value) + 1;
+  select.append(blank, ...options.map(({ value, title }) => h("option", { value: String(value) }, title)));
+  const write = (/** @type {any} */ value) => {
+    select.selectedIndex = options.findIndex((option) => option.value === value) + 1;
   };
   write(field.default);
-  const read = () =>
-    select.selectedIndex > 0 ? { value: field.options[select.selectedIndex - 1].value } : emptyRead(field);
+  const read = () => (select.selectedIndex > 0 ? { value: options[select.selectedIndex - 1].value } : readEmpty(field));
   return { controls: [select], read, write };
 }
 
-function choicesControl(field, id) {
-  const boxes = field.options.map(({ value }, index) => {
-    const box = h("input", { id: `${id}-${index}`, name: field.name, type: "checkbox", class: "check" });
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @returns {Control}
+ */
+function checkboxesControl(field, id) {
+  const options = field.options ?? [];
+  const boxes = options.map(({ value }, index) => {
+    const box = h("input", { id: `${id}-${index}`, name: field.name, type: "checkbox", class: "checkbox" });
     box.value = String(value);
     return box;
   });
   let isTouched = false;
-  const write = (values) => {
+  const write = (/** @type {any} */ values) => {
     boxes.forEach((box, index) => {
-      box.checked = Array.isArray(values) && values.includes(field.options[index].value);
+      box.checked = Array.isArray(values) && values.includes(options[index].value);
     });
     isTouched = true;
   };
   if (field.default !== undefined) write(field.default);
   for (const box of boxes) box.addEventListener("change", () => (isTouched = true));
   const read = () => {
-    const value = field.options.filter((_, index) => boxes[index].checked).map((option) => option.value);
-    if (value.length === 0 && !field.isRequired && (!isTouched || field.minItems > 0)) return {};
+    const value = options.filter((_, index) => boxes[index].checked).map((option) => option.value);
+    if (value.length === 0 && !field.isRequired && (!isTouched || (field.minItems ?? 0) > 0)) return {};
     if (field.minItems !== undefined && value.length < field.minItems)
       return { problem: `Choose at least ${field.minItems}.` };
     if (field.maxItems !== undefined && value.length > field.maxItems)
@@ -164,6 +214,11 @@ function choicesControl(field, id) {
   return { controls: boxes, read, write };
 }
 
+/**
+ * @param {Field} field
+ * @param {string} id
+ * @returns {Control}
+ */
 function jsonControl(field, id) {
   const area = h("textarea", {
     id,
@@ -174,18 +229,18 @@ function jsonControl(field, id) {
     required: field.isRequired,
     autocomplete: "off",
   });
-  const write = (value) => {
+  const write = (/** @type {any} */ value) => {
     area.value = field.holds === "anything" && typeof value === "string" ? value : JSON.stringify(value, null, 2);
   };
   if (field.default !== undefined && field.default !== null) write(field.default);
   const read = () => {
     const text = area.value.trim();
-    if (text === "") return emptyRead(field);
+    if (text === "") return readEmpty(field);
     let value;
     try {
       value = JSON.parse(text);
     } catch (error) {
-      return field.holds === "anything" ? { value: area.value } : { problem: `This is not JSON: ${error.message}.` };
+      return field.holds === "anything" ? { value: area.value } : { problem: `This is not JSON: ${messageOf(error)}.` };
     }
     if (field.holds === "array" && !Array.isArray(value)) return { problem: "Write a JSON array: […]." };
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,9 +1,13 @@
 // Between RFC 3339 and what a datetime-local input holds.
 
+/** @param {number} number */
 const two = (number) => String(Math.abs(number)).padStart(2, "0");
 
-/** "2026-03-01T14:30" as the reader's clock means it, with the offset that holds on that day. */
-export function withOffset(local) {
+/**
+ * "2026-03-01T14:30" as the reader's clock means it, with the offset that holds on that day.
+ * @param {string} local
+ */
+export function toRfc3339(local) {
   const date = new Date(local);
   if (Number.isNaN(date.getTime())) return null;
   const minutes = -date.getTimezoneOffset();
@@ -12,7 +16,8 @@ export function withOffset(local) {
   return `${seconds}${offset}`;
 }
 
-export function toLocal(rfc3339) {
+/** @param {string} rfc3339 */
+export function toLocalInput(rfc3339) {
   const date = new Date(rfc3339);
   if (Number.isNaN(date.getTime())) return "";
   const day = `${String(date.getFullYear()).padStart(4, "0")}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;

@@ -1,80 +1,109 @@
 // A form made from a JSON schema, and what was filled in, exactly typed.
 
+import { truncate } from "../lib/display-text.js";
 import { bdi, h, setText } from "../ui/dom.js";
-import { controlFor } from "./field-controls.js";
-import { longText } from "../ui/expandable-text.js";
-import { fieldsOf } from "./schema-fields.js";
-import { clipped } from "../text/display-text.js";
+import { expandableText } from "../ui/expandable-text.js";
+import { createControl } from "./field-controls.js";
+import { readFields } from "./schema-fields.js";
 
-const MOST_HINT = 400;
+/**
+ * @import { Field } from "./schema-fields.js"
+ */
+
+const MAX_HINT = 400;
 let formCount = 0;
 
 export class SchemaForm {
-  #parts = [];
+  /** @type {FieldView[]} */
+  #views = [];
 
-  constructor(schema, { prefersLines = false } = {}) {
+  /**
+   * @param {unknown} schema
+   * @param {{ isMultiline?: boolean }} [options]
+   */
+  constructor(schema, { isMultiline = false } = {}) {
     formCount += 1;
-    const fields = fieldsOf(schema);
+    const fields = readFields(schema);
     this.isFormable = fields !== null;
     this.element = h("div", { class: "fields" });
     (fields ?? []).forEach((field, index) => {
-      const part = new FieldPart(field, `form${formCount}-${index}`, { prefersLines });
-      this.#parts.push(part);
-      this.element.append(part.element);
+      const view = new FieldView(field, `form${formCount}-${index}`, { isMultiline });
+      this.#views.push(view);
+      this.element.append(view.element);
     });
   }
 
   get isEmpty() {
-    return this.#parts.length === 0;
+    return this.#views.length === 0;
   }
 
-  /** The content, or null after the problems were shown by their fields. */
-  read({ reportsProblems = true } = {}) {
+  /**
+   * The content, or null after the problems were shown by their fields.
+   * @param {{ showsProblems?: boolean }} [options]
+   * @returns {{ [name: string]: any } | null}
+   */
+  read({ showsProblems = true } = {}) {
     // A bare object: a property called __proto__ is a property like any other.
     const content = Object.create(null);
-    let firstBad = null;
-    for (const part of this.#parts) {
-      const { value, problem } = part.control.read();
-      if (reportsProblems) part.showProblem(problem);
-      if (problem) firstBad ??= part;
-      else if (value !== undefined) content[part.field.name] = value;
+    /** @type {FieldView | undefined} */
+    let firstInvalid;
+    for (const view of this.#views) {
+      const { value, problem } = view.control.read();
+      if (showsProblems) view.showProblem(problem);
+      if (problem) firstInvalid ??= view;
+      else if (value !== undefined) content[view.field.name] = value;
     }
-    if (firstBad && reportsProblems) firstBad.focus();
-    return firstBad && reportsProblems ? null : content;
+    if (firstInvalid && showsProblems) firstInvalid.focus();
+    return firstInvalid && showsProblems ? null : content;
   }
 
-  /** The names that no field stands for. */
+  /**
+   * The names that no field stands for.
+   * @param {{ [name: string]: any }} content
+   */
   write(content) {
-    const known = new Map(this.#parts.map((part) => [part.field.name, part]));
+    const known = new Map(this.#views.map((view) => [view.field.name, view]));
     const unknown = Object.keys(content).filter((name) => !known.has(name));
-    if (unknown.length === 0) for (const [name, value] of Object.entries(content)) known.get(name).control.write(value);
+    if (unknown.length === 0)
+      for (const [name, value] of Object.entries(content)) known.get(name)?.control.write(value);
     return unknown;
   }
 
-  /** Show what the server found; gives back what belongs to no field. */
+  /**
+   * Show what the server found; gives back what belongs to no field.
+   * @param {Wire.Problem[]} problems
+   */
   showProblems(problems) {
+    /** @type {Wire.Problem[]} */
     const others = [];
-    let firstBad = null;
+    /** @type {FieldView | undefined} */
+    let firstInvalid;
     for (const problem of problems) {
-      const part = this.#parts.find((each) => each.field.name === problem.field);
-      if (part) part.showProblem(problem.message);
+      const view = this.#views.find((each) => each.field.name === problem.field);
+      if (view) view.showProblem(problem.message);
       else others.push(problem);
-      firstBad ??= part;
+      firstInvalid ??= view;
     }
-    firstBad?.focus();
+    firstInvalid?.focus();
     return others;
   }
 
+  /** @param {boolean} isDisabled */
   setDisabled(isDisabled) {
-    for (const part of this.#parts) for (const control of part.control.controls) control.disabled = isDisabled;
+    for (const view of this.#views) for (const control of view.control.controls) control.disabled = isDisabled;
   }
 }
 
-class FieldPart {
+class FieldView {
+  /**
+   * @param {Field} field
+   * @param {string} id
+   * @param {{ isMultiline: boolean }} options
+   */
   constructor(field, id, options) {
     this.field = field;
-    this.control = controlFor(field, id, options);
-    const hint = hintOf(field);
+    this.control = createControl(field, id, options);
+    const hint = hintElements(field);
     this.hint = hint.length > 0 ? h("div", { class: "hint", id: `${id}-hint` }, hint) : null;
     this.problem = h("p", { class: "field-problem", id: `${id}-problem`, hidden: true });
     const described = [this.hint && `${id}-hint`, `${id}-problem`].filter(Boolean).join(" ");
@@ -85,17 +114,18 @@ class FieldPart {
     this.element = this.#assemble(id);
   }
 
+  /** @param {string} id */
   #assemble(id) {
     const { field, control } = this;
     const mark = field.isRequired && h("span", { class: "required" }, "required");
-    const title = bdi(clipped(field.title, 120));
+    const title = bdi(truncate(field.title, 120));
     if (field.kind === "choices") {
       const boxes = control.controls.map((box, index) =>
         h(
           "div",
-          { class: "check-line" },
+          { class: "checkbox-row" },
           box,
-          h("label", { for: box.id }, bdi(clipped(field.options[index].title, 200))),
+          h("label", { for: box.id }, bdi(truncate(field.options?.[index].title, 200))),
         ),
       );
       return h("fieldset", { class: "field" }, h("legend", null, title, mark), this.hint, boxes, this.problem);
@@ -105,7 +135,7 @@ class FieldPart {
       return h(
         "div",
         { class: "field" },
-        h("div", { class: "check-line" }, control.controls, label, mark),
+        h("div", { class: "checkbox-row" }, control.controls, label, mark),
         this.hint,
         this.problem,
       );
@@ -120,6 +150,7 @@ class FieldPart {
     );
   }
 
+  /** @param {string | null | undefined} problem */
   showProblem(problem) {
     this.problem.hidden = !problem;
     setText(this.problem, problem ?? "");
@@ -135,21 +166,23 @@ class FieldPart {
   }
 }
 
-function hintOf(field) {
+/** @param {Field} field */
+function hintElements(field) {
+  /** @type {string[]} */
   const limits = [];
   const { min, max, minLength, maxLength, minItems, maxItems } = field;
   if (min !== undefined && max !== undefined) limits.push(`${min} to ${max}`);
   else if (min !== undefined) limits.push(`${min} or more`);
   else if (max !== undefined) limits.push(`${max} or less`);
-  if (minLength > 0) limits.push(`at least ${minLength} characters`);
+  if (minLength !== undefined && minLength > 0) limits.push(`at least ${minLength} characters`);
   if (maxLength !== undefined) limits.push(`at most ${maxLength} characters`);
-  if (minItems > 0) limits.push(`at least ${minItems}`);
+  if (minItems !== undefined && minItems > 0) limits.push(`at least ${minItems}`);
   if (maxItems !== undefined) limits.push(`at most ${maxItems}`);
   if (field.kind === "json") limits.push(field.holds === "anything" ? "JSON, or else text" : `JSON ${field.holds}`);
   if (field.kind === "boolean" && field.default !== undefined) limits.push(`default: ${field.default ? "yes" : "no"}`);
-  if (field.pattern) limits.push(`pattern ${clipped(field.pattern, 80)}`);
+  if (field.pattern) limits.push(`pattern ${truncate(field.pattern, 80)}`);
   return [
-    field.description && h("span", { class: "hint-text" }, longText(field.description, MOST_HINT)),
+    field.description && h("span", { class: "hint-text" }, expandableText(field.description, MAX_HINT)),
     limits.length > 0 && h("span", { class: "hint-limits" }, bdi(limits.join(" · "))),
   ].filter(Boolean);
 }

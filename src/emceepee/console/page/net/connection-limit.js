@@ -1,30 +1,46 @@
-// A browser opens six lines to one host, shared by all tabs. Calls that would take the last ones wait, so that the feed
-// and the answer to a question always get through.
+// A browser opens six connections per host, shared by all tabs. Calls that would take the last ones wait, so that the
+// feed and the answer to a question always get through.
 
-const MOST = 3;
+const MAX_CALLS = 3;
 let used = 0;
+/** @type {(() => void)[]} */
 const waiting = [];
 
-/** Do `work` when a line is free for it. */
-export function withLine(work) {
-  return navigator.locks ? withSharedLine(work) : withOwnLine(work);
+/**
+ * Do `work` when a connection is free for it.
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export function withConnectionSlot(work) {
+  return navigator.locks ? withSharedSlot(work) : withLocalSlot(work);
 }
 
-async function withSharedLine(work) {
-  const names = Array.from({ length: MOST }, (_, index) => `emceepee-line-${index}`);
+/**
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+async function withSharedSlot(work) {
+  const names = Array.from({ length: MAX_CALLS }, (_, index) => `emceepee-connection-${index}`);
   for (const name of names) {
-    const tried = await navigator.locks.request(
+    const attempt = await navigator.locks.request(
       name,
       { ifAvailable: true },
       async (lock) => lock && { value: await work() },
     );
-    if (tried) return tried.value;
+    if (attempt) return attempt.value;
   }
-  return navigator.locks.request(names[Math.floor(Math.random() * MOST)], work);
+  return navigator.locks.request(names[Math.floor(Math.random() * MAX_CALLS)], work);
 }
 
-async function withOwnLine(work) {
-  if (used >= MOST) await new Promise((resolve) => waiting.push(resolve));
+/**
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+async function withLocalSlot(work) {
+  if (used >= MAX_CALLS) await /** @type {Promise<void>} */ (new Promise((resolve) => waiting.push(resolve)));
   else used += 1;
   try {
     return await work();

@@ -1,44 +1,51 @@
 // The live feed: keeps one stream open, and hands what it tells to the store.
 
-import { toLogin } from "./console-api.js";
+import { asArray } from "../lib/safe-json.js";
+import { RequestLog } from "../state/request-log.js";
+import { synchronize } from "../state/server-clock.js";
 import { Backoff } from "./backoff.js";
-import { adjustTo } from "../state/server-clock.js";
-import { restWhenHidden, untilVisible } from "./tab-visibility.js";
-import { RowLog } from "../state/request-log.js";
+import { redirectToLogin } from "./console-api.js";
 import { isEventStream, readEvents } from "./sse.js";
-import { list } from "../state/store.js";
+import { suspendWhenHidden, untilVisible } from "./tab-visibility.js";
 
-const SETTLED_MS = 5000; // a feed that ends sooner is not well, and is not asked for again at once
-const SILENCE_MS = 40_000; // the server pings every 15 s: after two missed pings the line is dead
+/**
+ * @import { Snapshot, Store } from "../state/store.js"
+ */
+
+const STABLE_AFTER_MS = 5000; // a feed that ends sooner is not well, and is not asked for again at once
+const SILENCE_LIMIT_MS = 40_000; // the server pings every 15 s: after two missed pings the connection is dead
 
 export class Feed {
   #store;
-  #incoming = null;
+  /** @type {Snapshot | null} */
+  #snapshot = null;
   #backoff = new Backoff();
-  #line = null;
-  #isResting = false;
+  /** @type {AbortController | null} */
+  #connection = null;
+  #isSuspended = false;
   #liveSince = Infinity;
 
+  /** @param {Store} store */
   constructor(store) {
     this.#store = store;
-    restWhenHidden(() => {
-      this.#isResting = true;
-      this.#line?.abort();
+    suspendWhenHidden(() => {
+      this.#isSuspended = true;
+      this.#connection?.abort();
     });
   }
 
   async run() {
     for (;;) {
-      this.#store.setFeed(this.#store.isReady && !this.#isResting ? "lost" : "connecting");
-      this.#isResting = false;
-      await this.#follow();
-      this.#incoming = null;
-      if (this.#isResting) {
+      this.#store.setFeed(this.#store.isReady && !this.#isSuspended ? "lost" : "connecting");
+      this.#isSuspended = false;
+      await this.#readStream();
+      this.#snapshot = null;
+      if (this.#isSuspended) {
         await untilVisible();
         continue;
       }
       // The server ends every feed now and then; whoever comes back at once misses nothing.
-      if (Date.now() - this.#liveSince > SETTLED_MS) {
+      if (Date.now() - this.#liveSince > STABLE_AFTER_MS) {
         this.#liveSince = Infinity;
         continue;
       }
@@ -47,82 +54,96 @@ export class Feed {
     }
   }
 
-  async #follow() {
-    const line = (this.#line = new AbortController());
-    const watchdog = new Watchdog(() => line.abort());
+  async #readStream() {
+    const connection = (this.#connection = new AbortController());
+    const watchdog = new Watchdog(() => connection.abort());
     try {
       const headers = { accept: "text/event-stream" };
-      const response = await fetch("/console/feed", { headers, cache: "no-store", signal: line.signal });
-      if (response.status === 401) toLogin();
+      const response = await fetch("/console/feed", { headers, cache: "no-store", signal: connection.signal });
+      if (response.status === 401) redirectToLogin();
       if (!response.ok || !isEventStream(response)) return;
       await readEvents(
         response,
-        (message) => this.#hear(message),
-        () => watchdog.feed(),
+        (message) => this.#handle(message),
+        () => watchdog.reset(),
       );
     } catch {
-      // A lost line is what the loop around is for.
+      // A lost connection is what the loop around is for.
     } finally {
       watchdog.stop();
-      line.abort();
+      connection.abort();
     }
   }
 
-  #hear({ event, data }) {
+  /** @param {import("./sse.js").SseEvent} message */
+  #handle({ event, data }) {
     let value;
     try {
       value = JSON.parse(data);
     } catch {
       return;
     }
-    if (event === "hello") this.#begin(value);
-    else if (event === "ready") this.#complete();
+    if (event === "hello") this.#beginSnapshot(value);
+    else if (event === "ready") this.#completeSnapshot();
     else if (typeof value !== "object" || value === null) return;
-    else if (this.#incoming) stage(this.#incoming, event, value);
-    else apply(this.#store, event, value);
+    else if (this.#snapshot) addToSnapshot(this.#snapshot, event, value);
+    else applyToStore(this.#store, event, value);
   }
 
-  #begin(hello) {
-    adjustTo(hello.now);
-    this.#incoming = { hello, sessions: new Map(), rows: new RowLog(), events: [], logs: [] };
+  /** @param {Wire.Hello} hello */
+  #beginSnapshot(hello) {
+    synchronize(hello.now);
+    this.#snapshot = { hello, sessions: new Map(), rows: new RequestLog(), events: [], logs: [] };
   }
 
-  #complete() {
-    if (this.#incoming) this.#store.replaceAll(this.#incoming);
-    this.#incoming = null;
+  #completeSnapshot() {
+    if (this.#snapshot) this.#store.replaceAll(this.#snapshot);
+    this.#snapshot = null;
     this.#backoff.reset();
     this.#liveSince = Date.now();
     this.#store.setFeed("live");
   }
 }
 
-function stage(incoming, event, value) {
-  if (event === "session") incoming.sessions.set(value.id, value);
-  else if (event === "session_gone") incoming.sessions.delete(value.id);
-  else if (event === "requests") incoming.rows.put(list(value.rows));
-  else if (event === "events") incoming.events = incoming.events.concat(list(value.events));
-  else if (event === "logs") incoming.logs = incoming.logs.concat(list(value.logs));
+/**
+ * @param {Snapshot} snapshot
+ * @param {string} event
+ * @param {any} value
+ */
+function addToSnapshot(snapshot, event, value) {
+  if (event === "session") snapshot.sessions.set(value.id, value);
+  else if (event === "session_gone") snapshot.sessions.delete(value.id);
+  else if (event === "requests") snapshot.rows.put(asArray(value.rows));
+  else if (event === "events") snapshot.events = snapshot.events.concat(asArray(value.events));
+  else if (event === "logs") snapshot.logs = snapshot.logs.concat(asArray(value.logs));
 }
 
-function apply(store, event, value) {
+/**
+ * @param {Store} store
+ * @param {string} event
+ * @param {any} value
+ */
+function applyToStore(store, event, value) {
   if (event === "session") store.putSession(value);
-  else if (event === "session_gone") store.dropSession(value.id);
-  else if (event === "requests") store.putRows(list(value.rows));
-  else if (event === "events") store.addEvents(list(value.events));
-  else if (event === "logs") store.addLogs(list(value.logs));
+  else if (event === "session_gone") store.removeSession(value.id);
+  else if (event === "requests") store.putRows(asArray(value.rows));
+  else if (event === "events") store.addEvents(asArray(value.events));
+  else if (event === "logs") store.addLogs(asArray(value.logs));
 }
 
 class Watchdog {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
+  /** @param {() => void} onSilence */
   constructor(onSilence) {
     this.onSilence = onSilence;
-    this.feed();
+    this.reset();
   }
 
-  feed() {
+  reset() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.onSilence, SILENCE_MS);
+    this.#timer = setTimeout(this.onSilence, SILENCE_LIMIT_MS);
   }
 
   stop() {

@@ -1,15 +1,25 @@
-// What this tab keeps over a reload. Storage can be full or refused; the page then goes on without.
+// What this tab keeps over a reload. Storage can be full or forbidden; the page then works without it.
 
-export function load(key, otherwise) {
+/**
+ * @template T
+ * @param {string} key
+ * @param {T} fallback
+ * @returns {T}
+ */
+export function loadItem(key, fallback) {
   try {
-    return JSON.parse(sessionStorage.getItem(key)) ?? otherwise;
+    return JSON.parse(sessionStorage.getItem(key) ?? "null") ?? fallback;
   } catch {
-    return otherwise;
+    return fallback;
   }
 }
 
-/** Whether it was kept. */
-export function save(key, value) {
+/**
+ * Whether it was saved.
+ * @param {string} key
+ * @param {unknown} value
+ */
+export function saveItem(key, value) {
   try {
     sessionStorage.setItem(key, JSON.stringify(value));
     return true;
@@ -18,10 +28,11 @@ export function save(key, value) {
   }
 }
 
-export function forget(...keys) {
+/** @param {...string} keys */
+export function removeItems(...keys) {
   try {
     for (const key of keys) sessionStorage.removeItem(key);
   } catch {
-    // Nothing was kept, then.
+    // Then nothing was saved either.
   }
 }

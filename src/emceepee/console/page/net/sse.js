@@ -1,17 +1,24 @@
-// Server-sent events from a fetch: unlike EventSource, headers can be sent and a cut stream is taken up on demand.
+// Server-sent events from a fetch: unlike EventSource, headers can be sent and a cut stream is resumed on demand.
+
+/** @typedef {{ event: string, id: string | undefined, data: string }} SseEvent */
 
 /** Turns pieces of text into events. A long line is searched only once, however many pieces it comes in. */
 export class SseParser {
+  /** @type {string[]} */
   #pieces = [];
+  /** @type {string[]} */
   #data = [];
   #event = "";
+  /** @type {string | undefined} */
   #id;
   #endedWithReturn = false;
 
+  /** @param {(event: SseEvent) => void} onEvent */
   constructor(onEvent) {
     this.onEvent = onEvent;
   }
 
+  /** @param {string} text */
   push(text) {
     let start = 0;
     if (this.#endedWithReturn && text[0] === "\n") start = 1;
@@ -24,12 +31,13 @@ export class SseParser {
       start = end + (text[end] === "\r" && text[end + 1] === "\n" ? 2 : 1);
       const line = this.#pieces.length === 1 ? this.#pieces[0] : this.#pieces.join("");
       this.#pieces = [];
-      this.#line(line);
+      this.#parseLine(line);
     }
     if (start < text.length) this.#pieces.push(text.slice(start));
   }
 
-  #line(line) {
+  /** @param {string} line */
+  #parseLine(line) {
     if (line === "") {
       this.#dispatch();
       return;
@@ -54,6 +62,10 @@ export class SseParser {
   }
 }
 
+/**
+ * @param {string} text
+ * @param {number} from
+ */
 function lineEnd(text, from) {
   const newline = text.indexOf("\n", from);
   const carriageReturn = text.indexOf("\r", from);
@@ -61,10 +73,16 @@ function lineEnd(text, from) {
   return Math.min(newline, carriageReturn);
 }
 
-/** Read a response to its end. `onBytes` hears of every piece, comments included: the line is alive. */
+/**
+ * Read a response to its end. `onBytes` hears of every piece, comments included: the line is alive.
+ * @param {Response} response
+ * @param {(event: SseEvent) => void} onEvent
+ * @param {() => void} [onBytes]
+ */
 export async function readEvents(response, onEvent, onBytes) {
   const parser = new SseParser(onEvent);
   const decoder = new TextDecoder();
+  if (!response.body) return;
   const reader = response.body.getReader();
   try {
     for (;;) {
@@ -78,4 +96,5 @@ export async function readEvents(response, onEvent, onBytes) {
   }
 }
 
+/** @param {Response} response */
 export const isEventStream = (response) => (response.headers.get("content-type") ?? "").startsWith("text/event-stream");

@@ -1,23 +1,23 @@
-// Which tab this is. A duplicated tab gets a copy of everything kept, and must not act as the one it was copied from.
+// Which tab this is. A duplicated tab gets a copy of everything saved, and must not act as the one it was copied from.
 
-import { forget, load, save } from "./session-storage.js";
+import { loadItem, removeItems, saveItem } from "./session-storage.js";
 
-const TAB = "emceepee.tab";
-export const MCP = "emceepee.mcp";
-export const CALLS = "emceepee.calls";
-const TRIES = 5;
-const TRIES_ON_RELOAD = 40; // the page before may not have let go of its claim yet, and no copied tab begins so
-const PAUSE_MS = 120;
-const ANSWER_MS = 250;
+const TAB_KEY = "emceepee.tab";
+export const MCP_KEY = "emceepee.mcp";
+export const CALLS_KEY = "emceepee.calls";
+const ATTEMPTS = 5;
+const ATTEMPTS_ON_RELOAD = 40; // the page before may not have let go of its claim yet, and no copied tab begins so
+const RETRY_MS = 120;
+const REPLY_MS = 250;
 
 /** This tab's nonce, claimed for as long as the page lives. */
-export async function claimTab() {
-  const kept = load(TAB, null);
-  if (typeof kept === "string" && (await isClaimed(kept))) return kept;
-  forget(MCP, CALLS);
+export async function claimTabNonce() {
+  const saved = /** @type {unknown} */ (loadItem(TAB_KEY, null));
+  if (typeof saved === "string" && (await tryClaim(saved))) return saved;
+  removeItems(MCP_KEY, CALLS_KEY);
   const nonce = freshNonce();
-  save(TAB, nonce);
-  isClaimed(nonce); // nobody else has it, so there is nothing to wait for
+  saveItem(TAB_KEY, nonce);
+  tryClaim(nonce); // nobody else has it, so there is nothing to wait for
   return nonce;
 }
 
@@ -29,30 +29,41 @@ function freshNonce() {
     .slice(0, 8);
 }
 
-async function isClaimed(nonce) {
-  if (!navigator.locks) return isClaimedByAsking(nonce);
-  const isReload = performance.getEntriesByType("navigation")[0]?.type === "reload";
-  for (let tries = 0; tries < (isReload ? TRIES_ON_RELOAD : TRIES); tries += 1) {
-    if (await isLocked(nonce)) return true;
-    await pause(PAUSE_MS);
+/** @param {string} nonce */
+async function tryClaim(nonce) {
+  if (!navigator.locks) return claimByBroadcast(nonce);
+  const isReload = performance
+    .getEntriesByType("navigation")
+    .some((entry) => "type" in entry && entry.type === "reload");
+  for (let attempt = 0; attempt < (isReload ? ATTEMPTS_ON_RELOAD : ATTEMPTS); attempt += 1) {
+    if (await tryLock(nonce)) return true;
+    await delay(RETRY_MS);
   }
   return false;
 }
 
-function isLocked(nonce) {
+/**
+ * @param {string} nonce
+ * @returns {Promise<boolean>}
+ */
+function tryLock(nonce) {
   return new Promise((resolve) => {
-    const forEver = new Promise(() => {});
+    /** @type {Promise<void>} */
+    const never = new Promise(() => {});
     navigator.locks
       .request(`emceepee-tab-${nonce}`, { ifAvailable: true }, (lock) => {
         resolve(lock !== null);
-        return lock === null ? undefined : forEver;
+        return lock === null ? undefined : never;
       })
       .catch(() => resolve(true));
   });
 }
 
-/** Without locks, the tab that has the nonce answers when another one asks. */
-async function isClaimedByAsking(nonce) {
+/**
+ * Without locks, the tab that has the nonce answers when another one asks.
+ * @param {string} nonce
+ */
+async function claimByBroadcast(nonce) {
   if (!("BroadcastChannel" in window)) return true;
   const channel = new BroadcastChannel(`emceepee-tab-${nonce}`);
   let isTaken = false;
@@ -60,7 +71,7 @@ async function isClaimedByAsking(nonce) {
     if (data === "taken") isTaken = true;
   };
   channel.postMessage("whose");
-  await pause(ANSWER_MS);
+  await delay(REPLY_MS);
   channel.onmessage = ({ data }) => {
     if (data === "whose") channel.postMessage("taken");
   };
@@ -68,4 +79,5 @@ async function isClaimedByAsking(nonce) {
   return !isTaken;
 }
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** @param {number} ms */
+const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

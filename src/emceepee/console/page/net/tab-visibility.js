@@ -1,32 +1,39 @@
-// Tabs that nobody looks at give their line to the feed back after a while. One of them keeps its own, so that
+// Tabs that nobody looks at close their connection to the feed after a while. One of them keeps its own, so that
 // somebody still counts questions in a title and sends notifications.
 
-const REST_AFTER_MS = 120_000;
+const SUSPEND_AFTER_MS = 120_000;
 
-/** Calls `onRest` when this tab has been hidden for long and another hidden tab watches. */
-export function restWhenHidden(onRest) {
-  let timer = null;
-  let letGo = null;
+/**
+ * Calls `onSuspend` when this tab has been hidden for long and another hidden tab watches.
+ * @param {() => void} onSuspend
+ */
+export function suspendWhenHidden(onSuspend) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  /** @type {(() => void) | null} */
+  let releaseLock = null;
   const hide = () => {
-    timer ??= setTimeout(watchOrRest, REST_AFTER_MS);
+    timer ??= setTimeout(lockOrSuspend, SUSPEND_AFTER_MS);
   };
-  const watchOrRest = () => {
-    if (!navigator.locks || letGo) return;
+  const lockOrSuspend = () => {
+    if (!navigator.locks || releaseLock) return;
     navigator.locks.request("emceepee-watcher", { ifAvailable: true }, (lock) => {
-      if (lock === null) onRest();
-      else return new Promise((resolve) => (letGo = resolve));
+      if (lock !== null) return /** @type {Promise<void>} */ (new Promise((resolve) => (releaseLock = resolve)));
+      onSuspend();
+      return undefined;
     });
   };
   const show = () => {
     clearTimeout(timer);
-    timer = null;
-    letGo?.();
-    letGo = null;
+    timer = undefined;
+    releaseLock?.();
+    releaseLock = null;
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? hide() : show()));
   if (document.hidden) hide();
 }
 
+/** @returns {Promise<void>} */
 export const untilVisible = () =>
   new Promise((resolve) => {
     if (!document.hidden) resolve();

@@ -1,10 +1,15 @@
 // Keyboard shortcuts. They never take a key from someone who is typing.
 
-import { dialog } from "../ui/dialog.js";
+import { openDialog } from "../ui/dialog.js";
 import { h } from "../ui/dom.js";
 import { VIEWS } from "./sidebar.js";
 
-const AFTER_G = {
+/**
+ * @import { WaterfallView } from "../views/waterfall/waterfall.js"
+ */
+
+/** @type {{ [key: string]: string }} */
+const CHORD_VIEWS = {
   w: "waterfall",
   q: "questions",
   v: "servers",
@@ -15,7 +20,7 @@ const AFTER_G = {
   l: "logs",
 };
 const CHORD_MS = 1500;
-const HELP = [
+const SHORTCUTS = [
   ["1 … 8", "Go to a view"],
   ["g then w q v s t m e l", "Go to Waterfall, Questions, serVers, Sessions, Tasks, tiMers, Events, Logs"],
   ["/", "Search"],
@@ -30,48 +35,65 @@ const HELP = [
   ["?", "This help"],
 ];
 
-export function showHelp() {
-  const rows = HELP.map(([keys, what]) =>
+export function showShortcuts() {
+  const rows = SHORTCUTS.map(([keys, what]) =>
     h("tr", null, h("th", { scope: "row" }, h("kbd", null, keys)), h("td", null, what)),
   );
-  dialog("Keyboard shortcuts", h("table", { class: "help" }, h("tbody", null, rows)));
+  openDialog("Keyboard shortcuts", h("table", { class: "shortcuts" }, h("tbody", null, rows)));
 }
 
-const isTyping = (target) =>
-  target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
+/**
+ * The field that takes the typed text, if there is one.
+ * @param {EventTarget | null} target
+ * @returns {HTMLElement | null}
+ */
+const textField = (target) =>
+  target instanceof Element ? target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") : null;
 
-/** `current()` is the shown view's name; `waterfall()` is moved by the keys that only make sense there. */
-export function listenToKeys({ current, waterfall }) {
+/**
+ * `current()` is the shown view's name; `waterfall()` is moved by the keys that only make sense there.
+ * @param {{ current: () => string, waterfall: () => WaterfallView }} settings
+ */
+export function enableShortcuts({ current, waterfall }) {
   let chordUntil = 0;
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (isTyping(event.target)) {
-      if (event.key === "Escape") event.target.blur();
+    const field = textField(event.target);
+    if (field) {
+      if (event.key === "Escape") field.blur();
       return;
     }
     const isChord = event.timeStamp < chordUntil;
     chordUntil = 0;
-    if (isChord && event.key in AFTER_G) go(AFTER_G[event.key]);
+    if (isChord && event.key in CHORD_VIEWS) goTo(CHORD_VIEWS[event.key]);
     else if (event.key === "g") chordUntil = event.timeStamp + CHORD_MS;
-    else if (/^[1-8]$/.test(event.key)) go(VIEWS[Number(event.key) - 1][0]);
-    else if (event.key === "?") showHelp();
+    else if (/^[1-8]$/.test(event.key)) goTo(VIEWS[Number(event.key) - 1][0]);
+    else if (event.key === "?") showShortcuts();
     else if (event.key === "/") focusSearch();
-    else if (current() !== "waterfall" || !onWaterfall(event.key, waterfall())) return;
+    else if (current() !== "waterfall" || !handleWaterfallKey(event.key, waterfall())) return;
     event.preventDefault();
   });
 }
 
-const go = (name) => {
+/** @param {string} name */
+const goTo = (name) => {
   location.hash = `#${name}`;
 };
 
 function focusSearch() {
-  document.querySelector("#main input[type=search]")?.focus();
+  /** @type {HTMLElement | null} */
+  const search = document.querySelector("#main input[type=search]");
+  search?.focus();
 }
 
-/** Whether the key meant something. */
-function onWaterfall(key, waterfall) {
-  const verbs = {
+/**
+ * Whether the key meant something.
+ * @param {string} key
+ * @param {WaterfallView} waterfall
+ */
+function handleWaterfallKey(key, waterfall) {
+  /** @type {{ [key: string]: () => void }} */
+  const actions = {
     "+": () => waterfall.zoom(1 / 1.6),
     "=": () => waterfall.zoom(1 / 1.6),
     "-": () => waterfall.zoom(1.6),
@@ -83,7 +105,7 @@ function onWaterfall(key, waterfall) {
     ArrowRight: () => waterfall.panBy(120),
     Escape: () => waterfall.close(),
   };
-  if (!Object.hasOwn(verbs, key)) return false;
-  verbs[key]();
+  if (!Object.hasOwn(actions, key)) return false;
+  actions[key]();
   return true;
 }

@@ -1,61 +1,73 @@
 // Telling the person that a question waits: title, icon and, once allowed, the system's notifications.
 
+import { revealInvisible, singleLine } from "../lib/display-text.js";
 import { button } from "../ui/controls.js";
-import { visible } from "../text/display-text.js";
-import { oneLine } from "../text/display-text.js";
+import { byId } from "../ui/dom.js";
 
-const SIZE = 32;
+/**
+ * @import { Store } from "../state/store.js"
+ */
 
-export class Attention {
-  #known = new Set();
-  #shown = 0;
-  #plainIcon = document.getElementById("favicon").href;
+const ICON_SIZE = 32;
 
+export class QuestionAlerts {
+  /** @type {Set<string>} */
+  #notified = new Set();
+  #openCount = 0;
+  #link = /** @type {HTMLLinkElement} */ (byId("favicon"));
+  #plainIcon = this.#link.href;
+
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
   }
 
-  /** `viewTitle` is what the title says besides the count. */
+  /**
+   * `viewTitle` is what the title says besides the count.
+   * @param {string} viewTitle
+   */
   update(viewTitle) {
     const open = this.store.questions();
     const prefix = open.length > 0 ? `(${open.length}) ` : "";
     const title = `${prefix}${viewTitle} · emceepee`;
     if (document.title !== title) document.title = title;
-    if (open.length > 0 !== this.#shown > 0) this.#badge(open.length > 0);
-    this.#shown = open.length;
+    if (open.length > 0 !== this.#openCount > 0) this.#setBadge(open.length > 0);
+    this.#openCount = open.length;
     for (const { question } of open) {
-      if (!this.#known.has(question.requestId)) notifySystem(question);
-      this.#known.add(question.requestId);
+      if (!this.#notified.has(question.requestId)) showNotification(question);
+      this.#notified.add(question.requestId);
     }
   }
 
-  #badge(isWaiting) {
-    const link = document.getElementById("favicon");
+  /** @param {boolean} isWaiting */
+  #setBadge(isWaiting) {
     if (!isWaiting) {
-      link.href = this.#plainIcon;
+      this.#link.href = this.#plainIcon;
       return;
     }
     const image = new Image();
     image.onload = () => {
       const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = SIZE;
+      canvas.width = canvas.height = ICON_SIZE;
       const context = canvas.getContext("2d");
-      context.drawImage(image, 0, 0, SIZE, SIZE);
+      if (!context) return;
+      context.drawImage(image, 0, 0, ICON_SIZE, ICON_SIZE);
       context.beginPath();
-      context.arc(SIZE - 8, 8, 7, 0, 2 * Math.PI);
+      context.arc(ICON_SIZE - 8, 8, 7, 0, 2 * Math.PI);
       context.fillStyle = "#e5484d";
       context.fill();
-      if (this.#shown > 0) link.href = canvas.toDataURL();
+      if (this.#openCount > 0) this.#link.href = canvas.toDataURL();
     };
     image.src = this.#plainIcon;
   }
 }
 
-function notifySystem(question) {
+/** @param {Wire.Question} question */
+function showNotification(question) {
   if (!("Notification" in window) || Notification.permission !== "granted" || !document.hidden) return;
   try {
-    const body = visible(oneLine(question.message ?? "Asks a model for a completion", 160));
-    const shown = new Notification(`${visible(oneLine(question.server ?? "A server", 60))} asks`, {
+    const body = revealInvisible(singleLine(question.message ?? "Asks a model for a completion", 160));
+    const shown = new Notification(`${revealInvisible(singleLine(question.server ?? "A server", 60))} asks`, {
       body,
       tag: question.requestId,
     });
@@ -70,7 +82,7 @@ function notifySystem(question) {
 }
 
 /** Only a press of this button asks for the permission. */
-export function notifyButton() {
+export function notificationButton() {
   if (!("Notification" in window) || Notification.permission !== "default") return null;
   const element = button("Notify me", {
     class: "button small",

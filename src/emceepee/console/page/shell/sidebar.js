@@ -1,14 +1,20 @@
-// Navigation, the state of the line, theme and log-out.
+// Navigation, the state of the feed, theme and log-out.
 
-import { h, setAttribute, setText } from "../ui/dom.js";
-import { iconButton } from "../ui/controls.js";
-import { roughly } from "../text/format.js";
-import { icon } from "../ui/icons.js";
-import { list } from "../state/store.js";
+import { formatCoarse } from "../lib/format.js";
+import { asArray } from "../lib/safe-json.js";
 import { retryNow } from "../net/backoff.js";
+import { iconButton } from "../ui/controls.js";
+import { byId, h, setAttribute, setText } from "../ui/dom.js";
+import { icon } from "../ui/icons.js";
 import { themeButton } from "./theme-button.js";
 
-export const VIEWS = [
+/**
+ * @import { Store } from "../state/store.js"
+ */
+
+/** @typedef {typeof VIEWS[number][0]} ViewName */
+
+export const VIEWS = /** @type {const} */ ([
   ["waterfall", "Waterfall"],
   ["questions", "Questions"],
   ["servers", "Servers"],
@@ -17,11 +23,16 @@ export const VIEWS = [
   ["timers", "Timers"],
   ["events", "Events"],
   ["logs", "Logs"],
-];
+]);
 
 export class Sidebar {
+  /** @type {Map<string, { link: HTMLAnchorElement, badge: HTMLElement }>} */
   #links = new Map();
 
+  /**
+   * @param {Store} store
+   * @param {{ onHelp: () => void }} listeners
+   */
   constructor(store, { onHelp }) {
     this.store = store;
     const items = VIEWS.map(([name, title]) => {
@@ -30,37 +41,36 @@ export class Sidebar {
       this.#links.set(name, { link, badge });
       return h("li", null, link);
     });
-    document.getElementById("nav").append(h("ul", null, items));
-    this.state = h("span", { class: "feed-text" });
-    this.line = h(
+    byId("nav").append(h("ul", null, items));
+    this.feedText = h("span", { class: "feed-text" });
+    this.feedButton = h(
       "button",
       { type: "button", class: "feed-state", onclick: retryNow },
       h("i", { class: "dot", "aria-hidden": "true" }),
-      this.state,
+      this.feedText,
     );
     const logout = h(
       "form",
       { method: "post", action: "/console/logout" },
       h(
         "button",
-        { type: "submit", class: "button quiet square", "aria-label": "Log out", title: "Log out" },
+        { type: "submit", class: "button quiet icon-only", "aria-label": "Log out", title: "Log out" },
         icon("logout"),
       ),
     );
-    document
-      .getElementById("side-foot")
-      .append(
-        this.line,
-        h(
-          "div",
-          { class: "side-buttons" },
-          themeButton(),
-          iconButton("help", "Keyboard shortcuts (?)", { onclick: onHelp }),
-          logout,
-        ),
-      );
+    byId("sidebar-footer").append(
+      this.feedButton,
+      h(
+        "div",
+        { class: "sidebar-buttons" },
+        themeButton(),
+        iconButton("help", "Keyboard shortcuts (?)", { onclick: onHelp }),
+        logout,
+      ),
+    );
   }
 
+  /** @param {string} current */
   select(current) {
     for (const [name, { link }] of this.#links) setAttribute(link, "aria-current", name === current ? "page" : null);
     this.#links.get(current)?.link.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -70,35 +80,42 @@ export class Sidebar {
     const sessions = [...this.store.sessions.values()];
     const questions = this.store.questions().length;
     const working = sessions
-      .flatMap((session) => list(session.tasks))
+      .flatMap((session) => asArray(session.tasks))
       .filter((task) => task.status === "working").length;
-    const troubled = new Set(
+    const failing = new Set(
       sessions
-        .flatMap((session) => list(session.servers))
+        .flatMap((session) => asArray(session.servers))
         .filter((server) => server.status === "error")
         .map((server) => server.name),
     ).size;
-    this.#count("questions", questions, "attention", `${questions} open`);
-    this.#count("tasks", working, "", `${working} working`);
-    this.#count("servers", troubled, "bad", `${troubled} in error`);
-    this.#showLine();
+    this.#showCount("questions", questions, "attention", `${questions} open`);
+    this.#showCount("tasks", working, "", `${working} working`);
+    this.#showCount("servers", failing, "bad", `${failing} in error`);
+    this.#showFeedState();
   }
 
-  #count(name, number, tone, words) {
-    const { badge } = this.#links.get(name);
+  /**
+   * @param {ViewName} name
+   * @param {number} number
+   * @param {string} tone
+   * @param {string} words
+   */
+  #showCount(name, number, tone, words) {
+    const badge = this.#links.get(name)?.badge;
+    if (!badge) return;
     setText(badge, number > 0 ? String(number) : "");
     setAttribute(badge, "title", number > 0 ? words : null);
     badge.className = `nav-count ${tone}`;
   }
 
-  #showLine() {
+  #showFeedState() {
     const { status, retryAt } = this.store.feed;
     document.body.dataset.feed = status;
     const wait = retryAt ? retryAt - Date.now() : 0;
-    const lost = wait > 900 ? `Offline, retry in ${roughly(wait)}` : "Reconnecting…";
-    setText(this.state, { live: "Live", connecting: "Connecting…", lost }[status]);
+    const lost = wait > 900 ? `Offline, retry in ${formatCoarse(wait)}` : "Reconnecting…";
+    setText(this.feedText, { live: "Live", connecting: "Connecting…", lost }[status]);
     setAttribute(
-      this.line,
+      this.feedButton,
       "title",
       status === "live" ? `emceepee ${this.store.hello?.version ?? ""}` : "Try again now",
     );

@@ -4,18 +4,26 @@ import { h } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 
 const KEY = "emceepee.theme";
+/** @typedef {"system" | "light" | "dark"} Theme */
+
+/** @type {{ [theme in Theme]: Theme }} */
 const NEXT = { system: "light", light: "dark", dark: "system" };
+/** @type {{ [theme in Theme]: import("../ui/icons.js").IconName }} */
 const ICONS = { system: "system", light: "sun", dark: "moon" };
 
 export function themeButton() {
-  const button = h("button", { type: "button", class: "button quiet square", onclick: () => choose(NEXT[chosen()]) });
+  const button = h("button", {
+    type: "button",
+    class: "button quiet icon-only",
+    onclick: () => setTheme(NEXT[currentTheme()]),
+  });
   const show = () => {
-    const label = `Theme: ${chosen()}`;
-    button.replaceChildren(icon(ICONS[chosen()]));
+    const label = `Theme: ${currentTheme()}`;
+    button.replaceChildren(icon(ICONS[currentTheme()]));
     button.setAttribute("aria-label", label);
     button.title = label;
   };
-  const choose = (theme) => {
+  const setTheme = (/** @type {Theme} */ theme) => {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
     try {
@@ -29,4 +37,8 @@ export function themeButton() {
   return button;
 }
 
-const chosen = () => document.documentElement.dataset.theme ?? "system";
+/** @returns {Theme} */
+const currentTheme = () => {
+  const theme = document.documentElement.dataset.theme;
+  return theme === "light" || theme === "dark" ? theme : "system";
+};

@@ -1,12 +1,18 @@
 // The requests, by id and in the order they began. A changed row is a new object: a frozen view keeps the old ones.
 
-const MOST_ROWS = 20_000;
-const SORT_ALL_ABOVE = 64; // placing each of many new rows by itself would take longer than sorting once
+const MAX_ROWS = 20_000;
+const BULK_SORT_FROM = 64; // placing each of many new rows by itself would take longer than sorting once
 
-const startsBefore = (a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1);
+/**
+ * @param {Wire.RequestRow} a
+ * @param {Wire.RequestRow} b
+ */
+const byStart = (a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1);
 
-export class RowLog {
+export class RequestLog {
+  /** @type {Map<string, Wire.RequestRow>} */
   #byId = new Map();
+  /** @type {Wire.RequestRow[]} */
   #ordered = [];
 
   /** Oldest first. Not to be changed by who reads it. */
@@ -14,23 +20,30 @@ export class RowLog {
     return this.#ordered;
   }
 
+  /** @param {string} id */
   get(id) {
     return this.#byId.get(id);
   }
 
+  /** @param {Wire.RequestRow[]} rows */
   put(rows) {
+    /** @type {Map<string, Wire.RequestRow>} */
     const fresh = new Map();
     for (const row of rows) {
       const old = this.#byId.get(row.id);
       this.#byId.set(row.id, row);
       if (old === undefined || fresh.has(row.id) || !this.#replace(old, row)) fresh.set(row.id, row);
     }
-    if (fresh.size > SORT_ALL_ABOVE) this.#ordered = this.#ordered.concat([...fresh.values()]).sort(startsBefore);
+    if (fresh.size > BULK_SORT_FROM) this.#ordered = this.#ordered.concat([...fresh.values()]).sort(byStart);
     else for (const row of fresh.values()) this.#ordered.splice(this.#indexFor(row), 0, row);
-    this.#forget();
+    this.#evict();
   }
 
-  /** Whether the new one stands where the old one stood; not if its beginning changed. */
+  /**
+   * Whether the new one stands where the old one stood; not if its beginning changed.
+   * @param {Wire.RequestRow} old
+   * @param {Wire.RequestRow} row
+   */
   #replace(old, row) {
     const index = this.#indexFor(old);
     for (const at of [index, index - 1]) {
@@ -46,20 +59,21 @@ export class RowLog {
     return false;
   }
 
+  /** @param {Wire.RequestRow} row */
   #indexFor(row) {
     let low = 0;
     let high = this.#ordered.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (startsBefore(this.#ordered[middle], row) < 0) low = middle + 1;
+      if (byStart(this.#ordered[middle], row) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
-  #forget() {
-    if (this.#ordered.length <= MOST_ROWS) return;
-    const gone = this.#ordered.splice(0, this.#ordered.length - MOST_ROWS);
-    for (const row of gone) this.#byId.delete(row.id);
+  #evict() {
+    if (this.#ordered.length <= MAX_ROWS) return;
+    const evicted = this.#ordered.splice(0, this.#ordered.length - MAX_ROWS);
+    for (const row of evicted) this.#byId.delete(row.id);
   }
 }

@@ -1,6 +1,9 @@
 // The parts of a request's life, as rows, legend and details name them.
 
-export const PHASES = {
+/** @typedef {{ kind: string, from: number, to: number, isOpen: boolean }} PhaseSpan Times are epoch milliseconds. */
+
+/** @type {{ [kind: string]: string }} */
+export const PHASE_LABELS = {
   queued: "Queued",
   connecting: "Connecting",
   call: "Call",
@@ -8,9 +11,11 @@ export const PHASES = {
   waiting: "Waiting for an answer",
 };
 
-export const STATUSES = { pending: "Running", success: "Success", error: "Error", cancelled: "Cancelled" };
+/** @type {{ [status: string]: string }} */
+export const STATUS_LABELS = { pending: "Running", success: "Success", error: "Error", cancelled: "Cancelled" };
 
-export const TYPES = {
+/** @type {{ [type: string]: string }} */
+export const TYPE_LABELS = {
   tool_call: "Tool call",
   resource_read: "Resource read",
   prompt_get: "Prompt",
@@ -18,26 +23,36 @@ export const TYPES = {
   protocol: "Protocol",
 };
 
-export const statusName = (row) =>
-  row.status === "pending" && row.taskId ? "Running as a task" : (STATUSES[row.status] ?? row.status);
+/** @param {Wire.RequestRow} row */
+export const statusLabel = (row) =>
+  row.status === "pending" && row.taskId ? "Running as a task" : (STATUS_LABELS[row.status] ?? row.status);
 
-/** Beginning and end in ms; a running one ends now. */
+/**
+ * Beginning and end in ms; a running one ends now.
+ * @param {Wire.RequestRow} row
+ * @param {number} now
+ * @returns {[start: number, end: number]}
+ */
 export function extent(row, now) {
-  const end = Number.isFinite(row.endedAt) ? row.endedAt : row.status === "pending" ? now : row.startedAt;
+  const end = row.endedAt ?? (row.status === "pending" ? now : row.startedAt);
   return [row.startedAt, Math.max(row.startedAt, end)];
 }
 
+/**
+ * @param {Wire.RequestRow} row
+ * @param {number} now
+ * @returns {PhaseSpan[]}
+ */
 export function phasesOf(row, now) {
   const [start, end] = extent(row, now);
   return (Array.isArray(row.phases) ? row.phases : [])
     .filter((phase) => Number.isFinite(phase?.from))
     .map((phase) => {
-      const to = Number.isFinite(phase.to) ? start + phase.to : end;
       return {
-        kind: phase.kind in PHASES ? phase.kind : "call",
+        kind: phase.kind in PHASE_LABELS ? phase.kind : "call",
         from: start + phase.from,
-        to,
-        isOpen: !Number.isFinite(phase.to),
+        to: phase.to == null ? end : start + phase.to,
+        isOpen: phase.to == null,
       };
     });
 }

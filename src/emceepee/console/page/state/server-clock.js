@@ -1,16 +1,21 @@
-// The server's time, and one shared beat for everything that counts down.
+// The server's time, and one shared timer for everything that counts down.
 
-let ahead = 0;
+let offsetMs = 0;
+/** @type {Set<() => void>} */
 const listeners = new Set();
 
 /** Epoch milliseconds by the server's clock, which all timestamps come from. */
-export const now = () => Date.now() + ahead;
+export const serverNow = () => Date.now() + offsetMs;
 
-export function adjustTo(serverNow) {
-  if (Number.isFinite(serverNow)) ahead = serverNow - Date.now();
+/** @param {number} serverTime */
+export function synchronize(serverTime) {
+  if (Number.isFinite(serverTime)) offsetMs = serverTime - Date.now();
 }
 
-/** Call once a second while the page is looked at. */
+/**
+ * Call once a second while the page is looked at.
+ * @param {() => void} listener
+ */
 export function everySecond(listener) {
   listeners.add(listener);
 }

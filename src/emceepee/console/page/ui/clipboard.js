@@ -1,44 +1,53 @@
 // The clipboard, also where the browser refuses it.
 
+import { openDialog } from "./dialog.js";
 import { h } from "./dom.js";
-import { dialog } from "./dialog.js";
-import { notice } from "./toast.js";
+import { showToast } from "./toast.js";
 
-export async function copyText(text, what) {
-  if (await written(text)) notice(`${what} copied.`);
-  else offer(text, what);
+/**
+ * @param {string} text
+ * @param {string} what
+ */
+export async function copyToClipboard(text, what) {
+  if (await writeToClipboard(text)) showToast(`${what} copied.`);
+  else showForManualCopy(text, what);
 }
 
-async function written(text) {
+/** @param {string} text */
+async function writeToClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copiedBySelection(text);
+    return copyBySelection(text);
   }
 }
 
-function copiedBySelection(text) {
+/** @param {string} text */
+function copyBySelection(text) {
   const area = h("textarea", { class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
   area.value = text;
   const focused = document.activeElement;
   document.body.append(area);
   area.select();
-  let isCopied = false;
   try {
-    isCopied = document.execCommand("copy");
+    return document.execCommand("copy");
   } catch {
-    isCopied = false;
+    return false;
+  } finally {
+    area.remove();
+    if (focused instanceof HTMLElement) focused.focus();
   }
-  area.remove();
-  focused?.focus?.();
-  return isCopied;
 }
 
-function offer(text, what) {
+/**
+ * @param {string} text
+ * @param {string} what
+ */
+function showForManualCopy(text, what) {
   const area = h("textarea", { class: "input code", rows: "10", readonly: true, "aria-label": what });
   area.value = text;
-  dialog(`Copy ${what.toLowerCase()}`, [
+  openDialog(`Copy ${what.toLowerCase()}`, [
     h("p", null, "The browser refused the clipboard. Copy the text from here."),
     area,
   ]);

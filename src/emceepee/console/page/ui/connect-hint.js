@@ -1,6 +1,6 @@
 // What a person can do when there is nothing to see yet.
 
-import { copyText } from "./clipboard.js";
+import { copyToClipboard } from "./clipboard.js";
 import { h } from "./dom.js";
 
 export function connectHint() {
@@ -12,7 +12,11 @@ export function connectHint() {
       "div",
       { class: "command" },
       h("code", null, command),
-      h("button", { type: "button", class: "button small", onclick: () => copyText(command, "Command") }, "Copy"),
+      h(
+        "button",
+        { type: "button", class: "button small", onclick: () => copyToClipboard(command, "Command") },
+        "Copy",
+      ),
     ),
   ];
 }

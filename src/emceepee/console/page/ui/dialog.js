@@ -2,7 +2,13 @@
 
 import { h } from "./dom.js";
 
-export function dialog(title, body, buttons) {
+/**
+ * @param {string} title
+ * @param {import("./dom.js").Children} body
+ * @param {HTMLButtonElement[]} [buttons]
+ * @returns {HTMLDialogElement}
+ */
+export function openDialog(title, body, buttons) {
   const heading = h("h2", { id: "dialog-title" }, title);
   const close = () => element.close();
   const actions = buttons ?? [h("button", { type: "button", class: "button", onclick: close }, "Close")];
@@ -22,15 +28,21 @@ export function dialog(title, body, buttons) {
   return element;
 }
 
-/** Whether the person went on. */
-export function confirmed(title, text, goOn) {
+/**
+ * Whether the person confirmed.
+ * @param {string} title
+ * @param {string} text
+ * @param {string} confirmLabel
+ * @returns {Promise<boolean>}
+ */
+export function confirmAction(title, text, confirmLabel) {
   return new Promise((resolve) => {
-    const answer = (value) => () => {
+    const answer = (/** @type {boolean} */ value) => () => {
       resolve(value);
       element.close();
     };
-    const element = dialog(title, h("p", null, text), [
-      h("button", { type: "button", class: "button danger", onclick: answer(true) }, goOn),
+    const element = openDialog(title, h("p", null, text), [
+      h("button", { type: "button", class: "button danger", onclick: answer(true) }, confirmLabel),
       h("button", { type: "button", class: "button", onclick: answer(false), autofocus: true }, "Keep it"),
     ]);
     element.addEventListener("close", () => resolve(false));

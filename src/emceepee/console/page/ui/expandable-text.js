@@ -1,17 +1,26 @@
 // Text of any length: cut at first, and whole when the reader asks.
 
+import { truncate } from "../lib/display-text.js";
+import { formatSize } from "../lib/format.js";
 import { bdi, h, setText } from "./dom.js";
-import { size } from "../text/format.js";
-import { clipped } from "../text/display-text.js";
 
-export function longText(text, most, props) {
+/**
+ * @param {unknown} text
+ * @param {number} max
+ * @param {import("./dom.js").Props} [props]
+ */
+export function expandableText(text, max, props) {
   const whole = String(text);
-  const words = bdi(clipped(whole, most), props);
-  if (whole.length <= most) return words;
+  const words = bdi(truncate(whole, max), props);
+  if (whole.length <= max) return words;
   const all = () => {
     setText(words, whole);
     more.remove();
   };
-  const more = h("button", { type: "button", class: "button small", onclick: all }, `Show all (${size(whole.length)})`);
+  const more = h(
+    "button",
+    { type: "button", class: "button small", onclick: all },
+    `Show all (${formatSize(whole.length)})`,
+  );
   return h("span", null, words, " ", more);
 }

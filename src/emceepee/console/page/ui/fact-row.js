@@ -1,17 +1,22 @@
 // Short facts in a row. A line breaks between them, never inside one.
 
-import { bdi, fill, h } from "./dom.js";
-import { oneLine } from "../text/display-text.js";
+import { singleLine } from "../lib/display-text.js";
+import { bdi, h, replaceContent } from "./dom.js";
 
+/** @type {WeakMap<Element, string>} */
 const shown = new WeakMap();
 
-export function setFacts(element, facts) {
-  const words = facts.filter(Boolean).map((fact) => oneLine(fact, 120));
-  const all = words.join("\n");
+/**
+ * @param {Element} element
+ * @param {unknown[]} facts
+ */
+export function setFactRow(element, facts) {
+  const texts = facts.filter(Boolean).map((fact) => singleLine(fact, 120));
+  const all = texts.join("\n");
   if (shown.get(element) === all) return;
   shown.set(element, all);
-  fill(
+  replaceContent(
     element,
-    words.map((fact) => h("span", { class: "fact" }, bdi(fact))),
+    texts.map((fact) => h("span", { class: "fact" }, bdi(fact))),
   );
 }

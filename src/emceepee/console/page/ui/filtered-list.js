@@ -1,48 +1,80 @@
 // What events and logs have in common: a long list, newest first, with filters, of which only the newest part is drawn.
 
-import { Choice, emptyState, searchBox, viewHead } from "./controls.js";
-import { h, reconcile, setText } from "./dom.js";
-import { count } from "../text/format.js";
+import { pluralize } from "../lib/format.js";
 import { sessionName } from "../state/session-names.js";
+import { Select, emptyState, searchBox, viewHeader } from "./controls.js";
+import { h, reconcile, setText } from "./dom.js";
 
-const STEP = 200;
+/**
+ * @import { Store } from "../state/store.js"
+ * @typedef {Wire.SessionEvent | Wire.Log} Entry
+ */
+/**
+ * @template {Entry} T
+ * @typedef {object} Filter
+ * @property {string} label
+ * @property {(items: T[]) => import("./controls.js").Option[]} options
+ * @property {(item: T, value: string) => boolean} matches
+ */
+/**
+ * @template {Entry} T
+ * @typedef {object} ListSettings
+ * @property {string} title
+ * @property {string} unit
+ * @property {import("../state/store.js").Topic} topic
+ * @property {(store: Store) => T[]} items
+ * @property {(item: T) => unknown} keyOf
+ * @property {(item: T) => Element} make
+ * @property {(item: T) => string} textOf What the search looks at.
+ * @property {{ [name: string]: Filter<T> }} filters
+ * @property {string} emptyTitle
+ * @property {string} emptyText
+ */
 
-export class StreamView {
-  #most = STEP;
-  #chosen = {};
+const PAGE_SIZE = 200;
+
+/** @template {Entry} T */
+export class FilteredList {
+  #limit = PAGE_SIZE;
+  /** @type {{ [name: string]: string }} */
+  #selected = {};
   #search = "";
 
-  /** `choices`: name → { label, options(items), fits(item, value) }; the search looks at `textOf(item)`. */
-  constructor(store, { title, unit, topic, items, keyOf, make, textOf, choices, emptyTitle, emptyText }) {
-    Object.assign(this, { store, unit, topic, items, keyOf, make, textOf, choices });
-    const again = () => this.#render();
+  /**
+   * @param {Store} store
+   * @param {ListSettings<T>} settings
+   */
+  constructor(store, settings) {
+    this.store = store;
+    this.settings = settings;
+    const { title, topic, filters, emptyTitle, emptyText } = settings;
     this.search = searchBox("Search", `search-${topic}`, (text) => {
       this.#search = text.toLowerCase();
-      again();
+      this.#render();
     });
-    this.selects = Object.entries(choices).map(([name, { label }]) => {
-      const onChange = (value) => {
-        this.#chosen[name] = value;
-        again();
+    this.selects = Object.entries(filters).map(([name, { label }]) => {
+      const onChange = (/** @type {string} */ value) => {
+        this.#selected[name] = value;
+        this.#render();
       };
-      return [name, new Choice(label, { testid: `filter-${topic}-${name}`, onChange })];
+      return { name, select: new Select(label, { testid: `filter-${topic}-${name}`, onChange }) };
     });
     this.count = h("span", { class: "row-count" });
-    this.rows = h("div", { class: `stream ${topic}` });
+    this.rows = h("div", { class: `entry-list ${topic}` });
     this.more = h("button", { type: "button", class: "button", onclick: () => this.#showMore() }, "Show older");
     this.empty = emptyState(emptyTitle, h("p", null, emptyText));
-    const filters = h(
+    const controls = h(
       "div",
       { class: "filters" },
       this.search.element,
-      this.selects.map(([, choice]) => choice.element),
+      this.selects.map(({ select }) => select.element),
     );
-    const head = viewHead(title, this.count);
+    const head = viewHeader(title, this.count);
     this.element = h(
       "section",
       { class: "view page", "aria-label": title },
       head,
-      h("div", { class: "toolbar inline" }, filters),
+      h("div", { class: "toolbar inline" }, controls),
       this.empty,
       this.rows,
       this.more,
@@ -53,62 +85,89 @@ export class StreamView {
     this.#render();
   }
 
+  /** @param {import("../state/store.js").Topics} topics */
   update(topics) {
-    if (topics.has(this.topic)) this.#render();
+    if (topics.has(this.settings.topic)) this.#render();
   }
 
   #showMore() {
-    this.#most += STEP;
+    this.#limit += PAGE_SIZE;
     this.#render();
   }
 
   #render() {
-    const all = this.items(this.store);
-    for (const [name, choice] of this.selects) {
-      choice.setOptions(this.choices[name].options(all));
-      this.#chosen[name] = choice.value;
+    const { items, filters, unit, keyOf, make } = this.settings;
+    const all = items(this.store);
+    for (const { name, select } of this.selects) {
+      select.setOptions(filters[name].options(all));
+      this.#selected[name] = select.value;
     }
+    /** @type {T[]} */
     const found = [];
-    for (let index = all.length - 1; index >= 0; index -= 1) if (this.#fits(all[index])) found.push(all[index]);
+    for (let index = all.length - 1; index >= 0; index -= 1) if (this.#matches(all[index])) found.push(all[index]);
     setText(
       this.count,
       found.length === all.length
-        ? count(all.length, this.unit)
-        : `${found.length.toLocaleString("en")} of ${count(all.length, this.unit)}`,
+        ? pluralize(all.length, unit)
+        : `${found.length.toLocaleString("en")} of ${pluralize(all.length, unit)}`,
     );
     this.empty.hidden = found.length > 0 || !this.store.isReady;
-    this.more.hidden = found.length <= this.#most;
-    reconcile(this.rows, found.slice(0, this.#most), this.keyOf, (item) => ({ element: this.make(item) }));
+    this.more.hidden = found.length <= this.#limit;
+    reconcile(this.rows, found.slice(0, this.#limit), keyOf, (item) => ({ element: make(item) }));
   }
 
-  #fits(item) {
-    for (const [name, { fits }] of Object.entries(this.choices)) {
-      if (this.#chosen[name] && !fits(item, this.#chosen[name])) return false;
+  /** @param {T} item */
+  #matches(item) {
+    for (const [name, { matches }] of Object.entries(this.settings.filters)) {
+      if (this.#selected[name] && !matches(item, this.#selected[name])) return false;
     }
-    return this.#search === "" || this.textOf(item).toLowerCase().includes(this.#search);
+    return this.#search === "" || this.settings.textOf(item).toLowerCase().includes(this.#search);
   }
 }
 
-export const distinct = (all, of, any) => [
+/**
+ * @param {any} value
+ * @returns {import("./controls.js").Option}
+ */
+const asOption = (value) => [value, value];
+
+/**
+ * @template T
+ * @param {T[]} all
+ * @param {(item: T) => string | null | undefined} of
+ * @param {string} any
+ * @returns {import("./controls.js").Option[]}
+ */
+export const distinctOptions = (all, of, any) => [
   ["", any],
-  ...[...new Set(all.map(of).filter(Boolean))].sort().map((value) => [value, value]),
+  ...[...new Set(all.map(of))]
+    .filter((value) => typeof value === "string" && value !== "")
+    .sort()
+    .map(asOption),
 ];
 
-export function sessionChoice(store) {
+/**
+ * @param {Store} store
+ * @returns {Filter<any>}
+ */
+export function sessionFilter(store) {
   return {
     label: "Session",
     options: (all) => [
       ["", "All sessions"],
-      ...[...new Set(all.map((item) => item.session))].map((id) => [id, sessionName(store, id)]),
+      ...[...new Set(all.map((item) => item.session))].map(
+        (id) => /** @type {import("./controls.js").Option} */ ([id, sessionName(store, id)]),
+      ),
     ],
-    fits: (item, value) => item.session === value,
+    matches: (item, value) => item.session === value,
   };
 }
 
-export function serverChoice() {
+/** @returns {Filter<any>} */
+export function serverFilter() {
   return {
     label: "Server",
-    options: (all) => distinct(all, (item) => item.server, "All servers"),
-    fits: (item, value) => item.server === value,
+    options: (all) => distinctOptions(all, (item) => item.server, "All servers"),
+    matches: (item, value) => item.server === value,
   };
 }

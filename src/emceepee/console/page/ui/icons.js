@@ -2,6 +2,8 @@
 
 import { svg } from "./dom.js";
 
+/** @typedef {keyof typeof PATHS} IconName */
+
 const PATHS = {
   waterfall: ["M4 6h8", "M8 12h9", "M13 18h7"],
   questions: ["M4 5h16v11H9l-5 4z", "M9.5 9.2a2.5 2.5 0 1 1 3.4 2.3c-.6.3-.9.6-.9 1.2", "M12 14.2v.1"],
@@ -51,4 +53,8 @@ const PATHS = {
   warning: ["M12 4l9 16H3z", "M12 10v4.5", "M12 17.2v.1"],
 };
 
+/**
+ * @param {IconName} name
+ * @param {number} [size]
+ */
 export const icon = (name, size = 18) => svg(size, ...PATHS[name]);

@@ -1,34 +1,52 @@
-// JSON as a person reads it: indented, colored while it is short, cut while it is long.
+// JSON as a person reads it: indented, highlighted while it is short, cut while it is long.
 
-import { append, fill, h } from "./dom.js";
-import { size } from "../text/format.js";
-import { stringify } from "../text/safe-json.js";
+import { formatSize } from "../lib/format.js";
+import { stringify } from "../lib/safe-json.js";
+import { append, h, replaceContent } from "./dom.js";
 
-const MOST_COLORED = 20_000;
-const MOST_SHOWN = 20_000;
+const MAX_HIGHLIGHTED = 20_000;
+const MAX_SHOWN = 20_000;
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
 
-export const pretty = (value) => stringify(value, 2);
+/** @param {unknown} value */
+export const prettyJson = (value) => stringify(value, 2);
 
-/** A block of code that can be reached and scrolled by keyboard. */
-export function jsonBlock(value, label, props) {
-  return textBlock(pretty(value), label, { isJson: true, ...props });
+/**
+ * A block of code that can be reached and scrolled by keyboard.
+ * @param {unknown} value
+ * @param {string} label
+ * @param {{ testid?: string }} [options]
+ */
+export function jsonBlock(value, label, options) {
+  return textBlock(prettyJson(value), label, { isJson: true, ...options });
 }
 
+/**
+ * @param {string} text
+ * @param {string} label
+ * @param {{ isJson?: boolean, testid?: string }} [options]
+ * @returns {HTMLElement}
+ */
 export function textBlock(text, label, { isJson = false, testid } = {}) {
   const pre = h("pre", { class: "code block", tabindex: "0", role: "group", "aria-label": label, testid });
-  const show = (shown) => (isJson && shown.length <= MOST_COLORED ? fill(pre, colored(shown)) : fill(pre, shown));
-  if (text.length <= MOST_SHOWN) return show(text);
-  show(text.slice(0, MOST_SHOWN));
+  const show = (/** @type {string} */ shown) =>
+    isJson && shown.length <= MAX_HIGHLIGHTED ? replaceContent(pre, highlight(shown)) : replaceContent(pre, shown);
+  if (text.length <= MAX_SHOWN) return show(text);
+  show(text.slice(0, MAX_SHOWN));
   const all = () => {
     show(text);
     more.remove();
   };
-  const more = h("button", { type: "button", class: "button small", onclick: all }, `Show all (${size(text.length)})`);
-  return h("div", { class: "cut" }, pre, more);
+  const more = h(
+    "button",
+    { type: "button", class: "button small", onclick: all },
+    `Show all (${formatSize(text.length)})`,
+  );
+  return h("div", { class: "truncated" }, pre, more);
 }
 
-function colored(text) {
+/** @param {string} text */
+function highlight(text) {
   const parts = [];
   let at = 0;
   for (const match of text.matchAll(TOKEN)) {

@@ -1,38 +1,46 @@
 // Short messages at the edge of the page.
 
-import { h } from "./dom.js";
+import { byId, h } from "./dom.js";
 import { icon } from "./icons.js";
 
-const SHOWN_MS = 5000;
-const MOST = 4;
+const VISIBLE_MS = 5000;
+const MAX_TOASTS = 4;
 
-/** `kind` is info or error; a `lasting` notice stays until it is dismissed. */
-export function notice(text, { kind = "info", lasting = false } = {}) {
-  const region = document.getElementById("notices");
+/**
+ * `kind` is info or error; a `sticky` one stays until it is dismissed.
+ * @param {string} text
+ * @param {{ kind?: "info" | "error", sticky?: boolean }} [options]
+ */
+export function showToast(text, { kind = "info", sticky = false } = {}) {
+  const region = byId("toasts");
   const dismiss = () => element.remove();
   const close = h(
     "button",
-    { type: "button", class: "button quiet square", "aria-label": "Dismiss", onclick: dismiss },
+    { type: "button", class: "button quiet icon-only", "aria-label": "Dismiss", onclick: dismiss },
     icon("close", 16),
   );
   const role = kind === "error" ? "alert" : "status";
-  const element = h("div", { class: `notice ${kind}`, testid: "notice", role }, h("p", null, text), close);
+  const element = h("div", { class: `toast ${kind}`, testid: "toast", role }, h("p", null, text), close);
   region.append(element);
-  while (region.children.length > MOST) region.firstChild.remove();
-  if (!lasting) leaveLater(element);
+  while (region.children.length > MAX_TOASTS) region.firstElementChild?.remove();
+  if (!sticky) dismissLater(element);
 }
 
-function leaveLater(element) {
-  let timer = setTimeout(() => element.remove(), SHOWN_MS);
+/** @param {Element} element */
+function dismissLater(element) {
+  let timer = setTimeout(() => element.remove(), VISIBLE_MS);
   element.addEventListener("pointerenter", () => clearTimeout(timer));
   element.addEventListener("pointerleave", () => {
-    timer = setTimeout(() => element.remove(), SHOWN_MS);
+    timer = setTimeout(() => element.remove(), VISIBLE_MS);
   });
 }
 
-/** Tell those who cannot see the page change. */
+/**
+ * Tell those who cannot see the page change.
+ * @param {string} text
+ */
 export function announce(text) {
-  const announcer = document.getElementById("announcer");
+  const announcer = byId("announcer");
   announcer.textContent = "";
   setTimeout(() => {
     announcer.textContent = text;

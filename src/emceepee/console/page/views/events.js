@@ -1,19 +1,27 @@
 // What happened, as sessions were told.
 
+import { singleLine } from "../lib/display-text.js";
+import { formatFullTime, formatPreciseTime } from "../lib/format.js";
+import { stringify } from "../lib/safe-json.js";
+import { disclosure } from "../ui/disclosure.js";
 import { bdi, h } from "../ui/dom.js";
-import { fullTime, preciseTime } from "../text/format.js";
-import { stringify } from "../text/safe-json.js";
+import { FilteredList, distinctOptions, serverFilter, sessionFilter } from "../ui/filtered-list.js";
 import { jsonBlock } from "../ui/json-view.js";
-import { sessionChip } from "../state/session-names.js";
-import { fold } from "../ui/result-view.js";
-import { StreamView, distinct, serverChoice, sessionChoice } from "../ui/filtered-list.js";
-import { oneLine } from "../text/display-text.js";
+import { sessionChip } from "../ui/session-chip.js";
 
-const BAD = /failed|crashed|disconnected|degraded|(task|elicitation|sampling)_expired/;
-const GOOD = /completed|connected|reconnected|restored|restarted|started/;
+/**
+ * @import { Store } from "../state/store.js"
+ */
 
+const FAILURE = /failed|crashed|disconnected|degraded|(task|elicitation|sampling)_expired/;
+const SUCCESS = /completed|connected|reconnected|restored|restarted|started/;
+
+/**
+ * @param {Store} store
+ * @returns {FilteredList<Wire.SessionEvent>}
+ */
 export function eventsView(store) {
-  return new StreamView(store, {
+  return new FilteredList(store, {
     title: "Events",
     unit: "event",
     topic: "events",
@@ -21,13 +29,13 @@ export function eventsView(store) {
     keyOf: (event) => `${event.session}/${event.id}`,
     make: (event) => eventRow(store, event),
     textOf: (event) => `${event.type} ${event.server ?? ""} ${stringify(event.data ?? null)}`,
-    choices: {
-      session: sessionChoice(store),
-      server: serverChoice(),
+    filters: {
+      session: sessionFilter(store),
+      server: serverFilter(),
       type: {
         label: "Type",
-        options: (all) => distinct(all, (event) => event.type, "All types"),
-        fits: (event, value) => event.type === value,
+        options: (all) => distinctOptions(all, (event) => event.type, "All types"),
+        matches: (event, value) => event.type === value,
       },
     },
     emptyTitle: "No events.",
@@ -35,24 +43,29 @@ export function eventsView(store) {
   });
 }
 
+/**
+ * @param {Store} store
+ * @param {Wire.SessionEvent} event
+ */
 function eventRow(store, event) {
-  const isBad = BAD.test(event.type) && event.data?.reason !== "answered";
-  const tone = isBad ? "bad" : GOOD.test(event.type) ? "good" : "plain";
+  const isBad = FAILURE.test(event.type) && event.data?.reason !== "answered";
+  const tone = isBad ? "bad" : SUCCESS.test(event.type) ? "good" : "plain";
   const summary = [
-    h("time", { title: fullTime(event.createdAt) }, preciseTime(event.createdAt)),
-    h("span", { class: "event-type", dataset: { tone } }, bdi(oneLine(event.type, 60))),
-    event.server && h("span", { class: "event-server" }, bdi(oneLine(event.server, 60))),
-    h("span", { class: "event-about muted" }, bdi(about(event.data))),
+    h("time", { title: formatFullTime(event.createdAt) }, formatPreciseTime(event.createdAt)),
+    h("span", { class: "event-type", dataset: { tone } }, bdi(singleLine(event.type, 60))),
+    event.server && h("span", { class: "event-server" }, bdi(singleLine(event.server, 60))),
+    h("span", { class: "event-summary muted" }, bdi(summarize(event.data))),
     sessionChip(store, event.session),
   ];
-  return fold(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), {
-    class: "fold event",
+  return disclosure(summary, () => jsonBlock(event.data ?? null, `Data of ${event.type}`), {
+    class: "disclosure event",
     testid: "event-row",
     dataset: { id: event.id, type: event.type },
   });
 }
 
-function about(data) {
+/** @param {any} data */
+function summarize(data) {
   if (typeof data !== "object" || data === null) return "";
-  return oneLine(data.message ?? data.reason ?? data.error ?? data.toolName ?? data.method ?? "", 160);
+  return singleLine(data.message ?? data.reason ?? data.error ?? data.toolName ?? data.method ?? "", 160);
 }

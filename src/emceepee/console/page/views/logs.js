@@ -1,35 +1,45 @@
 // What servers logged: through the protocol, and on their standard error and output.
 
-import { bdi, h } from "../ui/dom.js";
-import { LEVELS, logLine, logText } from "../ui/log-line.js";
+import { singleLine } from "../lib/display-text.js";
+import { objectKey } from "../lib/object-key.js";
 import { sessionName } from "../state/session-names.js";
-import { keyOf } from "./servers/server-card.js";
-import { StreamView, distinct, serverChoice, sessionChoice } from "../ui/filtered-list.js";
-import { oneLine } from "../text/display-text.js";
+import { bdi, h } from "../ui/dom.js";
+import { FilteredList, distinctOptions, serverFilter, sessionFilter } from "../ui/filtered-list.js";
+import { LEVELS, logLine, logMessage } from "../ui/log-line.js";
 
-const FROM = ["info", "warning", "error"];
+/**
+ * @import { Store } from "../state/store.js"
+ */
 
+/** @type {(level: string) => import("../ui/controls.js").Option} */
+const asOption = (level) => [level, `${level} and above`];
+const MIN_LEVELS = ["info", "warning", "error"];
+
+/**
+ * @param {Store} store
+ * @returns {FilteredList<Wire.Log>}
+ */
 export function logsView(store) {
-  return new StreamView(store, {
+  return new FilteredList(store, {
     title: "Logs",
     unit: "line",
     topic: "logs",
     items: (from) => from.logs,
-    keyOf,
-    make: (log) => logLine(log, { testid: "log-row", where: whereOf(store, log) }),
-    textOf: (log) => `${log.server} ${log.level} ${log.logger ?? ""} ${logText(log.data)}`,
-    choices: {
-      session: sessionChoice(store),
-      server: serverChoice(),
+    keyOf: objectKey,
+    make: (log) => logLine(log, { testid: "log-row", where: serverLabel(store, log) }),
+    textOf: (log) => `${log.server} ${log.level} ${log.logger ?? ""} ${logMessage(log.data)}`,
+    filters: {
+      session: sessionFilter(store),
+      server: serverFilter(),
       level: {
         label: "Level",
-        options: () => [["", "All levels"], ...FROM.map((level) => [level, `${level} and above`])],
-        fits: (log, value) => LEVELS.indexOf(log.level) >= LEVELS.indexOf(value),
+        options: () => [["", "All levels"], ...MIN_LEVELS.map(asOption)],
+        matches: (log, value) => LEVELS.indexOf(log.level) >= LEVELS.indexOf(value),
       },
       source: {
         label: "Source",
-        options: (all) => distinct(all, (log) => log.source, "All sources"),
-        fits: (log, value) => log.source === value,
+        options: (all) => distinctOptions(all, (log) => log.source, "All sources"),
+        matches: (log, value) => log.source === value,
       },
     },
     emptyTitle: "No log lines.",
@@ -37,5 +47,9 @@ export function logsView(store) {
   });
 }
 
-const whereOf = (store, log) =>
-  h("span", { title: sessionName(store, log.session) }, bdi(oneLine(log.server ?? "", 40)));
+/**
+ * @param {Store} store
+ * @param {Wire.Log} log
+ */
+const serverLabel = (store, log) =>
+  h("span", { title: sessionName(store, log.session) }, bdi(singleLine(log.server ?? "", 40)));

@@ -1,29 +1,47 @@
 // Who is connected to emceepee.
 
+import { messageOf } from "../lib/errors.js";
+import { formatCoarse, formatFullTime, pluralize, toMillis } from "../lib/format.js";
+import { asArray } from "../lib/safe-json.js";
 import { postJson } from "../net/console-api.js";
-import { now } from "../state/server-clock.js";
-import { emptyState, listView } from "../ui/controls.js";
-import { confirmed } from "../ui/dialog.js";
-import { bdi, h, reconcile, setAttribute, setText } from "../ui/dom.js";
-import { setFacts } from "../ui/fact-row.js";
-import { count, fullTime, millis, roughly } from "../text/format.js";
-import { connectHint } from "../ui/connect-hint.js";
+import { serverNow } from "../state/server-clock.js";
 import { isOwnSession, sessionName, shortId } from "../state/session-names.js";
-import { notice } from "../ui/toast.js";
-import { list } from "../state/store.js";
+import { connectHint } from "../ui/connect-hint.js";
+import { emptyState, listView } from "../ui/controls.js";
+import { confirmAction } from "../ui/dialog.js";
+import { bdi, h, reconcile, setAttribute, setText } from "../ui/dom.js";
+import { setFactRow } from "../ui/fact-row.js";
+import { showToast } from "../ui/toast.js";
 
-export class Sessions {
+/**
+ * @import { Store, Topics } from "../state/store.js"
+ */
+
+export class SessionsView {
+  /**
+   * Requests per session.
+   * @type {Map<string, number>}
+   */
+  counts = new Map();
+
+  /**
+   * @param {Store} store
+   * @param {{ showRequests: (sessionId: string) => void }} actions
+   */
   constructor(store, { showRequests }) {
     this.store = store;
     this.showRequests = showRequests;
     this.empty = emptyState("No sessions yet.", ...connectHint());
-    Object.assign(this, listView("Sessions", this.empty));
+    const { element, rows } = listView("Sessions", this.empty);
+    this.element = element;
+    this.rows = rows;
   }
 
   show() {
     this.update(new Set(["sessions"]));
   }
 
+  /** @param {Topics} topics */
   update(topics) {
     if (!topics.has("sessions") && !topics.has("rows")) return;
     const sessions = [...this.store.sessions.values()].sort((a, b) => (a.openedAt < b.openedAt ? 1 : -1));
@@ -38,10 +56,14 @@ export class Sessions {
     );
   }
 
+  /**
+   * @param {string} id
+   * @returns {import("../ui/dom.js").Part}
+   */
   #row(id) {
     const name = bdi("", { class: "item-title" });
     const state = h("span", { class: "badge small" });
-    const facts = h("div", { class: "facts" });
+    const facts = h("div", { class: "fact-row" });
     const requests = h(
       "button",
       { type: "button", class: "button small", onclick: () => this.showRequests(id) },
@@ -55,44 +77,46 @@ export class Sessions {
       h("div", { class: "item-main" }, head, facts),
       h("div", { class: "actions" }, requests, end),
     );
-    const update = (session) => {
+    const update = (/** @type {Wire.Session} */ session) => {
       setText(name, sessionName(this.store, id));
       setAttribute(name, "title", `Session ${id}`);
       setAttribute(state, "data-status", session.isAwake ? "awake" : "asleep");
       setText(state, session.isAwake ? "Awake" : "Asleep");
-      setFacts(facts, this.#facts(session));
-      setAttribute(facts, "title", `Opened ${fullTime(session.openedAt)}`);
+      setFactRow(facts, this.#facts(session));
+      setAttribute(facts, "title", `Opened ${formatFullTime(session.openedAt)}`);
       end.hidden = !session.canEnd;
     };
     return { element, update };
   }
 
+  /** @param {Wire.Session} session */
   #facts(session) {
-    const connected = list(session.servers).filter((server) => server.connected).length;
-    const working = list(session.tasks).filter((task) => task.status === "working").length;
-    const open = list(session.questions).length;
+    const connected = asArray(session.servers).filter((server) => server.connected).length;
+    const working = asArray(session.tasks).filter((task) => task.status === "working").length;
+    const open = asArray(session.questions).length;
     return [
       session.transport === "stdio" ? "stdio" : "HTTP",
-      `opened ${roughly(now() - millis(session.openedAt))} ago`,
-      count(this.counts.get(session.id) ?? 0, "request"),
-      `${connected} of ${count(list(session.servers).length, "server")} connected`,
-      working > 0 && count(working, "working task"),
-      open > 0 && count(open, "open question"),
+      `opened ${formatCoarse(serverNow() - toMillis(session.openedAt))} ago`,
+      pluralize(this.counts.get(session.id) ?? 0, "request"),
+      `${connected} of ${pluralize(asArray(session.servers).length, "server")} connected`,
+      working > 0 && pluralize(working, "working task"),
+      open > 0 && pluralize(open, "open question"),
       `id ${shortId(session.id)}`,
     ];
   }
 
+  /** @param {string} id */
   async #end(id) {
     const name = sessionName(this.store, id);
     const isOwn = isOwnSession(this.store.sessions.get(id));
     const whose = isOwn ? "It is the session of this page. " : "";
     const words = `${whose}Its server connections, tasks, timers and questions end with it.`;
-    if (!(await confirmed(`End ${name}?`, words, "End session"))) return;
+    if (!(await confirmAction(`End ${name}?`, words, "End session"))) return;
     try {
       await postJson("/console/end-session", { session: id });
-      notice(`${name} was ended.`);
+      showToast(`${name} was ended.`);
     } catch (error) {
-      notice(error.message, { kind: "error" });
+      showToast(messageOf(error), { kind: "error" });
     }
   }
 

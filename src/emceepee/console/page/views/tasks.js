@@ -1,19 +1,25 @@
 // Calls that took longer than their caller waited.
 
+import { singleLine, truncate } from "../lib/display-text.js";
+import { messageOf } from "../lib/errors.js";
+import { capitalize, formatCoarse, toMillis } from "../lib/format.js";
+import { asArray } from "../lib/safe-json.js";
 import { getJson, postJson } from "../net/console-api.js";
-import { now } from "../state/server-clock.js";
-import { emptyState, listView } from "../ui/controls.js";
-import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "../ui/dom.js";
-import { setFacts } from "../ui/fact-row.js";
-import { capital, millis, roughly } from "../text/format.js";
+import { serverNow } from "../state/server-clock.js";
 import { sessionName } from "../state/session-names.js";
-import { notice } from "../ui/toast.js";
+import { emptyState, listView } from "../ui/controls.js";
+import { bdi, h, nameLabel, reconcile, replaceContent, setAttribute, setText } from "../ui/dom.js";
+import { setFactRow } from "../ui/fact-row.js";
+import { ProgressView } from "../ui/progress.js";
 import { resultView } from "../ui/result-view.js";
-import { progressText } from "./waterfall/request-row.js";
-import { list } from "../state/store.js";
-import { clipped, oneLine } from "../text/display-text.js";
+import { showToast } from "../ui/toast.js";
 
-export class Tasks {
+/**
+ * @import { Store, Topics } from "../state/store.js"
+ */
+
+export class TasksView {
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
     this.empty = emptyState(
@@ -24,17 +30,20 @@ export class Tasks {
         "A call that outlives its caller’s patience goes on here as a task, and its result is kept for a while.",
       ),
     );
-    Object.assign(this, listView("Tasks", this.empty));
+    const { element, rows } = listView("Tasks", this.empty);
+    this.element = element;
+    this.rows = rows;
   }
 
   show() {
     this.update(new Set(["sessions"]));
   }
 
+  /** @param {Topics} topics */
   update(topics) {
     if (!topics.has("sessions")) return;
     const entries = [...this.store.sessions.values()]
-      .flatMap((session) => list(session.tasks).map((task) => ({ session: session.id, task })))
+      .flatMap((session) => asArray(session.tasks).map((task) => ({ session: session.id, task })))
       .sort((a, b) => (a.task.createdAt < b.task.createdAt ? 1 : -1));
     this.empty.hidden = entries.length > 0 || !this.store.isReady;
     reconcile(
@@ -53,13 +62,17 @@ export class Tasks {
 class TaskRow {
   #isOpen = false;
 
+  /**
+   * @param {Store} store
+   * @param {{ session: string, task: Wire.Task }} entry
+   */
   constructor(store, { session, task }) {
-    Object.assign(this, { store, session, taskId: task.taskId });
+    this.store = store;
+    this.session = session;
+    this.taskId = task.taskId;
     this.state = h("span", { class: "badge small" });
-    this.facts = h("div", { class: "facts" });
-    this.bar = h("progress", { class: "progress", "aria-label": `Progress of ${task.toolName}` });
-    this.words = bdi("", { class: "muted small" });
-    this.progress = h("div", { class: "call-progress" }, this.bar, this.words);
+    this.facts = h("div", { class: "fact-row" });
+    this.progress = new ProgressView(task.toolName);
     this.error = h("p", { class: "error-text small" });
     this.cancel = h("button", { type: "button", class: "button small", onclick: () => this.#cancel() }, "Cancel task");
     this.toggle = h(
@@ -71,47 +84,46 @@ class TaskRow {
     const head = h(
       "div",
       { class: "item-head" },
-      h("code", { class: "item-title" }, nameOf(task.toolName)),
+      h("code", { class: "item-title" }, nameLabel(task.toolName)),
       this.state,
     );
     this.element = h(
       "li",
       { class: "item", testid: "task-row", dataset: { id: task.taskId } },
-      h("div", { class: "item-main" }, head, this.facts, this.progress, this.error),
+      h("div", { class: "item-main" }, head, this.facts, this.progress.element, this.error),
       h("div", { class: "actions" }, this.toggle, this.cancel),
       this.result,
     );
   }
 
+  /** @param {{ task: Wire.Task }} entry */
   update({ task }) {
     const isWorking = task.status === "working";
     setAttribute(this.element, "data-status", task.status);
     setAttribute(this.state, "data-status", task.status);
-    setText(this.state, capital(oneLine(task.status ?? "", 30)));
-    setFacts(this.facts, this.#facts(task, isWorking));
-    this.progress.hidden = !isWorking;
-    const { progress, total } = task.progress ?? {};
-    if (Number.isFinite(total) && total > 0 && Number.isFinite(progress)) {
-      this.bar.max = total;
-      this.bar.value = Math.min(progress, total);
-    } else this.bar.removeAttribute("value");
-    setText(this.words, progressText(task.progress) || (task.statusMessage ?? ""));
+    setText(this.state, capitalize(singleLine(task.status ?? "", 30)));
+    setFactRow(this.facts, this.#facts(task, isWorking));
+    this.progress.element.hidden = !isWorking;
+    this.progress.update(task.progress, task.statusMessage);
     this.error.hidden = !task.error;
-    setText(this.error, clipped(task.error ?? "", 600));
+    setText(this.error, truncate(task.error ?? "", 600));
     this.cancel.hidden = !isWorking;
     this.toggle.hidden = !task.hasResult;
   }
 
+  /**
+   * @param {Wire.Task} task
+   * @param {boolean} isWorking
+   */
   #facts(task, isWorking) {
-    const age = now() - millis(task.createdAt);
-    const left = millis(task.createdAt) + task.ttl - now();
+    const age = serverNow() - toMillis(task.createdAt);
+    const left = toMillis(task.createdAt) + task.ttl - serverNow();
+    const took = toMillis(task.lastUpdatedAt) - toMillis(task.createdAt);
     return [
       task.server,
       sessionName(this.store, this.session),
-      isWorking
-        ? `for ${roughly(age)}`
-        : `took ${roughly(millis(task.lastUpdatedAt) - millis(task.createdAt))}, began ${roughly(age)} ago`,
-      isWorking && Number.isFinite(left) && `${roughly(left)} left`,
+      isWorking ? `for ${formatCoarse(age)}` : `took ${formatCoarse(took)}, began ${formatCoarse(age)} ago`,
+      isWorking && Number.isFinite(left) && `${formatCoarse(left)} left`,
     ];
   }
 
@@ -120,7 +132,7 @@ class TaskRow {
     try {
       await postJson("/console/cancel-task", { session: this.session, taskId: this.taskId });
     } catch (error) {
-      notice(error.message, { kind: "error" });
+      showToast(messageOf(error), { kind: "error" });
     }
     this.cancel.disabled = false;
   }
@@ -131,16 +143,16 @@ class TaskRow {
     setAttribute(this.toggle, "aria-expanded", String(this.#isOpen));
     setText(this.toggle, this.#isOpen ? "Hide result" : "Show result");
     if (!this.#isOpen) return;
-    fill(this.result, h("p", { class: "muted" }, "Loading…"));
+    replaceContent(this.result, h("p", { class: "muted" }, "Loading…"));
     try {
       const { result, isCut } = await getJson("/console/task", { session: this.session, id: this.taskId });
-      fill(
+      replaceContent(
         this.result,
         result === null ? h("p", { class: "muted" }, "No result is kept.") : resultView(result),
         isCut && h("p", { class: "muted small" }, "The rest was cut."),
       );
     } catch (error) {
-      fill(this.result, h("p", { class: "error-text" }, bdi(error.message)));
+      replaceContent(this.result, h("p", { class: "error-text" }, bdi(messageOf(error))));
     }
   }
 }

@@ -1,21 +1,23 @@
 // A link that a server wants opened. The person sees where it leads before anything is opened.
 
 import { bdi, h } from "../../ui/dom.js";
+import { expandableText } from "../../ui/expandable-text.js";
 import { icon } from "../../ui/icons.js";
-import { longText } from "../../ui/expandable-text.js";
 
-function parsed(address) {
+/** @param {string | undefined} address */
+function parseWebAddress(address) {
   try {
-    const url = new URL(address);
+    const url = new URL(address ?? "");
     return ["http:", "https:"].includes(url.protocol) ? url : null;
   } catch {
     return null;
   }
 }
 
-export class LinkOffer {
+export class LinkPrompt {
+  /** @param {string | undefined} address */
   constructor(address) {
-    const url = parsed(address);
+    const url = parseWebAddress(address);
     this.link =
       url &&
       h(
@@ -26,20 +28,23 @@ export class LinkOffer {
       );
     this.element = h(
       "div",
-      { class: "link-offer" },
-      url ? this.#offer(url) : this.#warning(),
-      h("p", { class: "address code" }, longText(String(address ?? ""), 600)),
+      { class: "link-prompt" },
+      url ? this.#preview(url) : this.#warning(),
+      h("p", { class: "address code" }, expandableText(String(address ?? ""), 600)),
       this.link,
     );
   }
 
-  // The host as the browser will ask for it: letters of other scripts that imitate Latin ones show as xn--….
-  #offer(url) {
-    const doubts = [];
-    if (url.protocol === "http:") doubts.push("The connection is not encrypted.");
+  /**
+   * The host as the browser will ask for it: letters of other scripts that imitate Latin ones show as xn--….
+   * @param {URL} url
+   */
+  #preview(url) {
+    const warnings = [];
+    if (url.protocol === "http:") warnings.push("The connection is not encrypted.");
     if (url.username || url.password)
-      doubts.push("The address begins with a user name, which can imitate another host.");
-    if (/(^|\.)xn--/.test(url.hostname)) doubts.push("The host is written with letters that can imitate others.");
+      warnings.push("The address begins with a user name, which can imitate another host.");
+    if (/(^|\.)xn--/.test(url.hostname)) warnings.push("The host is written with letters that can imitate others.");
     return [
       h(
         "p",
@@ -47,7 +52,7 @@ export class LinkOffer {
         h("span", { class: "muted" }, "Opens"),
         bdi(url.host, { class: "host", testid: "question-host" }),
       ),
-      doubts.map((doubt) => h("p", { class: "warning-text" }, icon("warning", 16), doubt)),
+      warnings.map((warning) => h("p", { class: "warning-text" }, icon("warning", 16), warning)),
     ];
   }
 
@@ -60,6 +65,7 @@ export class LinkOffer {
     );
   }
 
+  /** @param {boolean} isDisabled */
   setDisabled(isDisabled) {
     this.link?.classList.toggle("disabled", isDisabled);
     if (isDisabled) this.link?.setAttribute("aria-disabled", "true");

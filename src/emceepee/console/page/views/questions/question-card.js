@@ -1,22 +1,39 @@
 // One question: who asks, what, until when, and the form to answer it.
 
-import { postJson } from "../../net/console-api.js";
-import { now } from "../../state/server-clock.js";
-import { bdi, h, nameOf, setAttribute, setText } from "../../ui/dom.js";
-import { ElicitationBody } from "./elicitation-form.js";
-import { millis, roughly } from "../../text/format.js";
-import { longText } from "../../ui/expandable-text.js";
-import { sessionChip } from "../../state/session-names.js";
-import { SamplingBody } from "./sampling-form.js";
+import { messageOf } from "../../lib/errors.js";
+import { formatCoarse, toMillis } from "../../lib/format.js";
+import { asArray } from "../../lib/safe-json.js";
+import { ApiError, postJson } from "../../net/console-api.js";
+import { serverNow } from "../../state/server-clock.js";
+import { bdi, h, nameLabel, setAttribute, setText } from "../../ui/dom.js";
+import { expandableText } from "../../ui/expandable-text.js";
+import { sessionChip } from "../../ui/session-chip.js";
+import { ElicitationForm } from "./elicitation-form.js";
+import { SamplingForm } from "./sampling-form.js";
 
-const MOST_MESSAGE = 2000;
-const SOON_MS = 30_000;
+/**
+ * @import { QuestionEntry, Store } from "../../state/store.js"
+ */
+/**
+ * @typedef {{ path: string, body: object, done: string }} Post
+ * @typedef {{ label: string, kind?: string, run: () => Post | null }} Action
+ */
+
+const MAX_MESSAGE = 2000;
+const URGENT_MS = 30_000;
 
 export class QuestionCard {
   isAnswering = false;
   isDirty = false;
-  #isGone = false;
+  #isClosed = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  removeTimer;
 
+  /**
+   * @param {Store} store
+   * @param {QuestionEntry} entry
+   * @param {{ onAnswered: (text: string) => void, onDismiss: () => void }} listeners
+   */
   constructor(store, entry, { onAnswered, onDismiss }) {
     this.entry = entry;
     this.onAnswered = onAnswered;
@@ -24,15 +41,15 @@ export class QuestionCard {
     const { question, session } = entry;
     this.deadline = h("span", { class: "deadline" });
     this.error = h("div", { class: "error-text", testid: "question-error", role: "alert", hidden: true });
-    this.goneWords = h("span", null);
+    this.closedText = h("span", null);
     const dismiss = h("button", { type: "button", class: "button small", onclick: () => this.onDismiss() }, "Dismiss");
-    this.gone = h(
+    this.closedBanner = h(
       "p",
-      { class: "gone", testid: "question-gone", role: "status", hidden: true },
-      this.goneWords,
+      { class: "closed-banner", testid: "question-closed", role: "status", hidden: true },
+      this.closedText,
       dismiss,
     );
-    this.body = question.kind === "sampling" ? new SamplingBody(question) : new ElicitationBody(question);
+    this.body = question.kind === "sampling" ? new SamplingForm(question) : new ElicitationForm(question);
     this.buttons = this.body.actions.map(({ label, kind, run }) =>
       kind === "primary"
         ? h("button", { type: "submit", class: "button primary" }, label)
@@ -47,7 +64,8 @@ export class QuestionCard {
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#send(this.body.actions.find(({ kind }) => kind === "primary").run);
+      const primary = this.body.actions.find(({ kind }) => kind === "primary");
+      if (primary) this.#send(primary.run);
     });
     form.addEventListener("input", () => {
       this.isDirty = true;
@@ -55,32 +73,33 @@ export class QuestionCard {
     this.form = form;
     const asks =
       question.kind === "sampling" ? "asks a model" : question.mode === "url" ? "asks you to open a link" : "asks you";
-    const heading = h("h2", null, nameOf(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
+    const heading = h("h2", null, nameLabel(question.server ?? "A server"), h("span", { class: "muted" }, ` ${asks}`));
     this.element = h(
       "article",
       { class: "card question", testid: "question", dataset: { id: question.requestId, kind: question.kind } },
       h("header", { class: "card-head" }, heading, sessionChip(store, session), this.deadline),
-      question.message && h("p", { class: "message" }, longText(question.message, MOST_MESSAGE)),
-      this.gone,
+      question.message && h("p", { class: "message" }, expandableText(question.message, MAX_MESSAGE)),
+      this.closedBanner,
       form,
     );
     this.tick();
   }
 
-  get isGone() {
-    return this.#isGone;
+  get isClosed() {
+    return this.#isClosed;
   }
 
   tick() {
-    const left = millis(this.entry.question.expiresAt) - now();
-    if (!Number.isFinite(left) || this.#isGone) {
+    const left = toMillis(this.entry.question.expiresAt) - serverNow();
+    if (!Number.isFinite(left) || this.#isClosed) {
       setText(this.deadline, "");
       return;
     }
-    setText(this.deadline, left > 0 ? `${roughly(left)} left` : "Time is over");
-    setAttribute(this.deadline, "data-soon", left < SOON_MS);
+    setText(this.deadline, left > 0 ? `${formatCoarse(left)} left` : "Time is over");
+    setAttribute(this.deadline, "data-urgent", left < URGENT_MS);
   }
 
+  /** @param {() => Post | null} run */
   async #send(run) {
     const post = run();
     if (!post || this.isAnswering) return;
@@ -93,20 +112,25 @@ export class QuestionCard {
       this.onAnswered(post.done);
     } catch (error) {
       this.isAnswering = false;
-      this.#refused(error);
+      this.#handleError(error);
     }
   }
 
-  #refused(error) {
-    if (error.status === 404) {
-      this.setGone("It is too late: this question is no longer open. Someone else may have answered.");
+  /** @param {unknown} error */
+  #handleError(error) {
+    if (error instanceof ApiError && error.status === 404) {
+      this.close("It is too late: this question is no longer open. Someone else may have answered.");
       return;
     }
     this.#setDisabled(false);
-    const problems = Array.isArray(error.details?.problems) ? error.details.problems : [];
-    this.#showError(error.message, this.body.showProblems?.(problems) ?? problems);
+    const problems = error instanceof ApiError ? asArray(error.details?.problems) : [];
+    this.#showError(messageOf(error), this.body.showProblems(problems));
   }
 
+  /**
+   * @param {string | null} message
+   * @param {Wire.Problem[]} [problems]
+   */
   #showError(message, problems = []) {
     this.error.hidden = !message;
     this.error.replaceChildren();
@@ -122,30 +146,34 @@ export class QuestionCard {
       );
   }
 
+  /** @param {boolean} isDisabled */
   #setDisabled(isDisabled) {
     this.body.setDisabled(isDisabled);
     for (const button of this.buttons) button.disabled = isDisabled;
   }
 
-  /** The reason may come a moment after the question went. */
-  setGone(words) {
-    setText(this.goneWords, words);
-    if (this.#isGone) return;
-    this.#isGone = true;
-    this.element.classList.add("is-gone");
+  /**
+   * The reason may come a moment after the question went.
+   * @param {string} words
+   */
+  close(words) {
+    setText(this.closedText, words);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.element.classList.add("is-closed");
     this.#setDisabled(true);
-    this.gone.hidden = false;
+    this.closedBanner.hidden = false;
     this.tick();
   }
 
   /** The feed names it again: it was only out of sight. */
-  isBack() {
-    if (!this.#isGone || this.isAnswering) return;
-    this.#isGone = false;
-    clearTimeout(this.leaveTimer);
-    this.leaveTimer = undefined;
-    this.element.classList.remove("is-gone");
-    this.gone.hidden = true;
+  reopen() {
+    if (!this.#isClosed || this.isAnswering) return;
+    this.#isClosed = false;
+    clearTimeout(this.removeTimer);
+    this.removeTimer = undefined;
+    this.element.classList.remove("is-closed");
+    this.closedBanner.hidden = true;
     this.#setDisabled(false);
   }
 }

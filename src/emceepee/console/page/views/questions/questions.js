@@ -1,12 +1,17 @@
 // What servers ask the person, and the answers on their way.
 
-import { announce, notice } from "../../ui/toast.js";
-import { emptyState, viewHead } from "../../ui/controls.js";
+import { notificationButton } from "../../shell/question-alerts.js";
+import { emptyState, viewHeader } from "../../ui/controls.js";
 import { h, reconcile } from "../../ui/dom.js";
-import { notifyButton } from "../../shell/question-alerts.js";
+import { announce, showToast } from "../../ui/toast.js";
 import { QuestionCard } from "./question-card.js";
 
-const GONE_MS = 30_000;
+/**
+ * @import { QuestionEntry, Store } from "../../state/store.js"
+ */
+
+const CLOSED_CARD_MS = 30_000;
+/** @type {{ [reason: string]: string }} */
 const REASONS = {
   timeout: "The time to answer is over.",
   disconnected: "The server was lost, so nobody waits for the answer any more.",
@@ -14,13 +19,21 @@ const REASONS = {
   cancelled: "The call that asked was cancelled.",
   answered: "Someone else answered.",
 };
+/** @param {QuestionEntry} entry */
 const keyOf = (entry) => `${entry.session}/${entry.question.requestId}`;
 
-export class Questions {
+export class QuestionsView {
+  /** @type {Map<string, QuestionCard>} */
   #cards = new Map();
+  /**
+   * Why questions were closed, by their ids.
+   * @type {Map<string, string>}
+   */
   #reasons = new Map();
+  /** @type {Wire.SessionEvent[] | null} */
   #readEvents = null;
 
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
     this.cards = h("div", { class: "questions" });
@@ -31,7 +44,7 @@ export class Questions {
     this.element = h(
       "section",
       { class: "view page questions-view", "aria-label": "Questions" },
-      viewHead("Questions", notifyButton()),
+      viewHeader("Questions", notificationButton()),
       this.empty,
       this.cards,
     );
@@ -43,48 +56,58 @@ export class Questions {
 
   /** Runs also while another view is shown: a card must know that its question went away. */
   update() {
-    this.#noteReasons();
+    this.#collectReasons();
     const open = this.store.questions();
     const openKeys = new Set(open.map(keyOf));
-    for (const entry of open) this.#meet(entry);
+    for (const entry of open) this.#addCard(entry);
     for (const [key, card] of this.#cards) {
-      if (!openKeys.has(key) && this.store.isReady) this.#lose(key, card);
-      else if (openKeys.has(key)) card.isBack();
+      if (!openKeys.has(key) && this.store.isReady) this.#closeCard(key, card);
+      else if (openKeys.has(key)) card.reopen();
     }
     this.#render();
   }
 
-  #meet(entry) {
+  /** @param {QuestionEntry} entry */
+  #addCard(entry) {
     const key = keyOf(entry);
     const known = this.#cards.get(key);
     if (known) return;
     const card = new QuestionCard(this.store, entry, {
-      onAnswered: (words) => this.#answered(key, words),
+      onAnswered: (words) => this.#onAnswered(key, words),
       onDismiss: () => this.#remove(key),
     });
     this.#cards.set(key, card);
     announce(`New question from ${entry.question.server}`);
   }
 
-  #lose(key, card) {
+  /**
+   * @param {string} key
+   * @param {QuestionCard} card
+   */
+  #closeCard(key, card) {
     if (card.isAnswering) return;
     const requestId = card.entry.question.requestId;
-    const words = REASONS[this.#reasons.get(requestId)];
-    if (words || !card.isGone) card.setGone(words ?? "It was answered elsewhere, or is no longer wanted.");
-    if (!card.isDirty) card.leaveTimer ??= setTimeout(() => this.#remove(key), GONE_MS);
+    const words = REASONS[this.#reasons.get(requestId) ?? ""];
+    if (words || !card.isClosed) card.close(words ?? "It was answered elsewhere, or is no longer wanted.");
+    if (!card.isDirty) card.removeTimer ??= setTimeout(() => this.#remove(key), CLOSED_CARD_MS);
   }
 
-  #answered(key, words) {
-    notice(words);
+  /**
+   * @param {string} key
+   * @param {string} words
+   */
+  #onAnswered(key, words) {
+    showToast(words);
     this.#remove(key);
   }
 
+  /** @param {string} key */
   #remove(key) {
     this.#cards.delete(key);
     this.#render();
   }
 
-  #noteReasons() {
+  #collectReasons() {
     const events = this.store.events;
     if (events === this.#readEvents) return;
     this.#readEvents = events;

@@ -1,19 +1,32 @@
 // The calls made from this tab, running and finished.
 
-import { now } from "../../state/server-clock.js";
-import { bdi, fill, h, nameOf, reconcile, setAttribute, setText } from "../../ui/dom.js";
-import { duration, roughly, time } from "../../text/format.js";
-import { jsonBlock } from "../../ui/json-view.js";
+import { formatCoarse, formatDuration, formatTime } from "../../lib/format.js";
+import { serverNow } from "../../state/server-clock.js";
 import { isOwnSession } from "../../state/session-names.js";
-import { fold, resultView } from "../../ui/result-view.js";
-import { progressText } from "../waterfall/request-row.js";
+import { disclosure } from "../../ui/disclosure.js";
+import { h, nameLabel, reconcile, replaceContent, setAttribute, setText } from "../../ui/dom.js";
+import { jsonBlock } from "../../ui/json-view.js";
+import { ProgressView } from "../../ui/progress.js";
+import { resultView } from "../../ui/result-view.js";
 
-const WORDS = { running: "Running", done: "Done", error: "Error", task: "Task" };
+/**
+ * @import { Call, Calls } from "../../calls/calls.js"
+ * @import { Store } from "../../state/store.js"
+ */
+
+/** @type {{ [status: string]: string }} */
+const STATUS_LABELS = { running: "Running", done: "Done", error: "Error", task: "Task" };
 
 export class CallList {
+  /** @type {string | null} */
   #server = null;
+  /** @type {string | undefined} */
   #newestKey;
 
+  /**
+   * @param {Store} store
+   * @param {Calls} calls
+   */
   constructor(store, calls) {
     this.store = store;
     this.calls = calls;
@@ -28,6 +41,7 @@ export class CallList {
     calls.subscribe(() => this.update());
   }
 
+  /** @param {string | null} server */
   showOnly(server) {
     this.#server = server;
     this.update();
@@ -47,7 +61,10 @@ export class CallList {
     );
   }
 
-  /** A call just made is shown, also where the list stands below the fold. */
+  /**
+   * A call just made is shown, also where the list stands below the fold.
+   * @param {Call | undefined} newest
+   */
   #bringIntoView(newest) {
     const isNew = newest && this.calls.justStarted === newest.key;
     this.#newestKey = newest?.key;
@@ -63,73 +80,75 @@ export class CallList {
 }
 
 class CallRow {
+  /** @type {Wire.ToolResult | undefined} */
   #shownResult;
 
+  /**
+   * @param {Store} store
+   * @param {Calls} calls
+   * @param {Call} call
+   */
   constructor(store, calls, call) {
     this.store = store;
     this.badge = h("span", { class: "badge small" });
-    this.took = h("span", { class: "muted small number" });
-    this.bar = h("progress", { class: "progress", "aria-label": `Progress of ${call.tool}` });
-    this.progressText = bdi("", { class: "muted small" });
-    this.progress = h("div", { class: "call-progress", testid: "call-progress" }, this.bar, this.progressText);
-    this.asks = h("a", { class: "chip attention", href: "#questions" }, "Waits for your answer");
+    this.elapsed = h("span", { class: "muted small number" });
+    this.progress = new ProgressView(call.tool, "call-progress");
+    this.questionLink = h("a", { class: "chip attention", href: "#questions" }, "Waits for your answer");
     this.note = h("p", { class: "muted small call-note" });
     this.result = h("div", { class: "call-result", testid: "call-result" });
     this.cancel = h("button", { type: "button", class: "button small", onclick: () => calls.cancel(call) }, "Stop");
     const name = h(
       "span",
       { class: "call-name" },
-      h("code", null, nameOf(call.tool)),
-      h("span", { class: "muted small" }, nameOf(call.server)),
+      h("code", null, nameLabel(call.tool)),
+      h("span", { class: "muted small" }, nameLabel(call.server)),
     );
     this.element = h(
       "article",
       { class: "card call-row", testid: "call-row", dataset: { key: call.key } },
-      h("header", { class: "card-head" }, name, this.badge, this.took),
-      this.progress,
-      this.asks,
+      h("header", { class: "card-head" }, name, this.badge, this.elapsed),
+      this.progress.element,
+      this.questionLink,
       this.note,
       this.result,
       h(
         "div",
         { class: "actions" },
         this.cancel,
-        fold("Arguments", () => jsonBlock(call.args, `Arguments of ${call.tool}`)),
+        disclosure("Arguments", () => jsonBlock(call.args, `Arguments of ${call.tool}`)),
       ),
     );
   }
 
+  /** @param {Call} call */
   update(call) {
     const isOpen = call.status === "running" || call.status === "task";
     setAttribute(this.element, "data-status", call.status);
     setAttribute(this.badge, "data-status", call.status);
-    setText(this.badge, WORDS[call.status] ?? call.status);
-    const took = (call.endedAt ?? now()) - call.startedAt;
-    setText(this.took, isOpen ? roughly(took) : `${duration(took)} · ${time(call.startedAt)}`);
-    this.progress.hidden = !isOpen || !call.progress;
-    if (!this.progress.hidden) this.#showProgress(call.progress);
-    this.asks.hidden = !(call.status === "running" && this.#isAsked(call));
+    setText(this.badge, STATUS_LABELS[call.status] ?? call.status);
+    const elapsed = (call.endedAt ?? serverNow()) - call.startedAt;
+    setText(
+      this.elapsed,
+      isOpen ? formatCoarse(elapsed) : `${formatDuration(elapsed)} · ${formatTime(call.startedAt)}`,
+    );
+    this.progress.element.hidden = !isOpen || !call.progress;
+    this.progress.update(call.progress);
+    this.questionLink.hidden = !(call.status === "running" && this.#hasOpenQuestion(call));
     const note =
-      call.status === "running" && !call.isSent ? "Waits for a free line: a browser allows few at once." : call.note;
+      call.status === "running" && !call.isSent
+        ? "Waits for a free connection: a browser allows few at once."
+        : call.note;
     this.note.hidden = !note;
     setText(this.note, note ?? "");
     this.cancel.hidden = call.status !== "running";
     if (call.result !== this.#shownResult) {
       this.#shownResult = call.result;
-      fill(this.result, call.result === undefined ? null : resultView(call.result, `Result of ${call.tool}`));
+      replaceContent(this.result, call.result === undefined ? null : resultView(call.result, `Result of ${call.tool}`));
     }
   }
 
-  #showProgress(progress) {
-    const { progress: done, total } = progress;
-    if (Number.isFinite(total) && total > 0) {
-      this.bar.max = total;
-      this.bar.value = Math.min(done, total);
-    } else this.bar.removeAttribute("value");
-    setText(this.progressText, progressText(progress));
-  }
-
-  #isAsked(call) {
+  /** @param {Call} call */
+  #hasOpenQuestion(call) {
     return [...this.store.sessions.values()].some(
       (session) => isOwnSession(session) && session.questions?.some((question) => question.server === call.server),
     );

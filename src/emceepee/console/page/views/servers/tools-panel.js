@@ -1,20 +1,25 @@
 // The tools of one server, once the person asked to see them.
 
+import { singleLine } from "../../lib/display-text.js";
+import { messageOf } from "../../lib/errors.js";
+import { pluralize } from "../../lib/format.js";
 import { searchBox } from "../../ui/controls.js";
-import { bdi, fill, h, nameOf } from "../../ui/dom.js";
-import { count } from "../../text/format.js";
+import { disclosure } from "../../ui/disclosure.js";
+import { bdi, h, nameLabel, replaceContent } from "../../ui/dom.js";
+import { expandableText } from "../../ui/expandable-text.js";
 import { jsonBlock } from "../../ui/json-view.js";
-import { longText } from "../../ui/expandable-text.js";
-import { fold } from "../../ui/result-view.js";
 import { ToolForm } from "./tool-form.js";
-import { oneLine } from "../../text/display-text.js";
 
-const MANY = 8; // from here on, a search box helps
+const SEARCH_FROM = 8; // from here on, a search box helps
 
 export class ToolsPanel {
-  constructor(server, toolbox) {
+  /**
+   * @param {string} server
+   * @param {import("../../calls/tool-catalog.js").ToolCatalog} catalog
+   */
+  constructor(server, catalog) {
     this.server = server;
-    this.toolbox = toolbox;
+    this.catalog = catalog;
     this.button = h("button", { type: "button", class: "button", onclick: () => this.#load() }, "Show tools");
     this.content = h("div", { class: "tools", "aria-live": "polite" });
     this.element = h(
@@ -29,16 +34,17 @@ export class ToolsPanel {
     const page = `#servers/${encodeURIComponent(this.server)}`;
     if (location.hash !== page) location.hash = page;
     this.button.disabled = true;
-    fill(this.content, h("p", { class: "muted" }, "Asking the server for its tools…"));
+    replaceContent(this.content, h("p", { class: "muted" }, "Asking the server for its tools…"));
     try {
-      this.#render(await this.toolbox.toolsOf(this.server));
+      this.#render(await this.catalog.listTools(this.server));
       this.button.textContent = "Show tools again";
     } catch (error) {
-      fill(this.content, h("p", { class: "error-text", role: "alert" }, bdi(error.message)));
+      replaceContent(this.content, h("p", { class: "error-text", role: "alert" }, bdi(messageOf(error))));
     }
     this.button.disabled = false;
   }
 
+  /** @param {{ tools: Wire.Tool[], errors: string[] }} listed */
   #render({ tools, errors }) {
     const named = tools.filter((tool) => typeof tool?.name === "string");
     const elements = named.map((tool) => this.#tool(tool));
@@ -50,61 +56,66 @@ export class ToolsPanel {
           .includes(wanted);
       });
     });
-    fill(
+    replaceContent(
       this.content,
       errors.map((error) => h("p", { class: "error-text" }, bdi(error))),
       h(
         "div",
         { class: "section-head" },
-        h("h3", null, count(named.length, "tool")),
-        named.length >= MANY && search.element,
+        h("h3", null, pluralize(named.length, "tool")),
+        named.length >= SEARCH_FROM && search.element,
       ),
       elements,
     );
   }
 
+  /** @param {Wire.Tool} tool */
   #tool(tool) {
     const about = tool.title ?? tool.annotations?.title ?? tool.description ?? "";
     const summary = [
-      h("code", { class: "tool-name" }, nameOf(tool.name)),
-      h("span", { class: "tool-about muted" }, bdi(oneLine(about, 160))),
+      h("code", { class: "tool-name" }, nameLabel(tool.name)),
+      h("span", { class: "tool-summary muted" }, bdi(singleLine(about, 160))),
     ];
-    return fold(summary, () => this.#inside(tool), {
-      class: "fold tool",
+    return disclosure(summary, () => this.#details(tool), {
+      class: "disclosure tool",
       testid: "tool",
       dataset: { name: tool.name },
     });
   }
 
-  #inside(tool) {
-    const form = new ToolForm(tool, (args, timeoutMs) => this.toolbox.call(this.server, tool.name, args, timeoutMs));
+  /** @param {Wire.Tool} tool */
+  #details(tool) {
+    const form = new ToolForm(tool, (args, timeoutMs) => this.catalog.call(this.server, tool.name, args, timeoutMs));
     return h(
       "div",
-      { class: "tool-inside" },
-      tool.description && h("p", { class: "message" }, longText(tool.description, 1500)),
-      hints(tool.annotations),
+      { class: "tool-details" },
+      tool.description && h("p", { class: "message" }, expandableText(tool.description, 1500)),
+      annotationTags(tool.annotations),
       form.element,
-      fold("Schema", () =>
+      disclosure("Schema", () =>
         jsonBlock({ inputSchema: tool.inputSchema, outputSchema: tool.outputSchema }, `Schema of ${tool.name}`),
       ),
     );
   }
 }
 
-/** What the server says of its tool; it need not be true. */
-function hints(annotations) {
-  const said = [
+/**
+ * What the server says of its tool; it need not be true.
+ * @param {Wire.Tool["annotations"]} annotations
+ */
+function annotationTags(annotations) {
+  const labels = [
     annotations?.readOnlyHint === true && "only reads",
     annotations?.destructiveHint === true && "may destroy",
     annotations?.idempotentHint === true && "safe to repeat",
     annotations?.openWorldHint === true && "reaches outside",
   ].filter(Boolean);
   return (
-    said.length > 0 &&
+    labels.length > 0 &&
     h(
       "p",
       { class: "tags" },
-      said.map((text) => h("span", { class: "tag" }, text)),
+      labels.map((text) => h("span", { class: "tag" }, text)),
     )
   );
 }

@@ -1,30 +1,44 @@
 // One request in full, beside the waterfall.
 
+import { singleLine } from "../../lib/display-text.js";
+import { messageOf } from "../../lib/errors.js";
+import { formatDuration, formatFullTime, formatPreciseTime, formatTime } from "../../lib/format.js";
+import { asArray } from "../../lib/safe-json.js";
 import { getJson } from "../../net/console-api.js";
-import { now } from "../../state/server-clock.js";
+import { TYPE_LABELS, statusLabel } from "../../state/request-phases.js";
+import { serverNow } from "../../state/server-clock.js";
+import { copyToClipboard } from "../../ui/clipboard.js";
 import { iconButton } from "../../ui/controls.js";
-import { copyText } from "../../ui/clipboard.js";
-import { bdi, fill, h, nameOf } from "../../ui/dom.js";
-import { duration, fullTime, preciseTime, time } from "../../text/format.js";
+import { bdi, h, nameLabel, replaceContent } from "../../ui/dom.js";
+import { expandableText } from "../../ui/expandable-text.js";
 import { icon } from "../../ui/icons.js";
 import { jsonBlock } from "../../ui/json-view.js";
 import { logLine } from "../../ui/log-line.js";
-import { longText } from "../../ui/expandable-text.js";
-import { sessionChip } from "../../state/session-names.js";
-import { TYPES, statusName } from "../../state/request-phases.js";
+import { progressText } from "../../ui/progress.js";
 import { resultView } from "../../ui/result-view.js";
-import { progressText } from "./request-row.js";
-import { list } from "../../state/store.js";
-import { oneLine } from "../../text/display-text.js";
+import { sessionChip } from "../../ui/session-chip.js";
 import { phaseTable } from "./phase-table.js";
 
-const AGAIN_MS = 1000; // a request that changes often is asked for at most this often
+/**
+ * @import { Store, Topics } from "../../state/store.js"
+ */
+
+const REFRESH_MS = 1000; // a request that changes often is asked for at most this often
 
 export class DetailPanel {
+  /** @type {Wire.RequestRow | null} */
   #row = null;
-  #asked = null;
-  #timer = null;
+  /** @type {symbol | null} */
+  #lastRequest = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  /** @type {Wire.RequestDetail | null} */
+  #answer = null;
 
+  /**
+   * @param {Store} store
+   * @param {{ onClose: () => void }} listeners
+   */
   constructor(store, { onClose }) {
     this.store = store;
     this.onClose = onClose;
@@ -32,7 +46,7 @@ export class DetailPanel {
     this.title = h("h2", { class: "detail-title" });
     this.facts = h("div", { class: "detail-facts" });
     this.timing = h("div", { class: "detail-section" });
-    this.body = h("div", { class: "detail-rest" });
+    this.body = h("div", { class: "detail-content" });
     this.copy = h(
       "button",
       { type: "button", class: "button small", testid: "copy-call", onclick: () => this.#copyCall() },
@@ -40,7 +54,7 @@ export class DetailPanel {
       "Copy as tool call",
     );
     const head = h("header", { class: "detail-head" }, this.title, this.closeButton);
-    const inside = h(
+    this.scroller = h(
       "div",
       { class: "detail-body", tabindex: "0", role: "group", "aria-label": "Request details" },
       this.facts,
@@ -51,7 +65,7 @@ export class DetailPanel {
       "aside",
       { class: "detail", testid: "request-detail", "aria-label": "Request", hidden: true },
       head,
-      inside,
+      this.scroller,
     );
   }
 
@@ -59,18 +73,22 @@ export class DetailPanel {
     return this.#row !== null;
   }
 
+  /**
+   * @param {Wire.RequestRow} row
+   * @param {{ takesFocus?: boolean }} [options]
+   */
   open(row, { takesFocus = false } = {}) {
     const isOther = row.id !== this.#row?.id;
     this.#row = row;
     this.element.hidden = false;
     if (isOther) {
-      fill(this.body, h("p", { class: "muted" }, "Loading…"));
-      this.element.querySelector(".detail-body").scrollTop = 0;
-      this.answer = null;
+      replaceContent(this.body, h("p", { class: "muted" }, "Loading…"));
+      this.scroller.scrollTop = 0;
+      this.#answer = null;
       this.copy.disabled = true;
-      this.#ask();
+      this.#load();
     }
-    this.#renderFacts();
+    this.#renderFacts(row);
     if (takesFocus) this.closeButton.focus();
   }
 
@@ -80,77 +98,84 @@ export class DetailPanel {
     this.#row = null;
     this.element.hidden = true;
     clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#timer = undefined;
     this.onClose();
     return true;
   }
 
+  /** @param {Topics} topics */
   update(topics) {
     if (!this.#row || !topics.has("rows")) return;
     const row = this.store.rows.get(this.#row.id);
     if (!row || row === this.#row) return;
     this.#row = row;
-    this.#renderFacts();
+    this.#renderFacts(row);
     this.#timer ??= setTimeout(
       () => {
-        this.#timer = null;
-        this.#ask();
+        this.#timer = undefined;
+        this.#load();
       },
-      AGAIN_MS * (row.status === "pending" ? 1 : 0.1),
+      REFRESH_MS * (row.status === "pending" ? 1 : 0.1),
     );
   }
 
   tick() {
-    if (this.#row?.status === "pending") this.#renderFacts();
+    if (this.#row?.status === "pending") this.#renderFacts(this.#row);
   }
 
-  async #ask() {
+  async #load() {
     const row = this.#row;
     if (!row) return;
-    const asked = (this.#asked = Symbol(row.id));
+    const asked = (this.#lastRequest = Symbol(row.id));
     try {
       const answer = await getJson("/console/request", { session: row.session, id: row.id });
-      if (this.#asked === asked && this.#row) this.#renderAnswer(answer);
+      if (this.#lastRequest === asked && this.#row) this.#renderAnswer(this.#row, answer);
     } catch (error) {
-      if (this.#asked === asked && this.#row) fill(this.body, h("p", { class: "muted" }, error.message));
+      if (this.#lastRequest === asked && this.#row)
+        replaceContent(this.body, h("p", { class: "muted" }, messageOf(error)));
     }
   }
 
-  #renderFacts() {
-    const row = this.#row;
-    fill(this.title, longText(row.name ?? "", 300));
-    const took = duration((row.endedAt ?? now()) - row.startedAt);
-    fill(
+  /** @param {Wire.RequestRow} row */
+  #renderFacts(row) {
+    replaceContent(this.title, expandableText(row.name ?? "", 300));
+    const took = formatDuration((row.endedAt ?? serverNow()) - row.startedAt);
+    replaceContent(
       this.facts,
       h(
         "p",
-        { class: "fact-line" },
-        h("span", { class: "badge", dataset: { status: row.status } }, oneLine(statusName(row), 30)),
+        { class: "detail-row" },
+        h("span", { class: "badge", dataset: { status: row.status } }, singleLine(statusLabel(row), 30)),
         h("strong", null, took),
         h(
           "span",
-          { class: "muted", title: fullTime(row.startedAt) },
-          `${time(row.startedAt)} · ${TYPES[row.type] ?? row.type}`,
+          { class: "muted", title: formatFullTime(row.startedAt) },
+          `${formatTime(row.startedAt)} · ${TYPE_LABELS[row.type] ?? row.type}`,
         ),
       ),
       h(
         "p",
-        { class: "fact-line" },
-        row.server && h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, nameOf(row.server)),
+        { class: "detail-row" },
+        row.server &&
+          h("a", { class: "chip", href: `#servers/${encodeURIComponent(row.server)}` }, nameLabel(row.server)),
         sessionChip(this.store, row.session),
         row.taskId && h("a", { class: "chip", href: "#tasks" }, "Task"),
         row.status === "pending" && row.progress && h("span", { class: "muted" }, bdi(progressText(row.progress))),
       ),
-      row.error && h("p", { class: "error-text", role: "note" }, longText(row.error, 2000)),
+      row.error && h("p", { class: "error-text", role: "note" }, expandableText(row.error, 2000)),
     );
-    fill(this.timing, phaseTable(row, now()));
+    replaceContent(this.timing, phaseTable(row, serverNow()));
   }
 
-  #renderAnswer(answer) {
-    this.answer = answer;
+  /**
+   * @param {Wire.RequestRow} row
+   * @param {Wire.RequestDetail} answer
+   */
+  #renderAnswer(row, answer) {
+    this.#answer = answer;
     this.copy.disabled = false;
     const { args, result, logs, isCut } = answer;
-    fill(
+    replaceContent(
       this.body,
       section(
         "Arguments",
@@ -167,7 +192,7 @@ export class DetailPanel {
           "div",
           { testid: "detail-result" },
           result === null || result === undefined
-            ? none(this.#row.status === "pending" ? "Not yet" : "None kept")
+            ? none(row.status === "pending" ? "Not yet" : "None kept")
             : resultView(result),
         ),
         isCut && h("span", { class: "tag" }, "cut"),
@@ -177,25 +202,23 @@ export class DetailPanel {
         h(
           "div",
           { testid: "detail-logs", class: "log-lines" },
-          list(logs).length === 0 ? none("None") : list(logs).map((log) => logLine(log)),
+          asArray(logs).length === 0 ? none("None") : asArray(logs).map((log) => logLine(log)),
         ),
       ),
-      h(
-        "p",
-        { class: "muted small" },
-        "Id ",
-        h("code", null, this.#row.id),
-        ` · began ${preciseTime(this.#row.startedAt)}`,
-      ),
+      h("p", { class: "muted small" }, "Id ", h("code", null, row.id), ` · began ${formatPreciseTime(row.startedAt)}`),
     );
   }
 
   #copyCall() {
-    copyText(JSON.stringify(asToolCall(this.#row, this.answer?.args), null, 2), "Tool call");
+    if (this.#row) copyToClipboard(JSON.stringify(asToolCall(this.#row, this.#answer?.args), null, 2), "Tool call");
   }
 }
 
-/** The call that a model would make to do the same again. */
+/**
+ * The call that a model would make to do the same again.
+ * @param {Wire.RequestRow} row
+ * @param {any} args
+ */
 export function asToolCall(row, args) {
   const given = args ?? {};
   if (row.type === "own_tool" || row.type === "protocol") return { name: row.name, arguments: given };
@@ -210,6 +233,12 @@ export function asToolCall(row, args) {
   return { name: "execute_tool", arguments: { server: row.server, tool: row.name, args: given } };
 }
 
+/**
+ * @param {string} title
+ * @param {Element} content
+ * @param {...import("../../ui/dom.js").Children} extras
+ */
 const section = (title, content, ...extras) =>
   h("section", { class: "detail-section" }, h("div", { class: "section-head" }, h("h3", null, title), extras), content);
+/** @param {string} text */
 const none = (text) => h("p", { class: "muted" }, text);

@@ -1,14 +1,15 @@
 // What the colors and patterns of the bars mean.
 
+import { PHASE_LABELS } from "../../state/request-phases.js";
 import { h } from "../../ui/dom.js";
-import { PHASES } from "../../state/request-phases.js";
 
 const narrow = matchMedia("(max-width: 760px)");
 const OUTCOMES = { error: "Error", cancelled: "Cancelled" };
 
+/** @param {Element} count */
 export function legend(count) {
   const entries = [
-    ...Object.entries(PHASES).map(([kind, name]) => entry({ kind }, name)),
+    ...Object.entries(PHASE_LABELS).map(([kind, name]) => entry({ kind }, name)),
     ...Object.entries(OUTCOMES).map(([status, name]) => entry({ status }, name)),
   ];
   const list = h("ul", null, entries);
@@ -20,4 +21,8 @@ export function legend(count) {
   return h("footer", { class: "legend" }, scroller, count);
 }
 
+/**
+ * @param {{ [name: string]: string }} dataset
+ * @param {string} name
+ */
 const entry = (dataset, name) => h("li", null, h("i", { class: "swatch", dataset }), name);

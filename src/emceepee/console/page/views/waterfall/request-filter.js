@@ -1,30 +1,48 @@
 // Which requests are shown. Pure, and quick enough to run over all rows at every change.
 
-const haystacks = new WeakMap();
+/** @typedef {{ session: string, server: string, status: string, type: string, search: string }} Filter Empty: any. */
 
-export const NO_FILTER = Object.freeze({ session: "", server: "", status: "", type: "", search: "" });
+/** @type {WeakMap<Wire.RequestRow, string>} */
+const searchTexts = new WeakMap();
+
+/** @type {Readonly<Filter>} */
+export const EMPTY_FILTER = Object.freeze({ session: "", server: "", status: "", type: "", search: "" });
 const BACKEND_TYPES = new Set(["tool_call", "resource_read", "prompt_get"]);
 
-function haystack(row) {
-  let text = haystacks.get(row);
+/** @param {Wire.RequestRow} row */
+function searchTextOf(row) {
+  let text = searchTexts.get(row);
   if (text === undefined) {
     text = [row.name, row.server, row.id, row.error, row.progress?.message].filter(Boolean).join("\n").toLowerCase();
-    haystacks.set(row, text);
+    searchTexts.set(row, text);
   }
   return text;
 }
 
-function fitsType(row, type) {
+/**
+ * @param {Wire.RequestRow} row
+ * @param {string} type
+ */
+function matchesType(row, type) {
   return type === "backends" ? BACKEND_TYPES.has(row.type) : row.type === type;
 }
 
-function fitsStatus(row, status) {
+/**
+ * @param {Wire.RequestRow} row
+ * @param {string} status
+ */
+function matchesStatus(row, status) {
   return status === "task" ? Boolean(row.taskId) : row.status === status;
 }
 
-/** The rows that fit, newest first, and what there is to say about all of them. */
-export function filtered(ordered, filter) {
+/**
+ * The rows that fit, newest first, and what there is to say about all of them.
+ * @param {Wire.RequestRow[]} ordered
+ * @param {Filter} filter
+ */
+export function filterRequests(ordered, filter) {
   const words = filter.search.toLowerCase().split(/\s+/).filter(Boolean);
+  /** @type {Wire.RequestRow[]} */
   const rows = [];
   let pending = 0;
   let oldest = Infinity;
@@ -34,9 +52,9 @@ export function filtered(ordered, filter) {
     const row = ordered[index];
     if (filter.session && row.session !== filter.session) continue;
     if (filter.server && row.server !== filter.server) continue;
-    if (filter.status && !fitsStatus(row, filter.status)) continue;
-    if (filter.type && !fitsType(row, filter.type)) continue;
-    if (words.length > 0 && !words.every((word) => haystack(row).includes(word))) continue;
+    if (filter.status && !matchesStatus(row, filter.status)) continue;
+    if (filter.type && !matchesType(row, filter.type)) continue;
+    if (words.length > 0 && !words.every((word) => searchTextOf(row).includes(word))) continue;
     rows.push(row);
     sessions.add(row.session);
     if (row.status === "pending") pending += 1;
@@ -47,4 +65,5 @@ export function filtered(ordered, filter) {
   return { rows, pending, oldest, newest, sessions: sessions.size };
 }
 
+/** @param {Filter} filter */
 export const isFiltering = (filter) => Object.values(filter).some(Boolean);

@@ -1,15 +1,19 @@
-// The marks of the time axis, and the lines below them.
+// The ticks of the time axis, and the grid lines below them.
 
-import { markLabel, marks } from "./time-scale.js";
 import { h, reconcile } from "../../ui/dom.js";
+import { tickLabel, ticks } from "./time-scale.js";
 
-export class AxisView {
+/**
+ * @import { Tick, TimeScale } from "./time-scale.js"
+ */
+
+export class TimeAxis {
   constructor() {
     this.axis = h("div", { class: "axis", role: "columnheader", "aria-label": "Time" });
-    this.lines = h("div", { class: "gridlines", "aria-hidden": "true" });
-    const label = h("div", { class: "head-label", role: "columnheader" }, "Request");
-    const head = h("div", { class: "head", role: "row", "aria-rowindex": "1" }, label, this.axis);
-    this.head = h("div", { role: "rowgroup", class: "head-group" }, head);
+    this.gridlines = h("div", { class: "gridlines", "aria-hidden": "true" });
+    const label = h("div", { class: "grid-header-label", role: "columnheader" }, "Request");
+    const head = h("div", { class: "grid-header", role: "row", "aria-rowindex": "1" }, label, this.axis);
+    this.head = h("div", { role: "rowgroup", class: "grid-header-group" }, head);
   }
 
   get width() {
@@ -20,17 +24,23 @@ export class AxisView {
     return this.axis.getBoundingClientRect().left;
   }
 
-  render(window) {
-    const found = marks(window, this.width);
-    reconcile(this.axis, found, keyOf, (mark) => placed(h("span", { class: "mark" }, markLabel(mark))));
-    reconcile(this.lines, found, keyOf, () => placed(h("i", { class: "gridline" })));
+  /** @param {TimeScale} scale */
+  render(scale) {
+    const found = ticks(scale, this.width);
+    reconcile(this.axis, found, keyOf, (tick) => positionedTick(h("span", { class: "tick" }, tickLabel(tick))));
+    reconcile(this.gridlines, found, keyOf, () => positionedTick(h("i", { class: "gridline" })));
   }
 }
 
-const keyOf = (mark) => `${mark.step}/${mark.at}`;
+/** @param {Tick} tick */
+const keyOf = (tick) => `${tick.step}/${tick.at}`;
 
-function placed(element) {
-  const update = ({ x }) => {
+/**
+ * @param {HTMLElement} element
+ * @returns {import("../../ui/dom.js").Part}
+ */
+function positionedTick(element) {
+  const update = (/** @type {Tick} */ { x }) => {
     element.style.transform = `translateX(${x.toFixed(1)}px)`;
   };
   return { element, update };

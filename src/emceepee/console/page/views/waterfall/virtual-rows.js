@@ -1,24 +1,42 @@
 // The rows that can be seen, and only those: ten thousand requests cost as much as thirty.
 
 import { h, setAttribute } from "../../ui/dom.js";
-import { RowView } from "./request-row.js";
+import { RequestRowView } from "./request-row.js";
+
+/**
+ * @import { Store } from "../../state/store.js"
+ * @import { TimeScale } from "./time-scale.js"
+ */
+/**
+ * @typedef {(id: string, how?: { byKeyboard?: boolean }) => void} OnOpen
+ */
 
 const OVERSCAN = 4;
-const MOST_SPARE = 40;
+const MAX_POOLED = 40;
 const narrow = matchMedia("(max-width: 760px)");
 
-export class RowList {
+export class VirtualRows {
+  /** @type {string | null} */
   activeId = null;
+  /** @type {string | null} */
   selectedId = null;
+  /** @type {Wire.RequestRow[]} */
   #rows = [];
+  /** @type {Map<string, RequestRowView>} */
   #views = new Map();
-  #spare = [];
+  /** @type {RequestRowView[]} */
+  #pool = [];
   #showsSession = false;
 
-  constructor(store, { scroller, onOpen }) {
+  /**
+   * @param {Store} store
+   * @param {{ scroller: HTMLElement, onOpen: OnOpen, onMove: (id: string) => void }} settings
+   */
+  constructor(store, { scroller, onOpen, onMove }) {
     this.store = store;
     this.scroller = scroller;
     this.onOpen = onOpen;
+    this.onMove = onMove;
     this.element = h("div", { class: "rows", role: "rowgroup" });
     this.element.addEventListener("keydown", (event) => this.#onKey(event));
     this.element.addEventListener("focusin", (event) => this.#onFocus(event));
@@ -32,6 +50,10 @@ export class RowList {
     return this.#rows;
   }
 
+  /**
+   * @param {Wire.RequestRow[]} rows
+   * @param {{ showsSession: boolean }} options
+   */
   setRows(rows, { showsSession }) {
     const shift = this.#shiftOfFirstVisible(rows);
     this.#rows = rows;
@@ -41,7 +63,10 @@ export class RowList {
     if (shift !== 0) this.scroller.scrollTop += shift * this.rowHeight;
   }
 
-  /** New rows come in at the top: what is being read further down must not slip away. */
+  /**
+   * New rows come in at the top: what is being read further down must not slip away.
+   * @param {Wire.RequestRow[]} rows
+   */
   #shiftOfFirstVisible(rows) {
     const index = Math.floor(this.scroller.scrollTop / this.rowHeight);
     const first = this.#rows[index];
@@ -50,11 +75,17 @@ export class RowList {
     return newIndex === -1 ? 0 : newIndex - index;
   }
 
-  render(window, width, now) {
+  /**
+   * @param {TimeScale} scale
+   * @param {number} width
+   * @param {number} now
+   */
+  render(scale, width, now) {
     const height = this.rowHeight;
     const top = this.scroller.scrollTop;
     const begin = Math.max(0, Math.floor(top / height) - OVERSCAN);
     const end = Math.min(this.#rows.length, Math.ceil((top + this.scroller.clientHeight) / height) + OVERSCAN);
+    /** @type {Map<string, number>} */
     const wanted = new Map();
     for (let index = begin; index < end; index += 1) wanted.set(this.#rows[index].id, index);
     const activeIndex = this.#activeIndex(wanted);
@@ -65,14 +96,17 @@ export class RowList {
     for (const [id, index] of inOrder) {
       const view = this.#place(id, index, index === activeIndex, height);
       // Read in the order it is seen. Rows that stay keep their place, so the focused one is not moved.
-      if (view.element === next) next = next.nextSibling;
+      if (view.element === next) next = view.element.nextSibling;
       else this.element.insertBefore(view.element, next);
-      view.layout(window, width, now);
+      view.layout(scale, width, now);
     }
-    for (const view of this.#spare) if (view.element.isConnected) view.element.remove();
+    for (const view of this.#pool) if (view.element.isConnected) view.element.remove();
   }
 
-  /** The row that Tab reaches, kept in the page even when it is scrolled away: focus must not fall to nowhere. */
+  /**
+   * The row that Tab reaches, kept in the page even when it is scrolled away: focus must not fall to nowhere.
+   * @param {Map<string, number>} visible
+   */
   #activeIndex(visible) {
     if (this.#rows.length === 0) return -1;
     if (this.activeId === null) return 0;
@@ -80,10 +114,16 @@ export class RowList {
     return index === -1 ? 0 : index;
   }
 
+  /**
+   * @param {string} id
+   * @param {number} index
+   * @param {boolean} isActive
+   * @param {number} height
+   */
   #place(id, index, isActive, height) {
     let view = this.#views.get(id);
     if (!view) {
-      view = this.#spare.pop() ?? new RowView(this.store);
+      view = this.#pool.pop() ?? new RequestRowView(this.store);
       this.#views.set(id, view);
     }
     view.element.style.transform = `translateY(${index * height}px)`;
@@ -92,31 +132,39 @@ export class RowList {
     return view;
   }
 
-  // It stays in the page until all rows are placed: most are needed at once, and taking them out and in is costly.
+  /**
+   * It stays in the page until all rows are placed: most are needed at once, and taking them out and in is costly.
+   * @param {string} id
+   * @param {RequestRowView} view
+   */
   #release(id, view) {
     this.#views.delete(id);
-    if (this.#spare.length < MOST_SPARE) this.#spare.push(view);
+    if (this.#pool.length < MAX_POOLED) this.#pool.push(view);
     else view.element.remove();
   }
 
+  /** @param {FocusEvent} event */
   #onFocus(event) {
-    const row = event.target.closest(".row");
-    if (row) this.activeId = row.dataset.id;
+    const row = event.target instanceof Element ? event.target.closest(".row") : null;
+    if (row) this.activeId = row.getAttribute("data-id");
   }
 
+  /** @param {KeyboardEvent} event */
   #onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.rowHeight) - 2);
+    /** @type {{ [key: string]: number }} */
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (event.key in steps) {
       event.preventDefault();
       this.moveBy(steps[event.key]);
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      this.onOpen(this.activeId, { byKeyboard: true });
+      if (this.activeId !== null) this.onOpen(this.activeId, { byKeyboard: true });
     }
   }
 
+  /** @param {number} step */
   moveBy(step) {
     const current = this.#rows.findIndex((row) => row.id === this.activeId);
     const index = Math.min(this.#rows.length - 1, Math.max(0, current + step));
@@ -128,9 +176,10 @@ export class RowList {
   }
 
   focusActive() {
-    this.#views.get(this.activeId)?.element.focus({ preventScroll: true });
+    if (this.activeId !== null) this.#views.get(this.activeId)?.element.focus({ preventScroll: true });
   }
 
+  /** @param {number} index */
   #scrollTo(index) {
     const head = 32; // the sticky axis covers this much
     const top = index * this.rowHeight;

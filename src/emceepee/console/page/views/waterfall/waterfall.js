@@ -1,27 +1,36 @@
 // The waterfall: what was asked, when, and how long each part took.
 
-import { AxisView } from "./time-axis.js";
-import { TimeWindow } from "./time-scale.js";
-import { now as serverNow } from "../../state/server-clock.js";
-import { emptyState } from "../../ui/controls.js";
-import { DetailPanel } from "./detail-panel.js";
-import { h } from "../../ui/dom.js";
-import { connectHint } from "../../ui/connect-hint.js";
-import { legend } from "./legend.js";
 import { extent } from "../../state/request-phases.js";
-import { NO_FILTER, filtered, isFiltering } from "./request-filter.js";
-import { RowList } from "./virtual-rows.js";
-import { listenToTimeline } from "./pan-zoom.js";
-import { WaterfallTools } from "./toolbar.js";
+import { serverNow } from "../../state/server-clock.js";
+import { connectHint } from "../../ui/connect-hint.js";
+import { emptyState } from "../../ui/controls.js";
+import { h } from "../../ui/dom.js";
+import { DetailPanel } from "./detail-panel.js";
+import { legend } from "./legend.js";
+import { enablePanZoom } from "./pan-zoom.js";
+import { EMPTY_FILTER, filterRequests, isFiltering } from "./request-filter.js";
+import { TimeAxis } from "./time-axis.js";
+import { TimeScale } from "./time-scale.js";
+import { WaterfallToolbar } from "./toolbar.js";
+import { VirtualRows } from "./virtual-rows.js";
+
+/**
+ * @import { Store, Topics } from "../../state/store.js"
+ */
+/**
+ * What was there when the view was paused.
+ * @typedef {{ at: number, ordered: Wire.RequestRow[], ids: Set<string> }} Frozen
+ */
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const FRAME_MS = 100; // ten pictures a second are smooth enough for bars that grow
-const CALM_FRAME_MS = 1000;
+const REDUCED_FRAME_MS = 1000;
 const RECENT_ROWS = 25;
 
-export class Waterfall {
-  #found = filtered([], NO_FILTER);
-  #window = new TimeWindow();
+export class WaterfallView {
+  #filtered = filterRequests([], EMPTY_FILTER);
+  #scale = new TimeScale();
+  /** @type {Frozen | null} */
   #paused = null;
   #isShown = false;
   #lastFrame = 0;
@@ -29,25 +38,26 @@ export class Waterfall {
   #hasFitted = false;
   #scrolledTo = 0;
 
+  /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    this.tools = new WaterfallTools(store, {
+    this.tools = new WaterfallToolbar(store, {
       onFilter: () => this.update(new Set(["rows"])),
       onPause: () => this.togglePause(),
       onFollow: () => this.toggleFollow(),
       onZoom: (factor) => this.zoom(factor),
       onFit: () => this.fit(),
     });
-    this.axis = new AxisView();
+    this.axis = new TimeAxis();
     this.scroller = h("div", { class: "scroller", role: "grid", "aria-label": "Requests, newest first" });
-    this.list = new RowList(store, { scroller: this.scroller, onOpen: (id, how) => this.open(id, how) });
-    this.list.onMove = (id) => {
-      if (this.detail.isOpen) this.open(id);
-      else this.render();
-    };
-    this.scroller.append(this.axis.head, this.axis.lines, this.list.element);
+    this.list = new VirtualRows(store, {
+      scroller: this.scroller,
+      onOpen: (id, how) => this.open(id, how),
+      onMove: (id) => (this.detail.isOpen ? this.open(id) : this.render()),
+    });
+    this.scroller.append(this.axis.head, this.axis.gridlines, this.list.element);
     this.empty = h("div", { class: "waterfall-empty", hidden: true });
-    this.detail = new DetailPanel(store, { onClose: () => this.#closed() });
+    this.detail = new DetailPanel(store, { onClose: () => this.#onDetailClosed() });
     const body = h(
       "div",
       { class: "waterfall-body" },
@@ -68,12 +78,14 @@ export class Waterfall {
     this.scroller.addEventListener("scroll", () => this.render(), { passive: true });
     this.list.element.addEventListener("click", (event) => this.#onClick(event));
     new ResizeObserver(() => this.update(new Set(["rows"]))).observe(this.scroller);
-    listenToTimeline(this.scroller, this.axis, this);
+    enablePanZoom(this.scroller, this.axis, this);
   }
 
+  /** @param {MouseEvent} event */
   #onClick(event) {
-    const element = event.target.closest(".row");
-    const row = element && this.list.rows.find((each) => each.id === element.dataset.id);
+    if (!(event.target instanceof Element)) return;
+    const id = event.target.closest(".row")?.getAttribute("data-id");
+    const row = this.list.rows.find((each) => each.id === id);
     if (!row) return;
     if (event.target.closest("[data-action=center]")) this.centerOn(row);
     else this.open(row.id);
@@ -94,24 +106,26 @@ export class Waterfall {
     this.#scrolledTo = this.scroller.scrollTop;
   }
 
+  /** @param {string} id */
   showSession(id) {
     this.tools.updateOptions();
-    this.tools.set({ ...NO_FILTER, session: id });
+    this.tools.set({ ...EMPTY_FILTER, session: id });
   }
 
+  /** @param {Topics} topics */
   update(topics) {
-    if (!["rows", "sessions", "feed"].some((topic) => topics.has(topic))) return;
+    if (!topics.has("rows") && !topics.has("sessions") && !topics.has("feed")) return;
     if (topics.has("rows") || topics.has("sessions")) this.tools.updateOptions();
     const ordered = this.#paused ? this.#paused.ordered : this.store.rows.ordered;
-    this.#found = filtered(ordered, this.tools.filter);
+    this.#filtered = filterRequests(ordered, this.tools.filter);
     this.#fitOnce();
-    this.list.setRows(this.#found.rows, { showsSession: !this.tools.filter.session && this.#found.sessions > 1 });
+    this.list.setRows(this.#filtered.rows, { showsSession: !this.tools.filter.session && this.#filtered.sessions > 1 });
     this.tools.update({
-      shown: this.#found.rows.length,
+      shown: this.#filtered.rows.length,
       total: ordered.length,
       isPaused: Boolean(this.#paused),
-      fresh: this.#paused ? this.#freshCount() : 0,
-      isFollowing: this.#window.isFollowing,
+      fresh: this.#paused ? this.#countNew(this.#paused) : 0,
+      isFollowing: this.#scale.isFollowing,
     });
     this.#showEmptyState(ordered.length);
     this.detail.update(topics);
@@ -119,22 +133,23 @@ export class Waterfall {
     this.#animate();
   }
 
-  #freshCount() {
-    return filtered(this.store.rows.ordered, this.tools.filter).rows.filter((row) => !this.#paused.ids.has(row.id))
+  /** @param {Frozen} frozen */
+  #countNew(frozen) {
+    return filterRequests(this.store.rows.ordered, this.tools.filter).rows.filter((row) => !frozen.ids.has(row.id))
       .length;
   }
 
   /** The first picture shows the most recent requests, whatever length of time they took. */
   #fitOnce() {
-    if (this.#hasFitted || this.#found.rows.length === 0) return;
+    if (this.#hasFitted || this.#filtered.rows.length === 0) return;
     this.#hasFitted = true;
-    const recent = this.#found.rows.slice(0, RECENT_ROWS);
+    const recent = this.#filtered.rows.slice(0, RECENT_ROWS);
     const oldest = recent.reduce((least, row) => Math.min(least, row.startedAt), Infinity);
-    this.#window.span = Math.min(600_000, Math.max(10_000, (this.#newest() - oldest) * 1.1));
+    this.#scale.span = Math.min(600_000, Math.max(10_000, (this.#newest() - oldest) * 1.1));
   }
 
   #newest() {
-    return this.#found.pending > 0 ? Math.max(this.#now(), this.#found.newest) : this.#found.newest;
+    return this.#filtered.pending > 0 ? Math.max(this.#now(), this.#filtered.newest) : this.#filtered.newest;
   }
 
   #now() {
@@ -144,9 +159,9 @@ export class Waterfall {
   render() {
     if (!this.#isShown) return;
     this.#lastFrame = performance.now();
-    this.#window.follow(this.#found.rows.length > 0 ? this.#newest() : this.#now());
-    this.axis.render(this.#window);
-    this.list.render(this.#window, this.axis.width, this.#now());
+    this.#scale.follow(this.#filtered.rows.length > 0 ? this.#newest() : this.#now());
+    this.axis.render(this.#scale);
+    this.list.render(this.#scale, this.axis.width, this.#now());
   }
 
   /** Bars of running requests grow; when nothing runs, nothing moves. */
@@ -154,9 +169,9 @@ export class Waterfall {
     if (this.#isAnimating) return;
     this.#isAnimating = true;
     const frame = () => {
-      this.#isAnimating = this.#isShown && !this.#paused && this.#found.pending > 0;
+      this.#isAnimating = this.#isShown && !this.#paused && this.#filtered.pending > 0;
       if (!this.#isAnimating) return;
-      const pause = reducedMotion.matches ? CALM_FRAME_MS : FRAME_MS;
+      const pause = reducedMotion.matches ? REDUCED_FRAME_MS : FRAME_MS;
       const since = performance.now() - this.#lastFrame;
       if (since >= pause) this.render();
       setTimeout(() => requestAnimationFrame(frame), since >= pause ? pause : pause - since);
@@ -164,8 +179,9 @@ export class Waterfall {
     requestAnimationFrame(frame);
   }
 
+  /** @param {number} total */
   #showEmptyState(total) {
-    const isEmpty = this.#found.rows.length === 0 && this.store.isReady;
+    const isEmpty = this.#filtered.rows.length === 0 && this.store.isReady;
     this.empty.hidden = !isEmpty;
     if (!isEmpty) return;
     const kind = total > 0 && isFiltering(this.tools.filter) ? "filtered" : "none";
@@ -173,7 +189,7 @@ export class Waterfall {
     this.empty.dataset.kind = kind;
     const clear = h(
       "button",
-      { type: "button", class: "button", onclick: () => this.tools.set(NO_FILTER) },
+      { type: "button", class: "button", onclick: () => this.tools.set(EMPTY_FILTER) },
       "Clear filters",
     );
     this.empty.replaceChildren(
@@ -185,24 +201,30 @@ export class Waterfall {
 
   // What the person does.
 
+  /**
+   * @param {number} factor
+   * @param {number} [part]
+   */
   zoom(factor, part) {
-    this.#window.zoom(factor, part);
+    this.#scale.zoom(factor, part);
     this.render();
   }
 
+  /** @param {number} pixels */
   panBy(pixels) {
-    this.#window.pan((pixels / this.axis.width) * this.#window.span);
+    this.#scale.pan((pixels / this.axis.width) * this.#scale.span);
     this.update(new Set(["feed"]));
   }
 
   fit() {
-    if (this.#found.rows.length === 0) return;
-    this.#window.fit(this.#found.oldest, this.#newest());
+    if (this.#filtered.rows.length === 0) return;
+    this.#scale.fit(this.#filtered.oldest, this.#newest());
     this.render();
   }
 
+  /** @param {Wire.RequestRow} row */
   centerOn(row) {
-    this.#window.center(...extent(row, this.#now()));
+    this.#scale.center(...extent(row, this.#now()));
     this.update(new Set(["feed"]));
   }
 
@@ -213,7 +235,7 @@ export class Waterfall {
 
   toggleFollow() {
     if (this.#paused) this.togglePause();
-    else this.#window.isFollowing = !this.#window.isFollowing;
+    else this.#scale.isFollowing = !this.#scale.isFollowing;
     this.update(new Set(["feed"]));
   }
 
@@ -226,6 +248,10 @@ export class Waterfall {
     this.update(new Set(["rows"]));
   }
 
+  /**
+   * @param {string} id
+   * @param {{ byKeyboard?: boolean }} [options]
+   */
   open(id, { byKeyboard = false } = {}) {
     const row = this.list.rows.find((each) => each.id === id) ?? this.store.rows.get(id);
     if (!row) return;
@@ -243,7 +269,7 @@ export class Waterfall {
     if (!this.#paused) this.detail.tick();
   }
 
-  #closed() {
+  #onDetailClosed() {
     this.element.classList.remove("with-detail");
     this.list.selectedId = null;
     this.render();
