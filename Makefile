@@ -14,7 +14,7 @@ help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
 	@echo "make demo         a demonstration conversation over stdio"
 	@echo "make test         lint, types, import contracts and all tests"
-	@echo "make page         lint and types of the console's page, without a browser"
+	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
@@ -85,8 +85,9 @@ imports: $(VENV)/.installed
 
 page: $(NODE_TOOLS)
 	@echo "== the console's page"
-	@$(NODE_BIN)/eslint --config tests/node/eslint.config.js --max-warnings 0 $(PAGE)/page
+	@$(NODE_BIN)/eslint --config tests/node/eslint.config.js --max-warnings 0 $(PAGE)/page tests/page
 	@$(NODE_BIN)/tsc --project $(PAGE)/jsconfig.json
+	@node --disable-warning=ExperimentalWarning --test --test-reporter=dot tests/page/*.test.mjs
 
 unit: $(VENV)/.installed
 	@$(BIN)/pytest -q tests/unit tests/contract
