@@ -109,7 +109,7 @@ export class CallRecovery {
     const answer = await getJson("/console/request", { session: session.id, id: row.id }).catch(() => null);
     const note = "The connection was cut. This is what the console kept of the answer.";
     if (answer?.result) return { result: answer.result, note };
-    return { note: row.error ?? "The line was cut, and the answer was not kept." };
+    return { note: row.error ?? "The connection was cut, and the answer was not kept." };
   }
 
   /**

@@ -74,7 +74,7 @@ function lineEnd(text, from) {
 }
 
 /**
- * Read a response to its end. `onBytes` hears of every piece, comments included: the line is alive.
+ * Read a response to its end. `onBytes` hears of every piece, comments included: the connection is alive.
  * @param {Response} response
  * @param {(event: SseEvent) => void} onEvent
  * @param {() => void} [onBytes]

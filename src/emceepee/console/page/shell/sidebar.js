@@ -98,13 +98,13 @@ export class Sidebar {
    * @param {ViewName} name
    * @param {number} number
    * @param {string} tone
-   * @param {string} words
+   * @param {string} label
    */
-  #showCount(name, number, tone, words) {
+  #showCount(name, number, tone, label) {
     const badge = this.#links.get(name)?.badge;
     if (!badge) return;
     setText(badge, number > 0 ? String(number) : "");
-    setAttribute(badge, "title", number > 0 ? words : null);
+    setAttribute(badge, "title", number > 0 ? label : null);
     badge.className = `nav-count ${tone}`;
   }
 

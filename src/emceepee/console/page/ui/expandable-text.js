@@ -11,10 +11,10 @@ import { bdi, h, setText } from "./dom.js";
  */
 export function expandableText(text, max, props) {
   const whole = String(text);
-  const words = bdi(truncate(whole, max), props);
-  if (whole.length <= max) return words;
+  const shown = bdi(truncate(whole, max), props);
+  if (whole.length <= max) return shown;
   const all = () => {
-    setText(words, whole);
+    setText(shown, whole);
     more.remove();
   };
   const more = h(
@@ -22,5 +22,5 @@ export function expandableText(text, max, props) {
     { type: "button", class: "button small", onclick: all },
     `Show all (${formatSize(whole.length)})`,
   );
-  return h("span", null, words, " ", more);
+  return h("span", null, shown, " ", more);
 }

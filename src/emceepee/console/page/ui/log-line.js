@@ -17,7 +17,7 @@ export const logMessage = (data) => (typeof data === "string" ? data : stringify
  * @param {{ where?: Element, testid?: string }} [options]
  */
 export function logLine(log, { where, testid } = {}) {
-  const words = h("span", { class: "log-text" }, expandableText(logMessage(log.data), MAX_TEXT));
+  const text = h("span", { class: "log-text" }, expandableText(logMessage(log.data), MAX_TEXT));
   return h(
     "div",
     { class: "log-line", testid, dataset: { level: log.level, source: log.source } },
@@ -25,6 +25,6 @@ export function logLine(log, { where, testid } = {}) {
     h("span", { class: "log-level" }, LEVELS.includes(log.level) ? log.level : singleLine(log.level ?? "–", 12)),
     where && h("span", { class: "log-where" }, where),
     h("span", { class: "log-source" }, bdi(singleLine(log.logger ? `${log.source} ${log.logger}` : log.source, 40))),
-    words,
+    text,
   );
 }

@@ -110,8 +110,8 @@ export class SessionsView {
     const name = sessionName(this.store, id);
     const isOwn = isOwnSession(this.store.sessions.get(id));
     const whose = isOwn ? "It is the session of this page. " : "";
-    const words = `${whose}Its server connections, tasks, timers and questions end with it.`;
-    if (!(await confirmAction(`End ${name}?`, words, "End session"))) return;
+    const text = `${whose}Its server connections, tasks, timers and questions end with it.`;
+    if (!(await confirmAction(`End ${name}?`, text, "End session"))) return;
     try {
       await postJson("/console/end-session", { session: id });
       showToast(`${name} was ended.`);

@@ -154,10 +154,10 @@ export class QuestionCard {
 
   /**
    * The reason may come a moment after the question went.
-   * @param {string} words
+   * @param {string} reason
    */
-  close(words) {
-    setText(this.closedText, words);
+  close(reason) {
+    setText(this.closedText, reason);
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.element.classList.add("is-closed");

@@ -73,7 +73,7 @@ export class QuestionsView {
     const known = this.#cards.get(key);
     if (known) return;
     const card = new QuestionCard(this.store, entry, {
-      onAnswered: (words) => this.#onAnswered(key, words),
+      onAnswered: (text) => this.#onAnswered(key, text),
       onDismiss: () => this.#remove(key),
     });
     this.#cards.set(key, card);
@@ -87,17 +87,17 @@ export class QuestionsView {
   #closeCard(key, card) {
     if (card.isAnswering) return;
     const requestId = card.entry.question.requestId;
-    const words = REASONS[this.#reasons.get(requestId) ?? ""];
-    if (words || !card.isClosed) card.close(words ?? "It was answered elsewhere, or is no longer wanted.");
+    const text = REASONS[this.#reasons.get(requestId) ?? ""];
+    if (text || !card.isClosed) card.close(text ?? "It was answered elsewhere, or is no longer wanted.");
     if (!card.isDirty) card.removeTimer ??= setTimeout(() => this.#remove(key), CLOSED_CARD_MS);
   }
 
   /**
    * @param {string} key
-   * @param {string} words
+   * @param {string} text
    */
-  #onAnswered(key, words) {
-    showToast(words);
+  #onAnswered(key, text) {
+    showToast(text);
     this.#remove(key);
   }
 
