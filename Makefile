@@ -4,14 +4,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NODE_TOOLS := tests/node/node_modules/.installed
+NODE_BIN := tests/node/node_modules/.bin
+PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports unit setup pins browser clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins browser clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
 	@echo "make demo         a demonstration conversation over stdio"
 	@echo "make test         lint, types, import contracts and all tests"
+	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts under load"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
@@ -95,10 +98,16 @@ imports: $(VENV)/.installed
 	@echo "== import contracts"
 	@$(BIN)/lint-imports --no-cache
 
+page: $(NODE_TOOLS)
+	@echo "== the console's page"
+	@$(NODE_BIN)/eslint --config tests/node/eslint.config.js --max-warnings 0 $(PAGE)/page tests/page
+	@$(NODE_BIN)/tsc --project $(PAGE)/jsconfig.json
+	@node --disable-warning=ExperimentalWarning --test --test-reporter=dot tests/page/*.test.mjs
+
 unit: $(VENV)/.installed
 	@$(BIN)/pytest -q tests/unit tests/contract
 
-test: setup lint types imports
+test: setup lint types imports page
 	@echo "== tests"
 	@$(BIN)/pytest
 

@@ -223,7 +223,7 @@ async def test_after_a_restart_of_the_proxy_the_page_says_that_its_session_is_ne
         await page.goto(await Console(second, before.origin).login_link())
         await live(page)
         await call_echo(page)
-        await expect(page.get_by_test_id("notice").filter(has_text="a new one was started")).to_be_visible()
+        await expect(page.get_by_test_id("toast").filter(has_text="a new one was started")).to_be_visible()
 
 
 def lines_in(file: Path) -> int:

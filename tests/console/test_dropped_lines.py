@@ -97,7 +97,7 @@ async def test_an_answer_given_while_the_line_is_down_is_not_lost_silently(
     await page.get_by_label("name").fill("Ann")
     await line.refuse()
     await page.get_by_role("button", name="Accept").click()
-    await expect(page.get_by_test_id("question-error").or_(page.get_by_test_id("notice")).first).to_be_visible()
+    await expect(page.get_by_test_id("question-error").or_(page.get_by_test_id("toast")).first).to_be_visible()
     await line.listen()
     await live(page)
     await expect(page.get_by_label("name")).to_have_value("Ann")

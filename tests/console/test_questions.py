@@ -269,7 +269,7 @@ async def test_when_the_model_answers_first_the_page_says_so(page: Page, caller:
         request_id = await question.get_attribute("data-id")
         answer = {"action": "accept", "content": {"name": "Model"}}
         await caller.value("respond_to_elicitation", request_id=request_id, **answer)
-        await expect(question.get_by_test_id("question-gone")).to_be_visible()
+        await expect(question.get_by_test_id("question-closed")).to_be_visible()
         await expect(question.get_by_label("Your name")).to_have_value("half typ")  # which may be wanted elsewhere
         await question.get_by_role("button", name="Dismiss").click()
         await expect(question).to_have_count(0)
@@ -334,3 +334,20 @@ async def fill_in(question: Locator, values: dict[str, Any]) -> None:
                 await first.fill(value[:19])
             case _:
                 await first.fill(str(value))
+
+
+async def test_a_problem_is_shown_at_its_field_whatever_the_field_is_called(
+    page: Page, caller: HttpCaller, watch: Watch
+) -> None:
+    watch.allow(r"400 POST /console/answer|status of 400")
+    names = ("size", "size: of the table")
+    rule = {"type": "string", "pattern": "^[0-9]+$"}
+    async with asking(caller, form(dict.fromkeys(names, rule))) as call:
+        question = await the_question(page)
+        await fill_in(question, {"size": "4", "size: of the table": "large"})
+        await question.get_by_role("button", name="Accept").click()
+        control = question.locator('[name="size: of the table"]')
+        await expect(control).to_have_accessible_description(re.compile("must match"))
+        await expect(question.locator('[name="size"]')).not_to_have_attribute("aria-invalid", "true")
+        await question.get_by_role("button", name="Decline").click()
+        assert await call.heard() == {"action": "decline"}

@@ -89,7 +89,9 @@ async def test_a_form_is_answered_through_the_tools(proxy: EmceepeeProcess, ever
     wrong = await proxy.call(
         "respond_to_elicitation", request_id=request_id, action="accept", content={"name": "Jo", "integer": 1000}
     )
-    assert wrong["structuredContent"]["error"]["details"]["problems"] == ["integer: must be at most 100"]
+    assert wrong["structuredContent"]["error"]["details"]["problems"] == [
+        {"field": "integer", "code": "maximum", "message": "must be at most 100"}
+    ]
     content = {"name": "Jo", "birthdate": "2000-02-29", "titledMultipleSelectEnum": ["fish-2"]}
     answered = await proxy.call("respond_to_elicitation", request_id=request_id, action="accept", content=content)
     assert answered["structuredContent"] == {"responded": request_id, "action": "accept"}

@@ -2,4 +2,5 @@
 
 May import sessions and below, and the guard; never tools, nor the MCP SDK: the page is a caller at /mcp like any other.
 Start at `door.py`, which serves the routes; `api.py` is what the page asks for, `feed.py` what it is told.
+The page itself is in `page/`, from `app.js` on; what it is told has its types in `wire.d.ts`.
 """

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -50,10 +50,10 @@ class _Asset:
 
 
 class Assets:
-    """Reads the folder once. One hash stands for all of it, so that files of two versions never meet."""
+    """Reads the folder and those inside it once. One hash stands for all, so that files of two versions never meet."""
 
     def __init__(self, folder: Traversable) -> None:
-        found = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+        found = dict(_files_in(folder))
         digest = hashlib.sha256()
         for name in sorted(found):
             digest.update(f"{name} {len(found[name])} ".encode() + found[name])
@@ -75,7 +75,9 @@ class Assets:
 
     def _preloads(self, page: str) -> str:
         """Modules name each other: a browser would find them one after the other if the page did not name them all."""
-        modules = sorted(name for name in self._assets if name.endswith(".js") and f"/{name}" not in page)
+        modules = sorted(
+            name for name in self._assets if name.endswith(".js") and f'{{{{assets}}}}/{name}"' not in page
+        )
         return "\n".join(f'<link rel="modulepreload" href="{{{{assets}}}}/{name}">' for name in modules)
 
     def routes(self) -> tuple[Route, ...]:
@@ -86,7 +88,7 @@ class Assets:
         )
 
     async def _serve(self, request: ConsoleRequest) -> None:
-        name = request.path.rpartition("/")[2]
+        name = request.path.removeprefix(f"{self.prefix}/")
         asset, tag = self._assets[name], f'"{self._hash}"'.encode()
         headers: list[Header] = [(b"etag", tag), FOREVER, (b"vary", b"accept-encoding")]
         if request.headers.get(b"if-none-match") in (tag, b"W/" + tag):
@@ -98,6 +100,14 @@ class Assets:
             body = asset.packed
             headers.append((b"content-encoding", b"gzip"))
         await _send(request.send, 200, body, [*headers, (b"content-length", str(len(body)).encode())])
+
+
+def _files_in(folder: Traversable, path: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files_in(entry, f"{path}{entry.name}/")
+        else:
+            yield f"{path}{entry.name}", entry.read_bytes()
 
 
 async def respond_page(send: Send, status: int, page: bytes) -> None:

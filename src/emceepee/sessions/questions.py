@@ -145,9 +145,9 @@ class Questions:
             answer["content"], problems = fill_in(content or {}, schema)
             if problems:
                 raise InvalidArguments(
-                    f"The content does not fit the form: {'; '.join(problems)}. The question stays open: "
+                    f"The content does not fit the form: {'; '.join(map(str, problems))}. The question stays open: "
                     "correct it and answer again, or decline.",
-                    details={"requestId": request_id, "problems": problems},
+                    details={"requestId": request_id, "problems": [problem._asdict() for problem in problems]},
                 )
         elif action == "accept" and content:
             raise InvalidArguments("This question has no form to fill in: accept it without content.")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from emceepee.json_types import JsonObject
 from emceepee.state.regex import BadPattern, Regex, TooMuchWork, Work
@@ -19,8 +19,23 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
-def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[str]]:
-    """The content with defaults for what is missing, and what is wrong with it, a sentence per field.
+class FormProblem(NamedTuple):
+    """What does not fit. `code` is the keyword of the schema that says so; "more" if not all are told."""
+
+    field: str | None
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message if self.field is None else f"{self.field}: {self.message}"
+
+
+_MORE = FormProblem(None, "more", "there may be more")
+_Mismatch = tuple[str, str]  # code and message
+
+
+def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[FormProblem]]:
+    """The content with defaults for what is missing, and what is wrong with it.
 
     A default that nobody touched is the backend's own, and not checked.
     """
@@ -29,80 +44,81 @@ def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[s
     filled = {name: rule["default"] for name, rule in fields.items() if "default" in rule} | content
     required = schema.get("required")
     required = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    missing = (f"{name}: is required" for name in required if name not in filled)
+    missing = (FormProblem(name, "required", "is required") for name in required if name not in filled)
     found = chain(missing, _field_problems(content, fields, takes_others=bool(schema.get("additionalProperties"))))
     problems = list(islice(found, MOST_PROBLEMS))
-    return filled, problems + (["there may be more"] if len(problems) == MOST_PROBLEMS else [])
+    return filled, problems + ([_MORE] if len(problems) == MOST_PROBLEMS else [])
 
 
-def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[str]:
+def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[FormProblem]:
     work = Work()
     for name, value in content.items():
         if name in fields:
-            yield from (f"{name}: {problem}" for problem in _problems(value, fields[name], work))
+            yield from (FormProblem(name, *mismatch) for mismatch in _mismatches(value, fields[name], work))
         elif not takes_others:
-            yield f"{name[:100]}: the form has no such field; it has {_listed(fields) or 'none'}"
+            words = f"the form has no such field; it has {_listed(fields) or 'none'}"
+            yield FormProblem(name[:100], "additionalProperties", words)
 
 
-def _problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
+def _mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
     choices = _choices(rule)
     if choices is not None and rule.get("type") != "array":
         if value not in choices:
-            yield f"must be one of {_listed(choices)}"
+            yield "enum", f"must be one of {_listed(choices)}"
         return
     match rule.get("type"):
         case "string":
-            yield from _string_problems(value, rule, work)
+            yield from _string_mismatches(value, rule, work)
         case "number" | "integer" as kind:
-            yield from _number_problems(value, rule, whole=kind == "integer")
+            yield from _number_mismatches(value, rule, whole=kind == "integer")
         case "boolean":
             if not isinstance(value, bool):
-                yield "must be true or false"
+                yield "type", "must be true or false"
         case "array":
-            yield from _array_problems(value, rule, work)
+            yield from _array_mismatches(value, rule, work)
 
 
-def _string_problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
+def _string_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
     if not isinstance(value, str):
-        yield "must be text"
+        yield "type", "must be text"
         return
     if len(value) < _number(rule, "minLength", 0):
-        yield f"must have at least {rule['minLength']} characters"
+        yield "minLength", f"must have at least {rule['minLength']} characters"
     if len(value) > _number(rule, "maxLength", float("inf")):
-        yield f"must have at most {rule['maxLength']} characters"
+        yield "maxLength", f"must have at most {rule['maxLength']} characters"
     if isinstance(pattern := rule.get("pattern"), str) and not _matches(pattern, value, work):
-        yield f"must match {pattern}"
+        yield "pattern", f"must match {pattern}"
     if (kind := rule.get("format")) and not _has_format(value, kind):
-        yield f"must be of the format {kind}"
+        yield "format", f"must be of the format {kind}"
 
 
-def _number_problems(value: Any, rule: JsonObject, *, whole: bool) -> Iterator[str]:
+def _number_mismatches(value: Any, rule: JsonObject, *, whole: bool) -> Iterator[_Mismatch]:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or (whole and isinstance(value, float) and not value.is_integer()):
-        yield "must be a whole number" if whole else "must be a number"
+        yield "type", "must be a whole number" if whole else "must be a number"
         return
     if value < _number(rule, "minimum", float("-inf")):
-        yield f"must be at least {rule['minimum']}"
+        yield "minimum", f"must be at least {rule['minimum']}"
     if value > _number(rule, "maximum", float("inf")):
-        yield f"must be at most {rule['maximum']}"
+        yield "maximum", f"must be at most {rule['maximum']}"
 
 
-def _array_problems(value: Any, rule: JsonObject, work: Work) -> Iterator[str]:
+def _array_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
     if not isinstance(value, list):
-        yield "must be a list"
+        yield "type", "must be a list"
         return
     if len(value) < _number(rule, "minItems", 0):
-        yield f"must have at least {rule['minItems']} entries"
+        yield "minItems", f"must have at least {rule['minItems']} entries"
     if len(value) > _number(rule, "maxItems", float("inf")):
-        yield f"must have at most {rule['maxItems']} entries"
+        yield "maxItems", f"must have at most {rule['maxItems']} entries"
     items = rule.get("items")
     items = items if isinstance(items, dict) else {}
     if len(value) * len(_choices(items) or ()) > MOST_COMPARISONS:
-        yield "has too many entries"
+        yield "maxItems", "has too many entries"
         return
     for index, item in enumerate(value):
-        for problem in _problems(item, items, work):
-            yield f"entry {index} {problem}"
+        for code, words in _mismatches(item, items, work):
+            yield code, f"entry {index} {words}"
 
 
 def _choices(rule: JsonObject) -> list[Any] | None:

@@ -239,9 +239,10 @@ async def test_what_was_meant_for_the_caller_is_told_with_its_code(
 
 
 async def test_details_are_told_where_there_are_any(console: Console) -> None:
-    console.api.fails = raising(InvalidArguments("no", details={"problems": ["age: too small"]}))
+    problem = {"field": "age", "code": "minimum", "message": "too small"}
+    console.api.fails = raising(InvalidArguments("no", details={"problems": [problem]}))
     answered = await console.ask("GET", "/console/fails", **console.cookie())
-    assert answered.error["details"] == {"problems": ["age: too small"]}
+    assert answered.error["details"] == {"problems": [problem]}
 
 
 async def test_a_defect_is_told_blandly_and_logged_in_full(console: Console, caplog: pytest.LogCaptureFixture) -> None:

@@ -70,6 +70,15 @@ async def test_whoever_has_the_file_is_told_so(folder: Path) -> None:
     assert (await ask(assets, "main.js", if_none_match='"other"')).status == 200
 
 
+async def test_a_file_in_a_folder_keeps_its_place(folder: Path) -> None:
+    """A module names its neighbors relative to itself, so the folders must show in the addresses."""
+    (folder / "views" / "list").mkdir(parents=True)
+    (folder / "views" / "list" / "main.js").write_text("export {};", "utf-8")
+    answered = await ask(Assets(folder), "views/list/main.js")
+    assert (answered.body, answered.headers["content-type"]) == (b"export {};", "text/javascript; charset=utf-8")
+    assert (await ask(Assets(folder), "main.js")).body.decode() == SCRIPT
+
+
 def test_the_address_changes_with_any_file_and_with_nothing_else(folder: Path) -> None:
     before = Assets(folder).prefix
     assert Assets(folder).prefix == before
@@ -88,15 +97,18 @@ def test_pages_refer_to_the_files_and_text_in_them_stays_text(folder: Path) -> N
 
 def test_pages_are_not_among_the_files(folder: Path) -> None:
     assets = Assets(folder)
-    assert {route.path.rpartition("/")[2] for route in assets.routes()} == {"main.js", "style.css", "icon.svg"}
+    assert {route.path for route in assets.routes()} == {
+        f"{assets.prefix}/{name}" for name in ("main.js", "style.css", "icon.svg")
+    }
     assert all(route.is_open for route in assets.routes())
 
 
 def test_a_page_names_the_modules_that_its_own_script_leads_to(folder: Path) -> None:
     (folder / "index.html").write_text('{{modules}}<script type="module" src="{{assets}}/main.js"></script>', "utf-8")
-    (folder / "part.js").write_text("export {};", "utf-8")
+    (folder / "list").mkdir()
+    (folder / "list" / "main.js").write_text("export {};", "utf-8")
     assets = Assets(folder)
     assert assets.page("index.html").decode() == (
-        f'<link rel="modulepreload" href="{assets.prefix}/part.js">'
+        f'<link rel="modulepreload" href="{assets.prefix}/list/main.js">'
         f'<script type="module" src="{assets.prefix}/main.js"></script>'
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emceepee.state.form import fill_in
+from emceepee.state.form import FormProblem, fill_in
 
 FRIENDS: dict[str, Any] = {"type": "string", "enum": ["Monica", "Joey"]}
 HEROES: dict[str, Any] = {"type": "string", "oneOf": [{"const": "h1", "title": "One"}, {"const": "h2", "title": "Two"}]}
@@ -21,10 +21,14 @@ TEXT: dict[str, Any] = {"type": "string", "minLength": 2, "maxLength": 4}
 
 
 def problems(rule: Any, value: Any) -> list[str]:
-    """What is wrong with `value` in a form with the one field `it`."""
+    """What is wrong with `value` in a form with the one field `it`, in words."""
     content, found = fill_in({"it": value}, {"type": "object", "properties": {"it": rule}})
     assert content == {"it": value}
-    return found
+    return words_of(found)
+
+
+def words_of(found: list[FormProblem]) -> list[str]:
+    return [str(problem) for problem in found]
 
 
 @pytest.mark.parametrize(
@@ -130,26 +134,58 @@ def test_what_is_missing_is_filled_in_with_the_defaults() -> None:
 
 
 def test_a_required_field_without_a_default_must_be_given() -> None:
-    assert fill_in({}, FORM)[1] == ["name: is required"]
+    assert words_of(fill_in({}, FORM)[1]) == ["name: is required"]
 
 
 def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_strangers() -> None:
     content = {"name": "Jo", "nickname": "Jo"}
-    assert fill_in(content, FORM)[1] == [
+    assert words_of(fill_in(content, FORM)[1]) == [
         "nickname: the form has no such field; it has name, line, count, agreed, tunes",
     ]
     assert fill_in(content, FORM | {"additionalProperties": True})[1] == []
-    assert fill_in({"x": 1}, {})[1] == ["x: the form has no such field; it has none"]
+    assert words_of(fill_in({"x": 1}, {})[1]) == ["x: the form has no such field; it has none"]
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
     found = fill_in({"line": 1, "count": 99, "agreed": "no"}, FORM)[1]
-    assert found == [
+    assert words_of(found) == [
         "name: is required",
         "line: must be text",
         "count: must be at most 50",
         "agreed: must be true or false",
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "code"),
+    [
+        ({"type": "string"}, 1, "type"),
+        (TEXT, "a", "minLength"),
+        (TEXT, "abcde", "maxLength"),
+        ({"type": "string", "pattern": "^b"}, "a", "pattern"),
+        ({"type": "string", "format": "date"}, "today", "format"),
+        ({"type": "integer"}, 1.5, "type"),
+        ({"type": "number", "minimum": 0}, -1, "minimum"),
+        ({"type": "number", "maximum": 0}, 1, "maximum"),
+        ({"type": "boolean"}, 1, "type"),
+        (HEROES, "Two", "enum"),
+        (TUNES, "a", "type"),
+        (TUNES, [], "minItems"),
+        (TUNES, ["a", "b", "a"], "maxItems"),
+        (TUNES, ["c"], "enum"),
+    ],
+)
+def test_a_problem_says_by_a_code_which_rule_was_broken(rule: dict[str, Any], value: Any, code: str) -> None:
+    """A program that shows the form need not take a sentence apart, whatever the field is called."""
+    name = "a: strange; name"
+    [problem] = fill_in({name: value}, {"properties": {name: rule}})[1]
+    assert (problem.field, problem.code) == (name, code)
+    assert str(problem) == f"{name}: {problem.message}"
+
+
+def test_what_is_missing_and_what_is_strange_has_a_code_too() -> None:
+    problems = fill_in({"b": 1}, {"properties": {"a": {}}, "required": ["a"]})[1]
+    assert [(problem.field, problem.code) for problem in problems] == [("a", "required"), ("b", "additionalProperties")]
 
 
 def test_the_content_given_and_the_schema_stay_as_they_were() -> None:
@@ -204,8 +240,8 @@ def test_of_many_problems_the_first_are_told_and_in_few_words() -> None:
     fields = {f"field{n}": {"type": "string"} for n in range(1000)}
     _, found = fill_in({f"other{n}": 1 for n in range(10_000)}, {"properties": fields})
     assert len(found) == 21
-    assert found[-1] == "there may be more"
-    assert all(len(problem) < 400 for problem in found)
+    assert found[-1] == (None, "more", "there may be more")
+    assert all(len(str(problem)) < 400 for problem in found)
 
 
 def test_patterns_are_checked_without_a_word_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +272,7 @@ def test_a_pattern_that_cannot_be_checked_is_the_backends_to_check(pattern: str)
 def test_a_schema_that_makes_no_sense_does_no_harm(schema: dict[str, Any], value: Any) -> None:
     content, found = fill_in({"it": value}, schema)
     assert content == {"it": value}
-    assert all(isinstance(problem, str) for problem in found)
+    assert all(isinstance(problem, FormProblem) for problem in found)
 
 
 JSON = st.recursive(
@@ -256,4 +292,4 @@ def test_whatever_a_backend_asks_and_a_caller_answers_the_check_comes_to_an_end(
 ) -> None:
     content, found = fill_in({"it": value}, {"properties": {"it": rule, "other": rule}, "required": required})
     assert "it" in content
-    assert all(isinstance(problem, str) for problem in found)
+    assert all(isinstance(problem, FormProblem) for problem in found)

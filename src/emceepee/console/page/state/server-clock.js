@@ -1,0 +1,25 @@
+// The server's time, and one shared timer for everything that counts down.
+
+let offsetMs = 0;
+/** @type {Set<() => void>} */
+const listeners = new Set();
+
+/** Epoch milliseconds by the server's clock, which all timestamps come from. */
+export const serverNow = () => Date.now() + offsetMs;
+
+/** @param {number} serverTime */
+export function synchronize(serverTime) {
+  if (Number.isFinite(serverTime)) offsetMs = serverTime - Date.now();
+}
+
+/**
+ * Call once a second while the page is looked at.
+ * @param {() => void} listener
+ */
+export function everySecond(listener) {
+  listeners.add(listener);
+}
+
+setInterval(() => {
+  if (!document.hidden) for (const listener of listeners) listener();
+}, 1000);

@@ -1,0 +1,162 @@
+/**
+ * What the console's routes tell the page: see feed.py, rows.py and sessions/views.py.
+ * Times are ISO text or epoch milliseconds.
+ */
+declare namespace Wire {
+  interface Hello {
+    version: string;
+    principal: string;
+    now: number;
+  }
+
+  interface Session {
+    id: string;
+    label?: string | null;
+    transport: string;
+    openedAt: string;
+    isAwake: boolean;
+    canEnd: boolean;
+    servers: Server[];
+    questions: Question[];
+    tasks: Task[];
+    timers: Timer[];
+  }
+
+  interface Server {
+    name: string;
+    status: string;
+    connected: boolean;
+    url?: string;
+    connectedAt?: string;
+    lastError?: string | null;
+    reconnectAttempt?: number;
+    nextRetryMs?: number;
+    healthStatus?: string;
+    consecutiveHealthFailures?: number;
+    protocolVersion?: string | null;
+    tools?: number;
+    process?: { pid?: number; restarts: number };
+  }
+
+  /** An elicitation (a form, or a link) or a sampling request. */
+  interface Question {
+    kind: string;
+    requestId: string;
+    server: string;
+    timestamp: string;
+    expiresAt: string;
+    mode?: string;
+    message?: string;
+    requestedSchema?: unknown;
+    url?: string;
+    systemPrompt?: unknown;
+    messages?: any;
+    modelPreferences?: { [key: string]: any };
+    maxTokens?: number;
+    temperature?: number;
+    stopSequences?: any;
+    tools?: any;
+  }
+
+  /** Why an answer does not fit a form; `field` is null if it is about no field in particular. */
+  interface Problem {
+    field: string | null;
+    code: string;
+    message: string;
+  }
+
+  interface Progress {
+    progress?: number;
+    total?: number;
+    message?: string;
+  }
+
+  interface Task {
+    taskId: string;
+    server: string;
+    toolName: string;
+    status: string;
+    statusMessage?: string;
+    createdAt: string;
+    lastUpdatedAt: string;
+    ttl: number;
+    hasResult?: boolean;
+    error?: string | null;
+    progress?: Progress | null;
+  }
+
+  interface Timer {
+    timerId: string;
+    status: string;
+    message?: string;
+    expiresAt: string;
+    durationMs: number;
+    interval?: boolean;
+    fireCount: number;
+  }
+
+  /** One row of the waterfall. The times of its phases are milliseconds since its start. */
+  interface RequestRow {
+    id: string;
+    session: string;
+    type: string;
+    name: string;
+    status: string;
+    startedAt: number;
+    endedAt?: number;
+    server?: string;
+    error?: string;
+    taskId?: string;
+    progress?: Progress;
+    phases: Phase[];
+  }
+
+  interface Phase {
+    kind: string;
+    from: number;
+    to?: number | null;
+  }
+
+  interface SessionEvent {
+    session: string;
+    id: string;
+    type: string;
+    server?: string | null;
+    createdAt: string;
+    data?: any;
+  }
+
+  interface Log {
+    session: string;
+    server: string;
+    timestamp: string;
+    level: string;
+    source: string;
+    logger?: string;
+    data: unknown;
+  }
+
+  /** One request in full. */
+  interface RequestDetail {
+    args?: any;
+    result?: ToolResult | null;
+    isCut?: boolean;
+    logs: Log[];
+  }
+
+  /** The answer to `tools/call`. It comes from a server: whatever is read from it is checked where it is read. */
+  interface ToolResult {
+    content?: any;
+    structuredContent?: any;
+    isError?: boolean;
+  }
+
+  interface Tool {
+    name: string;
+    title?: string;
+    description?: string;
+    inputSchema?: unknown;
+    outputSchema?: unknown;
+    annotations?: { [key: string]: any };
+  }
+}

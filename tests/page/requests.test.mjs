@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { RequestLog } from "../../src/emceepee/console/page/state/request-log.js";
+import { extent, phasesOf, statusLabel } from "../../src/emceepee/console/page/state/request-phases.js";
+import {
+  EMPTY_FILTER,
+  filterRequests,
+  isFiltering,
+} from "../../src/emceepee/console/page/views/waterfall/request-filter.js";
+
+const row = (id, change = {}) => ({
+  id,
+  session: "s",
+  type: "tool_call",
+  name: "dig",
+  server: "demo",
+  status: "success",
+  startedAt: 1000,
+  endedAt: 1500,
+  phases: [],
+  ...change,
+});
+const ids = (rows) => rows.map(({ id }) => id);
+
+test("requests stand in the order they began, however they come", () => {
+  const log = new RequestLog();
+  log.put([row("b", { startedAt: 20 }), row("a", { startedAt: 10 })]);
+  log.put([row("d", { startedAt: 15 }), row("c", { startedAt: 15 })]);
+  assert.deepEqual(ids(log.ordered), ["a", "c", "d", "b"]);
+});
+
+test("a request that changed takes its own place, and the old object stays as it was", () => {
+  const log = new RequestLog();
+  log.put([row("a", { status: "pending" }), row("b")]);
+  const before = log.get("a");
+  log.put([row("a")]);
+  assert.deepEqual([log.ordered.length, log.get("a").status, before.status], [2, "success", "pending"]);
+  log.put([row("a", { startedAt: 5000 })]);
+  assert.deepEqual(ids(log.ordered), ["b", "a"]);
+});
+
+test("many at once, some of them twice, are one each", () => {
+  const log = new RequestLog();
+  const many = Array.from({ length: 300 }, (_, index) => row(`r${index % 200}`, { startedAt: (index * 7) % 200 }));
+  log.put(many);
+  log.put(many);
+  assert.equal(log.ordered.length, 200);
+  const starts = log.ordered.map(({ startedAt }) => startedAt);
+  assert.deepEqual(
+    starts,
+    starts.toSorted((a, b) => a - b),
+  );
+});
+
+test("the oldest of very many are forgotten", () => {
+  const log = new RequestLog();
+  log.put(Array.from({ length: 20_010 }, (_, index) => row(`r${index}`, { startedAt: index })));
+  assert.deepEqual([log.ordered.length, log.ordered[0].id, log.get("r9")], [20_000, "r10", undefined]);
+});
+
+test("a filter leaves what fits, newest first, and sums it up", () => {
+  const rows = [
+    row("a", { startedAt: 10, endedAt: 40, session: "s1" }),
+    row("b", { startedAt: 20, endedAt: undefined, status: "pending", session: "s2", server: "files", taskId: "t" }),
+    row("c", {
+      startedAt: 30,
+      endedAt: 35,
+      status: "error",
+      error: "No such file",
+      type: "own_tool",
+      session: "s1",
+    }),
+  ];
+  const found = (change) => ids(filterRequests(rows, { ...EMPTY_FILTER, ...change }).rows);
+  assert.deepEqual(found({}), ["c", "b", "a"]);
+  assert.deepEqual(found({ session: "s1" }), ["c", "a"]);
+  assert.deepEqual(found({ server: "files" }), ["b"]);
+  assert.deepEqual(found({ status: "error" }), ["c"]);
+  assert.deepEqual(found({ status: "task" }), ["b"]);
+  assert.deepEqual(found({ type: "own_tool" }), ["c"]);
+  assert.deepEqual(found({ type: "backends" }), ["b", "a"]);
+  assert.deepEqual(found({ search: "such FILE" }), ["c"]);
+  assert.deepEqual(found({ search: "nothing" }), []);
+  const { pending, oldest, newest, sessions } = filterRequests(rows, EMPTY_FILTER);
+  assert.deepEqual({ pending, oldest, newest, sessions }, { pending: 1, oldest: 10, newest: 40, sessions: 2 });
+});
+
+test("an empty filter filters nothing", () => {
+  assert.equal(isFiltering(EMPTY_FILTER), false);
+  assert.equal(isFiltering({ ...EMPTY_FILTER, search: "x" }), true);
+});
+
+test("a running request ends now, and one without an end where it began", () => {
+  assert.deepEqual(extent(row("a"), 9000), [1000, 1500]);
+  assert.deepEqual(extent(row("a", { endedAt: undefined, status: "pending" }), 9000), [1000, 9000]);
+  assert.deepEqual(extent(row("a", { endedAt: undefined, status: "error" }), 9000), [1000, 1000]);
+});
+
+test("phases are placed in time, and an open one lasts as long as its request", () => {
+  const phases = [
+    { kind: "queued", from: 0, to: 5 },
+    { kind: "call", from: 5, to: null },
+    { kind: "unheard-of", from: 7 },
+  ];
+  assert.deepEqual(phasesOf(row("a", { phases }), 9000), [
+    { kind: "queued", from: 1000, to: 1005, isOpen: false },
+    { kind: "call", from: 1005, to: 1500, isOpen: true },
+    { kind: "call", from: 1007, to: 1500, isOpen: true },
+  ]);
+  assert.deepEqual(phasesOf(row("a", { phases: null }), 9000), []);
+});
+
+test("a running task says that it is one", () => {
+  assert.equal(statusLabel(row("a", { status: "pending", taskId: "t" })), "Running as a task");
+  assert.equal(statusLabel(row("a", { status: "pending" })), "Running");
+  assert.equal(statusLabel(row("a", { status: "unheard-of" })), "unheard-of");
+});

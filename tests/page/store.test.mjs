@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+
+import { setGlobal, setHidden } from "./browser.mjs";
+
+const { RequestLog } = await import("../../src/emceepee/console/page/state/request-log.js");
+const { isOwnSession, sessionName, setOwnNonce, shortSessionName } =
+  await import("../../src/emceepee/console/page/state/session-names.js");
+const { Store } = await import("../../src/emceepee/console/page/state/store.js");
+
+let frames;
+beforeEach(() => {
+  frames = [];
+  setGlobal("requestAnimationFrame", (callback) => frames.push(callback));
+  mock.timers.enable({ apis: ["setTimeout"] });
+});
+afterEach(() => mock.timers.reset());
+
+const paint = () => frames.splice(0).forEach((frame) => frame());
+const session = (id, label, change = {}) => ({
+  id,
+  label,
+  servers: [],
+  questions: [],
+  tasks: [],
+  timers: [],
+  ...change,
+});
+
+test("listeners are told once per frame what changed, however much it was", () => {
+  const store = new Store();
+  const told = [];
+  store.subscribe((topics) => told.push([...topics]));
+  store.putSession(session("a", "one"));
+  store.putSession(session("b", "two"));
+  store.addEvents([]);
+  assert.deepEqual(told, []);
+  paint();
+  mock.timers.tick(1000);
+  assert.deepEqual(told, [["sessions", "events"]]);
+});
+
+test("a hidden page, or one that gets no frames, is told by the clock", () => {
+  for (const isHidden of [true, false]) {
+    setHidden(isHidden);
+    const store = new Store();
+    let told = 0;
+    store.subscribe(() => (told += 1));
+    store.setFeed("live");
+    mock.timers.tick(250);
+    assert.equal(told, 1);
+  }
+});
+
+test("a new feed takes the place of all that was told before, in the order of time", () => {
+  const store = new Store();
+  store.putSession(session("old", "gone"));
+  store.addLogs([{ timestamp: "2026-01-01T00:00:09Z" }]);
+  store.replaceAll({
+    hello: {},
+    sessions: new Map([["new", session("new", "here")]]),
+    rows: new RequestLog(),
+    events: [{ createdAt: "2026-01-01T00:00:02Z" }, { createdAt: "2026-01-01T00:00:01Z" }],
+    logs: [],
+  });
+  assert.deepEqual([[...store.sessions.keys()], store.logs, store.isReady], [["new"], [], true]);
+  assert.deepEqual(
+    store.events.map(({ createdAt }) => createdAt.slice(-3)),
+    ["01Z", "02Z"],
+  );
+  assert.equal(store.labelOf("old"), "gone", "the name of a session that has gone is still known");
+});
+
+test("only the newest events are kept", () => {
+  const store = new Store();
+  store.addEvents(Array.from({ length: 10_005 }, (_, index) => ({ createdAt: String(index).padStart(6, "0") })));
+  assert.deepEqual([store.events.length, store.events[0].createdAt], [10_000, "000005"]);
+});
+
+test("questions of all sessions stand in the order they were asked, and a task is found in any", () => {
+  const store = new Store();
+  store.putSession(session("a", "", { questions: [{ timestamp: "2" }], tasks: [{ taskId: "t" }] }));
+  store.putSession(session("b", "", { questions: [{ timestamp: "1" }] }));
+  assert.deepEqual(
+    store.questions().map((entry) => entry.session),
+    ["b", "a"],
+  );
+  assert.equal(store.findTask("t").session, "a");
+  assert.equal(store.findTask("u"), null);
+});
+
+test("a session has the name that its caller has, and as short as it can be told apart", () => {
+  const store = new Store();
+  setOwnNonce("mine");
+  const labels = {
+    id000001: "claude-code 1.2.3",
+    id000002: "claude-code 1.3",
+    id000003: "other 2",
+    own: "emceepee-console mine",
+  };
+  for (const [id, label] of Object.entries(labels)) store.putSession(session(id, label));
+  assert.equal(sessionName(store, "id000001"), "claude-code 1.2.3");
+  assert.equal(sessionName(store, "own"), "This page");
+  assert.ok(isOwnSession(store.sessions.get("own")));
+  assert.equal(sessionName(store, "01K8ZZZZZZabcdef"), "Session …abcdef");
+  assert.equal(shortSessionName(store, "id000001"), "claude-code 001");
+  assert.equal(shortSessionName(store, "id000003"), "other");
+  store.removeSession("id000002");
+  assert.equal(shortSessionName(store, "id000001"), "claude-code");
+});
