@@ -12,6 +12,7 @@ import pytest
 
 from support.backends.counting_http import SPELLINGS, CountingBackend, Era
 from support.fault_proxy import FaultProxy, fault_proxy
+from support.figures import record_figure
 from support.processes import children_of, family_of, is_alive, marked_with, memory_of, state_of, until
 from support.recorder import Recorder, hostile, recorded
 
@@ -446,6 +447,6 @@ async def test_a_hundred_rounds_of_faults_leave_memory_where_it_was() -> None:
         for _ in range(100):
             await one_round()
         after = memory_of(emceepee.pid)
-        print(f"{before >> 10} kB before, {after >> 10} kB after")
+        record_figure(f"{before >> 10} kB before, {after >> 10} kB after")
         assert after <= before * 1.05, f"{before >> 10} kB before, {after >> 10} kB after"
         await until(lambda: len(children_of(emceepee.pid)) == 2, what="the collection of what ended")

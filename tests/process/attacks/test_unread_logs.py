@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from support.emceepee_process import BOUND, configured, emceepee
+from support.figures import record_figure
 from support.stdio_backends import stdio_server
 from support.waiting import eventually
 
@@ -39,7 +40,7 @@ async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> N
                 )
                 await asyncio.wait_for(call, LONGEST_ANSWER)
                 slowest = max(slowest, time.monotonic() - began)
-            print(f"\n{CALLS} promoted calls, the slowest answer after {slowest * 1000:.0f} ms")
+            record_figure(f"{CALLS} promoted calls, the slowest answer after {slowest * 1000:.0f} ms")
             began = time.monotonic()
             assert await caller.end() == 0
             assert time.monotonic() - began < 10
@@ -80,7 +81,6 @@ async def test_a_full_disk_is_one_clear_line_and_stops_no_call() -> None:
         assert await caller.end() == 0
         assert caller.process.stderr is not None
         heard = (await asyncio.wait_for(caller.process.stderr.read(), BOUND)).decode().splitlines()
-    print(f"\n{heard}")
     assert len(heard) == 1
     assert re.fullmatch(r"emceepee: the log file /dev/full cannot be written: No space left on device; .*", heard[0])
 

@@ -8,6 +8,7 @@ from emceepee.server.kernel import CallerState, build_kernel
 from emceepee.server.messages import Request
 from emceepee.server.peers import HandshakePeer, ModernPeer, Peer
 from emceepee.tools.catalogue import CATALOGUE
+from support.figures import record_figure
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -91,6 +92,6 @@ async def test_the_list_of_tools_costs_little_context(is_modern: bool, most: int
     result = await list_result(is_modern=is_modern)
     seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in result["tools"]]
     context, wire = len(encode({"tools": seen})), len(encode(result))
-    print(f"tools/list: {context} bytes of context, {wire} on the wire")
+    record_figure(f"tools/list: {context} bytes of context, {wire} on the wire")
     assert context <= most
     assert wire <= 22_000
