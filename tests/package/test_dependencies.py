@@ -1,0 +1,58 @@
+"""Whoever installs emceepee gets all that it imports, because it says so itself and not because another needs it."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from support.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+OWN = {"emceepee", "support", "bench", "conftest"}
+OTHERS = ("tests/clients", "tests/node", "bench/peers")  # they have environments of their own
+NOT_IMPORTED = {
+    "codespell": "a program",
+    "import-linter": "a program",
+    "mcp-server-git": "a program",
+    "mcp-server-time": "a program",
+    "mypy": "a program",
+    "pytest-timeout": "a plugin",
+    "ruff": "a program",
+}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", item)[0].lower() for item in requirements}
+
+
+def imported(*folders: str) -> set[str]:
+    """The names, as they are installed by, of all packages that the files in these folders import."""
+    distributions = packages_distributions()
+    return {
+        distributions.get(module, [module])[0].lower()
+        for folder in folders
+        for file in (ROOT / folder).rglob("*.py")
+        if not file.relative_to(ROOT).as_posix().startswith(OTHERS)
+        for module in modules_of(file)
+        if module not in sys.stdlib_module_names | OWN
+    }
+
+
+def modules_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module).partition(".")[0]
+
+
+def test_emceepee_declares_what_it_imports_and_nothing_else() -> None:
+    assert imported("src") == declared(PROJECT["dependencies"])
+
+
+def test_the_tests_declare_what_they_import_and_nothing_else() -> None:
+    used = imported("tests", "bench", "docs", "examples") | set(NOT_IMPORTED)
+    assert used - declared(PROJECT["dependencies"]) == declared(PROJECT["optional-dependencies"]["dev"])
