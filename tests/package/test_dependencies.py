@@ -12,7 +12,7 @@ from support.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 OWN = {"emceepee", "support", "bench", "conftest"}
-OTHERS = ("tests/clients", "tests/node", "bench/peers")  # they have environments of their own
+ELSEWHERE = {"clients", "node", "peers"}  # folders of what has an environment of its own
 NOT_IMPORTED = {
     "codespell": "a program",
     "import-linter": "a program",
@@ -34,11 +34,18 @@ def imported(*folders: str) -> set[str]:
     return {
         distributions.get(module, [module])[0].lower()
         for folder in folders
-        for file in (ROOT / folder).rglob("*.py")
-        if not file.relative_to(ROOT).as_posix().startswith(OTHERS)
+        for file in files_in(ROOT / folder)
         for module in modules_of(file)
         if module not in sys.stdlib_module_names | OWN
     }
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_dir() and path.name not in ELSEWHERE:
+            yield from files_in(path)
+        elif path.suffix == ".py":
+            yield path
 
 
 def modules_of(file: Path) -> Iterator[str]:
