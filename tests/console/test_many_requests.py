@@ -18,7 +18,7 @@ from support.console import Console, a_console
 from support.figures import record_figure
 from support.http_door import Door, HttpCaller
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.alone]
 
 REQUESTS = 10_000
 CALLERS = 8  # each with a session of its own, as a session keeps its requests in one list

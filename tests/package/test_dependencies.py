@@ -15,11 +15,14 @@ OWN = {"emceepee", "support", "bench", "conftest"}
 ELSEWHERE = {"clients", "node", "peers"}  # folders of what has an environment of its own
 NOT_IMPORTED = {
     "codespell": "a program",
+    "coverage": "what pytest-cov drives",
     "import-linter": "a program",
     "mcp-server-git": "a program",
     "mcp-server-time": "a program",
     "mypy": "a program",
+    "pytest-cov": "a plugin",
     "pytest-timeout": "a plugin",
+    "pytest-xdist": "a plugin",
     "ruff": "a program",
 }
 

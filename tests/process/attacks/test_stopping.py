@@ -88,6 +88,7 @@ async def test_whoever_waits_for_what_will_not_happen_is_answered_too() -> None:
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
 
 
+@pytest.mark.alone
 async def test_with_nothing_to_finish_it_ends_at_once() -> None:
     async with emceepee() as caller:
         await caller.initialize()
@@ -97,6 +98,7 @@ async def test_with_nothing_to_finish_it_ends_at_once() -> None:
         assert time.monotonic() - began < 1.9, "it waited for calls that there are not"
 
 
+@pytest.mark.alone
 async def test_a_second_signal_does_not_wait() -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()

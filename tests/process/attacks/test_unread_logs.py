@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ import pytest
 
 from support.emceepee_process import BOUND, configured, emceepee
 from support.figures import record_figure
+from support.ports import free_port
 from support.stdio_backends import stdio_server
 from support.waiting import eventually
 
@@ -96,9 +96,7 @@ async def test_what_was_logged_last_is_there_when_the_process_has_ended(tmp_path
 
 async def test_the_address_is_announced_also_where_nobody_reads_it() -> None:
     """Every login makes a new link, and writing it waits for nobody either."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     read, write = os.pipe()
     fill(write)
     process = await asyncio.create_subprocess_exec(

@@ -84,6 +84,7 @@ async def test_a_reader_that_stopped_reading_delays_nobody(door: Door, caller: H
     await asyncio.gather(*(one.end() for one in others))
 
 
+@pytest.mark.alone
 async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: Door) -> None:
     await many_callers(quiet, 50)  # what the first ones load stays loaded
     before = await quiet.resident_kb()
@@ -93,6 +94,7 @@ async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: Door) -> None:
     assert cost <= 15 * 1024
 
 
+@pytest.mark.alone
 async def test_sessions_that_ended_leave_nothing_behind(quiet: Door) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)
