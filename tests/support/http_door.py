@@ -14,7 +14,6 @@ from typing import Any
 
 import aiohttp
 
-from emceepee.server.callers import CLIENT_INFO
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
 from support.waiting import eventually
@@ -22,6 +21,7 @@ from support.waiting import eventually
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 BOTH = "application/json, text/event-stream"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"  # not from emceepee, which takes a second to load in each program
 Json = dict[str, Any]
 
 
