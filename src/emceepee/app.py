@@ -19,6 +19,7 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.guard.visitor import LOCAL
 from emceepee.ids import Ulids
 from emceepee.lifecycle import TaskOwner
+from emceepee.server.dispatch import Tools
 from emceepee.server.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http_server import serve_http
 from emceepee.server.kernel import build_kernel
@@ -32,6 +33,8 @@ from emceepee.state.events import EventBudget
 from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import JournalRoom
 from emceepee.telemetry.logs import EventLog
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.limited import fit_tools
 
 log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
@@ -44,7 +47,12 @@ async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionPa
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
         shelf = StoredServers(MemoryServers())
-        registry = ServerRegistry(config.servers, shelf, operators_are_fixed=many_principals)
+        registry = ServerRegistry(
+            config.servers,
+            shelf,
+            operators_are_fixed=many_principals,
+            most_added=config.limits.servers_per_principal,
+        )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = JournalRoom(config.limits.requests_in_all)
         yield SessionParts(
@@ -76,9 +84,11 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     async with session_parts(config, clock) as parts, open_session(session_id, LOCAL, parts) as session:
         session.transport = "stdio"
         async with console_beside(session, config, parts, invite) as open_console:
+            tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(
-                build_kernel(servers=config.servers, takes_handles=False),
+                build_kernel(tools, servers=config.servers, takes_handles=False),
                 session,
+                call_tool=Tools(tools).call,
                 stdin=stdin,
                 stdout=stdout,
                 longest_line=config.limits.line_bytes,
@@ -183,11 +193,15 @@ def http_parts(
         only_logins=only_logins,
     )
     gate = Gate(rules, oauth, logins)
+    tools = fit_tools(TOOLS, limits)
     return HttpParts(
-        kernel=build_kernel(servers=config.servers),
+        kernel=build_kernel(tools, servers=config.servers),
+        tools=Tools(tools),
         directory=directory,
         gate=gate,
-        policy=AddServerPolicy(remote_commands=http.allow_commands, urls=http.allow_urls),
+        policy=AddServerPolicy(
+            remote_commands=http.allow_commands, asks_for_proof=http.asks_for_proof, urls=http.allow_urls
+        ),
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,

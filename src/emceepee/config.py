@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -126,15 +126,24 @@ def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
         if spec.name in servers:
             raise ConfigError(f'{source}: {key}: the name "{spec.name}" is used twice; names must differ')
         servers[spec.name] = spec
+    limits = _limits(document.get("limits", {}), source)
+    _check_timeouts(servers.values(), limits, source)
     return Config(
         servers=tuple(servers.values()),
-        limits=_limits(document.get("limits", {}), source),
+        limits=limits,
         roots=_roots(document.get("roots", []), source),
         notices=_choice(document, "notices", NOTICES, "all", source),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         ignored=tuple(ignored),
     )
+
+
+def _check_timeouts(servers: Iterable[BackendSpec], limits: Limits, source: str) -> None:
+    for spec in servers:
+        if spec.timeout is not None and spec.timeout > limits.longest_call_seconds:
+            most = f"{limits.longest_call_seconds * 1000:.10g} (limits.longest_call_seconds)"
+            raise ConfigError(f"{source}: {spec.name}.timeout_ms: may be at most {most}")
 
 
 def _read(path: Path) -> str:

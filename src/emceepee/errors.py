@@ -60,6 +60,18 @@ class EmceepeeError(Exception):
         return {"code": str(self.code), "message": str(self), "details": self.details}
 
 
+def caught(error: EmceepeeError) -> EmceepeeError:
+    """The same without the way that it came. That holds on to every frame it passed, with all their arguments; and kept
+    in a variable of one of them, only the collector could free it.
+    """
+    chain: list[BaseException | None] = [error]
+    while chain:
+        if (one := chain.pop()) is not None:
+            chain += (one.__cause__, one.__context__)
+            one.__traceback__ = one.__cause__ = one.__context__ = None
+    return error
+
+
 class InvalidArguments(EmceepeeError):
     """The caller's arguments do not fit."""
 

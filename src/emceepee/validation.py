@@ -10,6 +10,7 @@ from emceepee.codec import encode_text
 from emceepee.errors import near_names
 
 SHOWN_CHARS = 60  # of a value that does not fit
+MOST_PROBLEMS = 20  # that are told at once
 Path = tuple[int | str, ...]
 _QUOTED = re.compile("'([^']*)'")
 _KINDS: dict[type, str] = {
@@ -51,6 +52,8 @@ def problems(error: ValidationError, model: type[BaseModel], *, private: frozens
         is_private = bool(path) and path[0] in private
         words = _words(item, alternatives, _fields_at(model, path[:-1]), is_private=is_private)
         found.setdefault(path, Problem(path, words))
+        if len(found) == MOST_PROBLEMS:
+            break
     return list(found.values())
 
 

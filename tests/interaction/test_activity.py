@@ -307,6 +307,17 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
     assert messages.count("event_store_eviction") == 1  # a second
 
 
+async def test_events_that_are_too_large_together_are_dropped_and_counted_too() -> None:
+    async with a_scene(limits=Limits(event_bytes_per_session=3000), one=ScriptedBackend()) as scene:
+        await hush(scene)
+        for number in range(5):
+            told = {"n": number, "text": "x" * 900}
+            scene.backends["one"].link.listener.notified("notifications/tick", told, None)
+        report = await scene.value("await_activity")
+        assert numbers(report)[-1] == 4
+        assert report["events_dropped"] == 5 - len(numbers(report)) > 0
+
+
 # Several waiters.
 
 
@@ -424,3 +435,15 @@ async def test_no_event_and_no_reply_names_the_session() -> None:
             scene.backends["one"].seen,
         ]
         assert scene.session.session_id not in json.dumps(said)
+
+
+async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken() -> None:
+    async with a_scene(limits=Limits(waiting_per_session=3), one=ScriptedBackend()) as scene:
+        scene.quiet()
+        waiting = [scene.start("await_activity") for _ in range(3)]
+        await settle()
+        error = await scene.error("await_activity")
+        assert (error["code"], "3 requests wait" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
+        scene.session.backend_notified("one", "notifications/custom", {})
+        assert [not (await call).get("isError") for call in waiting] == [True] * 3
+        assert not (await scene.call("await_activity", timeout_ms=100, last_event_id="0")).get("isError")

@@ -299,7 +299,8 @@ async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled()
 async def test_a_caller_may_choose_the_time_to_live_up_to_half_an_hour() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="one", tool="slow", task_ttl_ms=1_800_001)
-        assert (error["code"], error["details"]) == ("ERR_INVALID_ARGUMENTS", {"most": 1_800_000})
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert "task_ttl_ms: may be at most 1800000" in error["message"]
         assert sent(scene) == 0
         name, _ = await a_task(scene, task_ttl_ms=1_800_000)
         brief, _ = await a_task(scene, task_ttl_ms=1)

@@ -161,3 +161,17 @@ async def test_the_longest_timer_is_the_one_that_the_configuration_allows() -> N
         assert "timerId" in await scene.value("set_timer", duration_ms=60_000, message="x")
         error = await scene.error("set_timer", duration_ms=60_001, message="x")
         assert (error["code"], "60000" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
+
+
+async def test_timers_that_are_done_pile_up_no_more_than_active_ones() -> None:
+    async with a_scene(limits=Limits(timers_per_session=3)) as scene:
+        for number in range(10):
+            timer = await scene.value("set_timer", duration_ms=60_000, message=f"number {number}")
+            await scene.value("delete_timer", timer_id=timer["timerId"])
+        listed = (await scene.value("list_timers", include_inactive=True))["timers"]
+        assert [timer["message"] for timer in listed] == ["number 7", "number 8", "number 9"]
+        for number in range(3):
+            await scene.value("set_timer", duration_ms=1000 + number, message=f"short {number}")
+        await scene.clock.advance(2)
+        listed = (await scene.value("list_timers", include_inactive=True))["timers"]
+        assert [timer["message"] for timer in listed] == ["short 0", "short 1", "short 2"]

@@ -52,3 +52,39 @@ async def test_calls_over_stdio_leave_nothing_for_the_collector(era: str) -> Non
     async with two_servers() as env, emceepee(env=env, entry=(collecting_emceepee.__file__,)) as caller:
         await caller.initialize(era)
         assert await left_by_calls(caller) == {}
+
+
+FAILING = (
+    ("execute_tool", {"server": "nobody", "tool": "x"}),
+    ("execute_tool", {"server": "small", "tool": "no_such_tool"}),
+    ("execute_tool", {"server": "web", "tool": "echo", "stranger": 1}),
+    ("read_resource", {"server": "small", "uri": "x://nothing"}),
+    ("read_resource", {"server": "web", "uri": "x://nothing"}),
+    ("get_task_result", {"task_id": "unknown"}),
+)
+
+
+async def left_by_failures(caller: HttpCaller | EmceepeeProcess) -> object:
+    await left_by_calls(caller)  # and all is connected
+    for tool, arguments in FAILING:
+        results = await asyncio.gather(*(caller.call(tool, **arguments) for _ in range(CALLS)))
+        assert all(result.get("isError") for result in results)
+    return (await caller.value("list_servers"))["garbage"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_over_http_that_fail_leave_nothing_for_the_collector_either(era: str) -> None:
+    """A request's arguments may have megabytes, and whoever sends nothing but nonsense makes few other objects."""
+    async with (
+        two_servers() as env,
+        a_door("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as door,
+    ):
+        caller = door.modern(emceepee_session="mine") if era == MODERN else await door.caller()
+        assert await left_by_failures(caller) == {}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_over_stdio_that_fail_leave_nothing_for_the_collector_either(era: str) -> None:
+    async with two_servers() as env, emceepee(env=env, entry=(collecting_emceepee.__file__,)) as caller:
+        await caller.initialize(era)
+        assert await left_by_failures(caller) == {}

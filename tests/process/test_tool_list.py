@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from support.emceepee_process import emceepee
+from support.emceepee_process import configured, emceepee
 from support.http_door import HttpCaller, a_door
 from support.stdio_backends import stdio_server
 
@@ -61,3 +61,16 @@ async def test_the_list_stays_the_same_over_http(version: str) -> None:
 
         raw = await change_servers(caller.value, look)
         assert len(tools_with_session(raw)) == (34 if is_modern else 1)
+
+
+async def test_the_list_says_what_is_configured_and_so_does_the_check() -> None:
+    limits = configured({}, longest_timer_seconds=5, longest_call_seconds=2000)
+    async with emceepee(env=limits) as stdio, a_door(env=limits) as door:
+        await stdio.initialize()
+        for caller in (stdio, await door.caller(), door.modern(emceepee_session="mine")):
+            tools = {tool["name"]: tool for tool in (await caller.request("tools/list", {}))["result"]["tools"]}
+            assert tools["set_timer"]["inputSchema"]["properties"]["duration_ms"]["maximum"] == 5000
+            assert tools["await_activity"]["inputSchema"]["properties"]["timeout_ms"]["maximum"] == 2_000_000
+            error = await caller.error("set_timer", duration_ms=5001, message="late")
+            assert "duration_ms: may be at most 5000, found 5001" in error["message"]
+            await caller.value("set_timer", duration_ms=5000, message="in time")

@@ -32,8 +32,9 @@ class RawLine:
         lines = [f"POST {path} HTTP/1.1", *(f"{name}: {text}" for name, text in given.items())]
         self.send("\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body)
 
-    def call(self, caller: HttpCaller, tool: str, /, **arguments: Any) -> None:
-        self.post(caller, "tools/call", {"name": tool, "arguments": arguments})
+    def call(self, caller: HttpCaller, tool: str, /, *, token: str | None = None, **arguments: Any) -> None:
+        meta = {} if token is None else {"_meta": {"progressToken": token}}
+        self.post(caller, "tools/call", {"name": tool, "arguments": arguments, **meta})
 
     def has_data(self) -> bool:
         """Whether something, or the end, waits to be read."""
@@ -66,13 +67,18 @@ class RawLine:
         return self.received
 
     async def answer(self) -> Json:
-        """The one plain JSON message that is the answer."""
+        """The message that is the answer: plain JSON, or the last one of a stream."""
         await eventually(self._is_whole, what="a whole answer arrives")
-        return dict(json.loads(self.received.partition(b"\r\n\r\n")[2]))
+        head, _, body = self.received.partition(b"\r\n\r\n")
+        if b"text/event-stream" in head:
+            body = [line[6:] for line in body.splitlines() if line.startswith(b"data: {")][-1]
+        return dict(json.loads(body))
 
     def _is_whole(self) -> bool:
         self.read_some()
         head, _, body = self.received.partition(b"\r\n\r\n")
+        if b"text/event-stream" in head:
+            return body.endswith(b"0\r\n\r\n")
         lengths = [line[15:] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
         return bool(lengths) and len(body) >= int(lengths[0])
 

@@ -88,9 +88,9 @@ async def a_scene(
     clock = FakeClock()
     if specs is None:
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
-    registry = ServerRegistry(specs, StoredServers(MemoryServers()))
-    dialer = cast(Dialer, ScriptedDialer(**backends))
     limits = limits or Limits()
+    registry = ServerRegistry(specs, StoredServers(MemoryServers()), most_added=limits.servers_per_principal)
+    dialer = cast(Dialer, ScriptedDialer(**backends))
     budget = EventBudget(limits.events_in_all)
     parts = SessionParts(
         registry=registry,

@@ -63,6 +63,14 @@ def test_every_shape_gives_the_same_server(document: Any) -> None:
     assert parsed(document) == Config(servers=(FILES,))
 
 
+def test_a_servers_own_timeout_is_bounded_by_the_configured_limit() -> None:
+    servers = {"mcpServers": {"a": HTTP | {"timeout_ms": 1_000_000}}}
+    with pytest.raises(ConfigError, match=r"a.timeout_ms: may be at most 900000 \(limits.longest_call_seconds\)"):
+        parsed(servers)
+    [spec] = parsed(servers | {"limits": {"longest_call_seconds": 1000}}).servers
+    assert spec.timeout == 1000
+
+
 def test_the_shapes_can_stand_side_by_side() -> None:
     config = parsed({"servers": [{"name": "a", **HTTP}], "mcpServers": {"b": HTTP}, "mcpClients": {"c": HTTP}})
     assert names(config) == ["a", "b", "c"]

@@ -13,6 +13,7 @@ from emceepee.errors import (
     UnknownBackend,
     UnknownTool,
     Unsupported,
+    caught,
     near_names,
 )
 from support.figures import record_figure
@@ -112,3 +113,19 @@ def test_an_unknown_tool_of_a_server_without_tools_says_that() -> None:
 )
 def test_each_condition_has_its_stable_code(error: EmceepeeError, code: str) -> None:
     assert error.body() == {"code": code, "message": "x", "details": {}}
+
+
+def test_what_was_caught_holds_on_to_nothing_that_it_passed() -> None:
+    try:
+        try:
+            try:
+                raise KeyError("first")
+            except KeyError as first:
+                raise ValueError("second") from first
+        except ValueError as second:
+            raise TimedOut("x") from second
+    except TimedOut as third:
+        links = [third, third.__cause__, third.__cause__ and third.__cause__.__cause__]
+        caught(third)
+    ways = [(link.__traceback__, link.__cause__, link.__context__) for link in links if link is not None]
+    assert ways == [(None, None, None)] * 3

@@ -11,8 +11,10 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.clock import Clock
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.limits import Limits
 
 METHOD_NOT_FOUND = -32601
 
@@ -44,11 +46,11 @@ class Catalog:
         clock: Clock,
         *,
         tasks: TaskOwner,
-        most_pages: int,
+        limits: Limits,
         hears_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`hears_changes` says of a capability whether a 2026-07-28 backend tells us of changes to it just now."""
-        self._link, self._clock, self._tasks, self._most_pages = link, clock, tasks, most_pages
+        self._link, self._clock, self._tasks, self._limits = link, clock, tasks, limits
         self._hears_changes = hears_changes
         self._kept: dict[Kind, _Listing] = {}
         self._coming: dict[Kind, asyncio.Future[_Listing]] = {}
@@ -73,7 +75,10 @@ class Catalog:
             coming = self._coming[kind] = asyncio.get_running_loop().create_future()
             fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
             fetching.add_done_callback(partial(_give_up, coming))
-        return (await asyncio.shield(coming)).items
+        try:
+            return (await asyncio.shield(coming)).items
+        finally:
+            del coming  # which has the error that has this frame
 
     def changed(self, method: str) -> None:
         """A notification came: what it speaks of is asked for anew, also if an answer is on its way just now."""
@@ -94,7 +99,7 @@ class Catalog:
         try:
             listing = await self._all_pages(kind)
         except (RpcError, LinkError) as error:
-            coming.set_exception(error)
+            coming.set_exception(error.with_traceback(None))  # the way that it came has the whole list
             coming.exception()  # the askers may all have left
         except asyncio.CancelledError:
             coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
@@ -116,11 +121,12 @@ class Catalog:
 
     async def _all_pages(self, kind: Kind) -> _Listing:
         items: list[JsonObject] = []
+        size = 0
         good_until: float | None = None
         cursor: Any = None
         if kind.capability not in self._link.facts.capabilities:
             return _Listing(items, None)
-        for _ in range(self._most_pages):
+        for _ in range(self._limits.list_pages):
             try:
                 page = await self._link.request(kind.method, {} if cursor is None else {"cursor": cursor})
             except RpcError as error:
@@ -130,6 +136,10 @@ class Catalog:
             entries = page.get(kind.key)
             if not isinstance(entries, list):
                 raise LinkError(Failure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
+            size += len(encode(entries))
+            if size > self._limits.list_bytes or len(items) + len(entries) > self._limits.list_entries:
+                most = f"{self._limits.list_entries} entries, or {self._limits.list_bytes} bytes"
+                raise LinkError(Failure.PROTOCOL, f"{kind.method} has more than {most}")
             items += [entry for entry in entries if isinstance(entry, dict)]
             ttl = page.get("ttlMs")
             if isinstance(ttl, int | float) and ttl > 0:
@@ -139,7 +149,7 @@ class Catalog:
             if cursor is None:
                 break
         else:
-            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._most_pages} pages")
+            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._limits.list_pages} pages")
         if kind is Kind.TOOLS and self._link.mirrors_arguments:
             items = [tool for tool in items if find_invalid_x_mcp_header(tool.get("inputSchema")) is None]
             self._header_maps = {str(tool.get("name")): x_mcp_header_map(tool.get("inputSchema")) for tool in items}

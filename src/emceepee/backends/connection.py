@@ -47,7 +47,7 @@ class Connection:
         self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._subscriptions = Subscriptions(listener, self._tasks, clock)
+        self._subscriptions = Subscriptions(listener, self._tasks, clock, most=limits.subscriptions_per_server)
         self._health = HealthCheck(observer, self._tasks, clock=clock, limits=limits, spread=spread)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
@@ -148,7 +148,7 @@ class Connection:
             link,
             self._clock,
             tasks=self._tasks,
-            most_pages=self._limits.list_pages,
+            limits=self._limits,
             hears_changes=self._subscriptions.hears_changes,
         )
         self._subscriptions.link_opened(link)

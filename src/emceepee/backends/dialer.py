@@ -44,6 +44,7 @@ class Dialer:
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._family = family
+        self._programs: list[StdioLink] = []  # that run, or are being started
         self._eras = EraMemory(clock)
 
     @classmethod
@@ -141,9 +142,22 @@ class Dialer:
             raise first from error
 
     async def _stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
+        self._programs = [link for link in self._programs if not link.closed.done()]
+        if len(self._programs) >= self._limits.processes_in_all:
+            raise LinkError(
+                Failure.UNREACHABLE,
+                f"emceepee runs {len(self._programs)} server processes already, which is its limit "
+                "(processes_in_all): end a session that uses some, or let the operator raise it",
+                may_have_run=False,
+            )
         link = StdioLink(listener, self._family, self._clock, most_requests=self._limits.requests_per_link)
-        async with _abandoned_if_it_fails(link):
-            await link.start(target, terms, longest=self._limits.line_bytes)
+        self._programs.append(link)
+        try:
+            async with _abandoned_if_it_fails(link):
+                await link.start(target, terms, longest=self._limits.line_bytes)
+        except BaseException:
+            self._programs.remove(link)
+            raise
         return link
 
     async def _http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:

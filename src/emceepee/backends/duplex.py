@@ -56,13 +56,13 @@ class Duplex:
             if stamped is not None:
                 message["params"] = stamped
             await self._send(message)
-            return await waiting.answer
+            return outcome(await waiting.answer)
         except asyncio.CancelledError:
             if method not in _NEVER_CANCELLED and self._ended is None:
                 self._tell_cancelled(number)
             raise
         finally:
-            del self._waiting[number]
+            del self._waiting[number], waiting  # which has the error that has this frame
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
@@ -105,10 +105,7 @@ class Duplex:
         waiting = self._waiting.get(_number(message["id"]))
         if waiting is None or waiting.answer.done():
             return  # an answer that came after its caller had gone
-        try:
-            waiting.answer.set_result(outcome(message))
-        except (RpcError, LinkError) as error:
-            waiting.answer.set_exception(error)
+        waiting.answer.set_result(message)
 
     def _origin_of(self, message: JsonObject) -> object | None:
         """Progress names its request by the token; nothing else on a shared line does."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+
+FACTS_BYTES = 1 << 20
 
 
 class RpcError(Exception):
@@ -76,6 +79,11 @@ class ServerFacts:
     capabilities: JsonObject = field(default_factory=dict)
     instructions: str | None = None
     is_modern: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises: LinkError: they are kept as long as the link, and shown again and again."""
+        if len(encode([self.server_info, self.capabilities, self.instructions])) > FACTS_BYTES:
+            raise LinkError(Failure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
 
 
 class Link(Protocol):

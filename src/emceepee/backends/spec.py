@@ -179,7 +179,7 @@ class ServerEntry(BaseModel):
     )
     allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
     deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")  # noqa: N815  # wire name
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Default for calls to it")
+    timeout_ms: int | None = Field(None, ge=0, description="Default for calls to it")
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
     sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name

@@ -5,6 +5,7 @@ import asyncio
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.pace import CHANGES, Pace
 from emceepee.clock import Clock, give_up_after
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.telemetry.logs import EventLog
@@ -14,6 +15,7 @@ log = EventLog("backends")
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGE_SECONDS = 10.0
+LONGEST_URI = 8192
 _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 
 
@@ -45,8 +47,8 @@ class Subscriptions:
     that is wanted; to change it, the new one is opened before the old one is let go.
     """
 
-    def __init__(self, listener: Listener, tasks: TaskOwner, clock: Clock) -> None:
-        self._listener, self._tasks, self._clock = listener, tasks, clock
+    def __init__(self, listener: Listener, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
+        self._listener, self._tasks, self._clock, self._most = listener, tasks, clock, most
         self._link: Link | None = None
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
@@ -94,10 +96,15 @@ class Subscriptions:
     # What is wanted.
 
     async def add(self, uri: str) -> None:
-        """Raises: RpcError, LinkError; then nothing has changed."""
+        """Raises: RpcError, LinkError, EmceepeeError; then nothing has changed."""
         link = self._live_link()
         if uri in self.uris:
             return
+        if len(uri) > LONGEST_URI:
+            raise InvalidArguments(f"uri: may have at most {LONGEST_URI} characters.")
+        if len(self.uris) >= self._most:
+            words = f"{self._most} resources of this server are followed already, which is the limit."
+            raise EmceepeeError(f"{words} Let one go with unsubscribe_resource.", code=ErrorCode.LIMIT_EXCEEDED)
         self.uris.add(uri)
         try:
             if link.facts.is_modern:

@@ -155,7 +155,9 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host too")
     parser.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="let pages of it call")
-    parser.add_argument("--allow-commands", action="store_true", help="let remote callers add stdio servers")
+    parser.add_argument(
+        "--allow-commands", action="store_true", help="let callers add programs who are remote, or need a token"
+    )
     parser.add_argument("--allow-url", action="append", default=[], metavar="GLOB", help="only these can be added")
     parser.add_argument(
         "--require-session", action="store_true", help="refuse calls of 2026-07-28 callers that name no session"

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 # What proxies, load balancers, tunnels and CDNs add. None of them is ever sent by an MCP client itself.
 FORWARDING_PREFIXES = (b"x-forwarded", b"x-original-", b"x-envoy-", b"x-azure-", b"x-appengine-", b"cf-", b"fastly-")
+FORWARDING_SUFFIXES = (b"-ip", b"-remote-addr", b"-forwarded-for", b"-ip-address")
 FORWARDING_HEADERS = frozenset(
     {
         *(b"forwarded", b"forwarded-for", b"via", b"cdn-loop", b"x-proxy-id", b"x-amz-cf-id", b"x-amzn-trace-id"),
@@ -17,4 +18,7 @@ FORWARDING_HEADERS = frozenset(
 @lru_cache(maxsize=64)  # a caller sends the same headers in every request
 def is_forwarded(names: tuple[bytes, ...]) -> bool:
     """Whether any of these header names, in lower case, is a proxy's."""
-    return any(name in FORWARDING_HEADERS or name.startswith(FORWARDING_PREFIXES) for name in names)
+    return any(
+        name in FORWARDING_HEADERS or name.startswith(FORWARDING_PREFIXES) or name.endswith(FORWARDING_SUFFIXES)
+        for name in names
+    )

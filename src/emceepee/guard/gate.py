@@ -2,17 +2,19 @@
 
 import hmac
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from emceepee.guard.forwarding import is_forwarded
 from emceepee.guard.logins import Logins, cookies
 from emceepee.guard.visitor import LOCAL, TurnedAway, Visitor
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+LAST_PORT = 65_535
+_NETLOC = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?").fullmatch
 
 
 class TokenCheck(Protocol):
@@ -60,7 +62,8 @@ class Gate:
 
     async def admit(self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str) -> Visitor | TurnedAway:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
-        is_remote, is_page = not _is_loopback(peer) or _came_through_a_proxy(headers), b"origin" in headers
+        is_page = b"origin" in headers
+        is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_strange(headers))
         principal = await self._proven(headers, method) if _proves_something(headers) else None
         if isinstance(principal, TurnedAway):
             return principal
@@ -114,9 +117,10 @@ class Gate:
         return TurnedAway(401, message, ((b"www-authenticate", words),))
 
     def _is_our_name(self, host: str) -> bool:
-        rules, name = self._rules, _host_name(f"//{host}")
-        if name is None:
+        rules, place = self._rules, _place(host)
+        if place is None:
             return False
+        name = place[0]
         known = name in LOOPBACK_NAMES or name in rules.hosts or host in rules.hosts
         return known or rules.any_host or (rules.any_address and _is_address(name))
 
@@ -126,7 +130,18 @@ class Gate:
         scheme, separator, netloc = origin.partition("://")
         if scheme not in ("http", "https") or not separator:
             return False
-        return netloc == host or _host_name(f"//{netloc}") in LOOPBACK_NAMES
+        place = _place(netloc)
+        return netloc == host or (place is not None and place[0] in LOOPBACK_NAMES)
+
+    def _is_strange(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the page is another server's on this machine: it may call, but not start what it likes."""
+        origin, host = headers[b"origin"].decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
+        netloc = origin.partition("://")[2]
+        if origin in self._rules.origins or netloc == host:
+            return False
+        page, here = _place(netloc), _place(host)
+        # A loopback address has several names, but its port is one server's.
+        return page is None or here is None or page[1] != here[1] or not {page[0], here[0]} <= LOOPBACK_NAMES
 
 
 def _proves_something(headers: Mapping[bytes, bytes]) -> bool:
@@ -152,12 +167,12 @@ def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
 
 
 @lru_cache(maxsize=256)  # callers name the same few hosts in every request
-def _host_name(address: str) -> str | None:
-    """None if it is no host at all."""
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
+def _place(netloc: str) -> tuple[str, str] | None:
+    """Host and port, nothing else: what programs read in two ways names no place. None if it is none."""
+    found = _NETLOC(netloc)
+    if found is None or int(found["port"] or 0) > LAST_PORT:
         return None
+    return found["host"].strip("[]").lower(), found["port"] or ""
 
 
 def _is_address(name: str) -> bool:
@@ -170,8 +185,8 @@ def _is_address(name: str) -> bool:
 
 def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
     """Who comes through a proxy on this machine may come from anywhere."""
-    name = _host_name("//" + headers.get(b"host", b"").decode("latin-1"))
-    return name not in LOOPBACK_NAMES or is_forwarded(tuple(headers))
+    place = _place(headers.get(b"host", b"").decode("latin-1"))
+    return place is None or place[0] not in LOOPBACK_NAMES or is_forwarded(tuple(headers))
 
 
 @lru_cache(maxsize=256)

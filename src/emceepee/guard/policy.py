@@ -19,9 +19,13 @@ _DISGUISED = re.compile(r"(?i)%(2e|2f|5c|25|[01][0-9a-f]|7f)|[\\\x00-\x20\x7f]|(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddServerPolicy:
-    """Callers on this machine may add anything, unless URLs are listed; others only what the operator allows."""
+    """Callers on this machine may add anything, unless URLs are listed; others only what the operator allows.
+
+    Where proof is asked for, nobody may start programs unless the operator says so: proxies hide where they call from.
+    """
 
     remote_commands: bool = False
+    asks_for_proof: bool = False
     urls: tuple[str, ...] = ()
     lookup: Lookup = ask_system
 
@@ -39,10 +43,11 @@ class AddServerPolicy:
     async def check(self, spec: BackendSpec, *, is_remote: bool) -> None:
         """Raises: NotAllowed."""
         if isinstance(spec.target, StdioTarget):
-            if is_remote and not self.remote_commands:
+            if (is_remote or self.asks_for_proof) and not self.remote_commands:
+                who = "callers from elsewhere" if is_remote else "callers that need a token or a login"
                 raise NotAllowed(
-                    "Starting programs is not allowed to callers from other machines. The operator can allow it with "
-                    "--allow-commands, or put the server into the configuration file."
+                    f"Starting programs is not allowed to {who}. The operator can allow it with --allow-commands, or "
+                    "put the server into the configuration file."
                 )
             return
         url = spec.target.url

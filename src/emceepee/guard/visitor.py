@@ -11,7 +11,7 @@ class Visitor:
 
     principal: str = LOCAL
     is_proven: bool = False
-    is_remote: bool = False  # from another machine, or through a proxy
+    is_remote: bool = False  # from another machine, through a proxy, or for a page of another server here
     is_page: bool = False  # sent by a browser for a page
 
     @property

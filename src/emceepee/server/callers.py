@@ -189,5 +189,6 @@ def caller_for(
         on_events=started.carries,
         is_gone=lambda: line.is_gone,
         office=guest.office,
+        is_remote=guest.visitor.is_remote,
         may_add=guest.may_add,
     )

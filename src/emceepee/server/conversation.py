@@ -11,7 +11,7 @@ from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.callers import Started, cancel_request, client_label
-from emceepee.server.dispatch import call_tool
+from emceepee.server.dispatch import CallTool, call_tool
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import CallerState
 from emceepee.server.messages import (
@@ -42,8 +42,10 @@ Send = Callable[[JsonObject | list[JsonObject]], None]
 class Conversation:
     """Feed it lines with `hear`; it speaks through `send`."""
 
-    def __init__(self, kernel: Server[CallerState], session: Session, send: Send) -> None:
-        self._kernel, self._session, self._send = kernel, session, send
+    def __init__(
+        self, kernel: Server[CallerState], session: Session, send: Send, call_tool: CallTool = call_tool
+    ) -> None:
+        self._kernel, self._session, self._send, self._call_tool = kernel, session, send, call_tool
         self._state = CallerState(EventsFeed(session.activity), send)
         self._peer: Peer | None = None
         self._tasks = TaskOwner("requests")
@@ -131,7 +133,9 @@ class Conversation:
             self._session.wake()
         try:
             if request.method == "tools/call":
-                result = peer.finished(await call_tool(request.params, self._session, self._caller(request, started)))
+                result = peer.finished(
+                    await self._call_tool(request.params, self._session, self._caller(request, started))
+                )
             else:
                 with watched(self._session, request.method):
                     result = await peer.serve(request, self._send)

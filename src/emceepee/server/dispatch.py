@@ -1,12 +1,12 @@
 """The way of every tool call: find the tool, check the arguments, do it, render the reply."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import cast
 
 from mcp.shared.inbound import X_MCP_HEADER_KEY
 
 from emceepee.codec import encode
-from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, near_names
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
 from emceepee.json_types import JsonObject
 from emceepee.server.messages import INVALID_PARAMS
 from emceepee.server.sight import begin
@@ -83,7 +83,7 @@ class Tools:
             outcome = await tool.verb(tool.check(arguments), session, caller)
             return reply(outcome), outcome
         except EmceepeeError as error:
-            failure = error
+            failure = caught(error)
         except Exception as error:
             log.error("tool_failed", tool=tool.name, error=f"{type(error).__name__}: {error}")
             failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
@@ -117,7 +117,8 @@ class Tools:
         return tool, arguments
 
 
-call_tool = Tools().call
+CallTool = Callable[[JsonObject | None, Session | None, Caller], Awaitable[JsonObject]]
+call_tool: CallTool = Tools().call
 
 
 def _meant(tool: Tool, arguments: JsonObject, session: Session | None, caller: Caller) -> tuple[Session, JsonObject]:

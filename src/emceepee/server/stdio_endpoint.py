@@ -10,6 +10,7 @@ from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.conversation import Conversation
+from emceepee.server.dispatch import CallTool
 from emceepee.server.garbage import spare_what_stays
 from emceepee.server.kernel import CallerState
 from emceepee.server.stdio_pipes import LineReader, LineWriter
@@ -27,6 +28,7 @@ async def serve_stdio(
     stdin: int,
     stdout: int,
     longest_line: int,
+    call_tool: CallTool,
     on_first_answer: Callable[[], None] | None = None,
 ) -> None:
     """Serve until end of input or a signal to stop. `on_first_answer` is for what can wait until then."""
@@ -40,7 +42,7 @@ async def serve_stdio(
             do, on_first_answer = on_first_answer, None
             do()
 
-    conversation = Conversation(kernel, session, send)
+    conversation = Conversation(kernel, session, send, call_tool)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
     _on_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())

@@ -9,7 +9,7 @@ from typing import Protocol
 from emceepee.backends.connection import Connection
 from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.clock import within
-from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut
+from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut, caught
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.buffers import cut, measured
@@ -193,7 +193,7 @@ class CallDesk:
         try:
             outcome: JsonObject | EmceepeeError = await self._ask(call)
         except EmceepeeError as error:
-            outcome = error
+            outcome = caught(error)
         except asyncio.CancelledError:
             self.cancel(call)
             raise

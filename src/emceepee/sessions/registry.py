@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
-from emceepee.errors import EmceepeeError, InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.persistence import ServerShelf
+from emceepee.state.limits import Limits
 
 
 class Watcher(Protocol):
@@ -39,10 +40,15 @@ class ServerRegistry:
     """Who has which servers. Every change reaches all sessions of the principal."""
 
     def __init__(
-        self, operators: Iterable[BackendSpec], shelf: ServerShelf, *, operators_are_fixed: bool = False
+        self,
+        operators: Iterable[BackendSpec],
+        shelf: ServerShelf,
+        *,
+        operators_are_fixed: bool = False,
+        most_added: int = Limits().servers_per_principal,
     ) -> None:
         self._operators = {spec.name: spec for spec in operators}
-        self._operators_are_fixed = operators_are_fixed
+        self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
         self._shelf = shelf
         self._added: dict[str, dict[str, BackendSpec]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
@@ -78,6 +84,7 @@ class ServerRegistry:
                 "or call remove_server first.",
                 details={"server": name},
             )
+        self._check_room(principal)
         trial = self._trials[key] = Trial(spec)
         try:
             yield
@@ -89,6 +96,14 @@ class ServerRegistry:
         finally:
             del self._trials[key]
 
+    def _check_room(self, principal: str) -> None:
+        being_added = sum(owner == principal for owner, _ in self._trials)
+        if len(self._added.get(principal, {})) + being_added >= self._most_added:
+            raise EmceepeeError(
+                f"{self._most_added} servers were added already, which is the limit. Remove one with remove_server.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+
     async def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
         await self._shelf.add(principal, spec)
         self._added.setdefault(principal, {})[spec.name] = spec
@@ -96,14 +111,14 @@ class ServerRegistry:
             if watcher is not by:
                 watcher.server_added(spec)
 
-    async def remove(self, principal: str, name: str) -> None:
-        """Returns when every session of the principal has let go of it.
+    async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
+        """Returns when every session of the principal has let go of it. The operator's are fixed for remote callers.
 
         Raises:
             UnknownBackend, NotAllowed
         """
         if name in self._operators:
-            if self._operators_are_fixed:
+            if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             del self._operators[name]
         elif not await self._shelf.remove(principal, name):

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,7 +12,14 @@ from emceepee.backends.connection import Connection
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import Clock, iso, milliseconds
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
+from emceepee.errors import (
+    BackendDisconnected,
+    EmceepeeError,
+    ErrorCode,
+    ExecutionFailed,
+    InvalidArguments,
+    UnknownBackend,
+)
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
@@ -74,6 +82,7 @@ class Session:
         self.is_tab = False  # of a browser, which may be closed without a word
         self.is_awake = False
         self.was_used = False  # whether a tool was ever called in it
+        self._waiting = 0  # requests, for something to happen
         self.open_streams = 0  # how many a caller is reading just now
         self.open_calls = 0  # of tools, being served just now
         self.touched = self.clock.monotonic()
@@ -137,6 +146,20 @@ class Session:
         if self.is_busy:
             self.touch()
         return self.clock.monotonic() - self.touched
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While a request only waits for something to happen. Raises: EmceepeeError if too many do already."""
+        if self._waiting >= self.limits.waiting_per_session:
+            raise EmceepeeError(
+                f"{self._waiting} requests wait in this session already, which is the limit. One that waits is enough.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     async def close(self) -> None:
         self._registry.leave(self.principal, self)
@@ -205,10 +228,10 @@ class Session:
             self._connections[spec.name] = connection
         return connection
 
-    async def remove_server(self, name: str) -> None:
+    async def remove_server(self, name: str, *, is_remote: bool = False) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
         self.connection(name)
-        await self._registry.remove(self.principal, name)
+        await self._registry.remove(self.principal, name, is_remote=is_remote)
 
     def server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""

@@ -64,9 +64,16 @@ class TimerDesk:
             )
         deleted = timer.deleted(self._clock.now())
         self._timers[timer_id] = deleted
+        self._forget_oldest_done()
         self._wake_by(deleted.next_deadline)
         self._changed()
         return deleted
+
+    def _forget_oldest_done(self) -> None:
+        """As many may be done as may be active: whoever sets and deletes them in a row leaves no more behind."""
+        done = [timer for timer in self._timers.values() if not timer.is_active]
+        for timer in done[: max(len(done) - self._limits.timers_per_session, 0)]:
+            del self._timers[timer.timer_id]
 
     def tick(self, now: datetime) -> datetime | None:
         """Fire what is due; the next deadline, if there is one."""
@@ -81,4 +88,5 @@ class TimerDesk:
                 self._activity.emit(
                     EventType.TIMER_EXPIRED, OWN_EVENTS, timerId=later.timer_id, message=later.message, **repeated
                 )
+        self._forget_oldest_done()
         return min((timer.next_deadline for timer in self._timers.values()), default=None)

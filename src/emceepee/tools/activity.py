@@ -1,6 +1,7 @@
 """The tool that waits for whatever happens next."""
 
 from itertools import groupby
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,6 +14,7 @@ from emceepee.state.events import Delivery, Event, EventType
 from emceepee.tools.declaration import Caller, Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
+from emceepee.tools.limited import ACTIVITY, usual
 from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
 
 NO_EVENTS = Delivery([])
@@ -21,7 +23,7 @@ NO_EVENTS = Delivery([])
 class AwaitActivity(Params):
     """How long to wait."""
 
-    timeout_ms: int = Field(30_000, ge=100, le=900_000, description="Longest wait")
+    timeout_ms: Annotated[int, ACTIVITY] = Field(30_000, ge=100, le=usual(ACTIVITY), description="Longest wait")
     last_event_id: str | None = Field(None, description="Repeat what came after this lastEventId")
 
 
@@ -41,7 +43,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
         return _report([{"type": "immediate"}], activity.undelivered(), session, caller)
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
-        with heartbeat(caller, session.clock, timeout):
+        with session.waiting(), heartbeat(caller, session.clock, timeout):
             await within(session.clock, timeout, wake.happened)
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Protocol, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
-from emceepee.errors import InvalidArguments
+from emceepee.errors import InvalidArguments, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call
 from emceepee.sessions.session import Session
@@ -29,6 +29,7 @@ class NoParams(Params):
     """For tools that take nothing."""
 
 
+MOST_ARGUMENTS = 100  # far more than any tool has
 ServerName = Annotated[str, Field(description="Server name")]
 AnyServer = Annotated[str | None, Field(description="Default: all")]
 
@@ -92,6 +93,7 @@ class Caller:
     on_events: OnEvents | None = None  # told which events the reply carries; they come again if nobody reads it
     is_gone: Callable[[], bool] = _never  # whether nobody would read a reply
     office: Office | None = None
+    is_remote: bool = False  # from another machine, or as good as
     may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 
 
@@ -121,7 +123,9 @@ class Tool:
         object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
 
     def check(self, arguments: JsonObject) -> BaseModel:
-        """Arguments under their own names. Raises: InvalidArguments, naming each that does not fit."""
+        """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
+        if len(arguments) > MOST_ARGUMENTS:
+            raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
         try:
             return self.params.model_validate(arguments)
         except ValidationError as error:
@@ -129,7 +133,7 @@ class Tool:
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
         found = [
-            {"argument": ".".join(map(str, path)) or "arguments", "problem": self._both_given(path) or words}
+            {"argument": cut_name(".".join(map(str, path))) or "arguments", "problem": self._both_given(path) or words}
             for path, words in problems(error, self.params, private=self.private)
         ]
         words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)

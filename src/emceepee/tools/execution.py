@@ -1,6 +1,6 @@
 """Tools that list and call the backends' tools."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from emceepee.state.task import Task
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, Effect, Load
+from emceepee.tools.limited import CALL, TASK, usual
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
@@ -35,7 +36,9 @@ class ListTools(Paged):
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: int | None = Field(None, ge=0, le=900_000, description="Longest wait, then a task; default 50000")
+    timeout_ms: Annotated[int | None, CALL] = Field(
+        None, ge=0, le=usual(CALL), description="Longest wait, then a task; default 50000"
+    )
 
 
 class ExecuteTool(Timed):
@@ -44,7 +47,9 @@ class ExecuteTool(Timed):
     server: ServerName
     tool: str = Field(description="Tool name")
     args: dict[str, Any] | None = Field(None, description="By the tool's inputSchema")
-    task_ttl_ms: int | None = Field(None, ge=1, description="Longest life of the task; default 600000")
+    task_ttl_ms: Annotated[int | None, TASK] = Field(
+        None, ge=1, le=usual(TASK), description="Longest life of the task; default 600000"
+    )
     on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 

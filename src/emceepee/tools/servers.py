@@ -1,6 +1,8 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
-from pydantic import field_validator
+from typing import Annotated
+
+from pydantic import Field, field_validator
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
@@ -12,12 +14,17 @@ from emceepee.sessions.views import question_summary, server_summary, server_vie
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Caller, NoParams, OwnResult, Params, ServerName, Told, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
+from emceepee.tools.limited import SERVER_CALL, usual
 
 STDERR_LINES_SHOWN = 20
 
 
 class AddServer(Params, ServerEntry):
     """A server to add."""
+
+    timeout_ms: Annotated[int | None, SERVER_CALL] = Field(
+        None, ge=0, le=usual(SERVER_CALL), description="Default for calls to it"
+    )
 
     @field_validator("headers")
     @classmethod
@@ -57,9 +64,9 @@ async def add_server(params: AddServer, session: Session, caller: Caller) -> Own
 
 
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
-async def remove_server(params: ByName, session: Session) -> JsonObject:
+async def remove_server(params: ByName, session: Session, caller: Caller) -> JsonObject:
     """Disconnect a server, end its process and forget it."""
-    await session.remove_server(params.name)
+    await session.remove_server(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}
 
 

@@ -1,5 +1,7 @@
 """Tools for calls that became tasks."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -13,6 +15,7 @@ from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told,
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.limited import TASK_RESULT, usual
 
 
 class ListTasks(Params):
@@ -32,8 +35,11 @@ class OneTask(Params):
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: int | None = Field(
-        None, ge=0, le=1_800_000, description="Longest wait; default 50000, with a progress token the task's time left"
+    timeout_ms: Annotated[int | None, TASK_RESULT] = Field(
+        None,
+        ge=0,
+        le=usual(TASK_RESULT),
+        description="Longest wait; default 50000, with a progress token the task's time left",
     )
 
 
@@ -61,13 +67,13 @@ async def get_task(params: OneTask, session: Session) -> JsonObject:
 
 @tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
 async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
-    """Wait for a task's result and return it; readable for five minutes. After timeout_ms an error: the task goes on,
+    """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
     """
     timeout = seconds(params.timeout_ms)
     if timeout is None and caller.on_progress is None:
         timeout = session.limits.quiet_call_seconds
-    with heartbeat(caller, session.clock, timeout):
+    with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
         return result_of(task.method, task.result, Told(ended_task=task.task_id))

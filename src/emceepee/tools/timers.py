@@ -1,6 +1,7 @@
 """Tools for timers: messages that come back later as events."""
 
 from datetime import timedelta
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,6 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import timer_view
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import READS_RECORDS, Effect, found_by
+from emceepee.tools.limited import TIMER, usual
 
 SHORTEST_INTERVAL_MS = 1000
 
@@ -17,7 +19,7 @@ SHORTEST_INTERVAL_MS = 1000
 class SetTimer(Params):
     """A timer."""
 
-    duration_ms: int = Field(ge=1, le=86_400_000, description="An interval: at least 1000")
+    duration_ms: Annotated[int, TIMER] = Field(ge=1, le=usual(TIMER), description="An interval: at least 1000")
     message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
     interval: bool = Field(False, description="Fire again and again")
 

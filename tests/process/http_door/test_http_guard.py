@@ -12,6 +12,7 @@ from aiohttp import ClientResponse
 
 from support.http_door import HELLO, Door, a_door
 from support.issuer import an_issuer
+from support.stdio_backends import stdio_server
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -124,7 +125,8 @@ async def test_principals_see_nothing_of_each_other() -> None:
     demo = {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": {"PYTHONPATH": ":".join(sys.path)}}
     config = json.dumps({"mcpServers": {"shared": demo}})
     async with a_door(
-        "--token", "ada=one", "--token", "two", "--token", "three", env={"EMCEEPEE_CONFIG": config}
+        *("--token", "ada=one", "--token", "two", "--token", "three", "--allow-commands"),
+        env={"EMCEEPEE_CONFIG": config},
     ) as door:
         ada, bob, eve = [await door.caller(authorization=f"Bearer {token}") for token in ("one", "two", "three")]
         await ada.value("add_server", name="own", **demo)
@@ -172,6 +174,35 @@ async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_ad
         assert (await here.error("add_server", name="x", url="http://127.0.0.1:9/mcp"))[
             "code"
         ] == "TOOL_ERR_EXECUTION_FAILED"
+
+
+async def test_once_tokens_are_asked_for_nobody_starts_programs_but_the_operators_are_started() -> None:
+    config = {"mcpServers": {"demo": stdio_server()}}
+    async with a_door("--token", "one", env={"EMCEEPEE_CONFIG": json.dumps(config)}) as door:
+        here = await door.caller(authorization="Bearer one")
+        refused = await here.error("add_server", name="x", **stdio_server())
+        assert refused["code"] == "ERR_NOT_ALLOWED"
+        assert "--allow-commands" in refused["message"]
+        assert len((await here.value("list_tools", server="demo"))["tools"]) > 0
+
+
+async def test_a_page_of_another_port_may_call_but_neither_start_programs_nor_remove_the_operators_servers() -> None:
+    config = {"mcpServers": {"demo": stdio_server()}}
+    allowed = "http://localhost:6274"
+    async with a_door("--allow-origin", allowed, env={"EMCEEPEE_CONFIG": json.dumps(config)}) as door:
+        page = await door.caller(origin="http://localhost:3000")
+        assert len((await page.value("list_tools", server="demo"))["tools"]) > 0
+        for tool, given in (("add_server", {"name": "x", **stdio_server()}), ("remove_server", {"name": "demo"})):
+            assert (await page.error(tool, **given))["code"] == "ERR_NOT_ALLOWED"
+        for origin in (allowed, door.origin, door.origin.replace("127.0.0.1", "localhost")):
+            trusted = await door.caller(origin=origin)
+            await trusted.value("add_server", name="x", **stdio_server())
+            await trusted.value("remove_server", name="x")
+
+
+@pytest.mark.parametrize("host", ["x@127.0.0.1", "127.0.0.1/x", "127.0.0.1#", "127.0.0.1:abc"])
+async def test_a_host_that_programs_read_in_two_ways_is_not_ours(door: Door, host: str) -> None:
+    assert (await knock(door, host=host)).status == 421
 
 
 async def test_the_operator_can_allow_programs_and_addresses() -> None:

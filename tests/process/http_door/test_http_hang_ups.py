@@ -60,7 +60,10 @@ async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller
     assert result["content"][0]["text"] == "unread"
 
 
-async def test_no_event_is_lost_with_callers_that_leave_at_random(quick: HttpCaller, backend: WebBackend) -> None:
+@pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
+async def test_no_event_is_lost_with_callers_that_leave_at_random(
+    quick: HttpCaller, backend: WebBackend, token: str | None
+) -> None:
     """Before the answer, with it, after it but unread. Whoever stays hears what they missed."""
     await quick.value("list_tools", server="web")
     rng, made, heard = random.Random(13), set[int](), Counter[int]()
@@ -71,8 +74,10 @@ async def test_no_event_is_lost_with_callers_that_leave_at_random(quick: HttpCal
 
     async def one(number: int) -> bool:
         line = RawLine(quick.door.origin)
-        line.call(quick, "execute_tool", **SLOW)
+        line.call(quick, "execute_tool", token=token, **SLOW)
         call = await backend.next_call()
+        if token is not None:
+            call.progress(1, 1)
         for step in range(EVENTS_PER_CALL):
             made.add(number * EVENTS_PER_CALL + step)
             call.notify("notifications/odd", n=number * EVENTS_PER_CALL + step)

@@ -8,6 +8,7 @@ from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock, settle
 from support.scripted_backend import ScriptedBackend, ScriptedLink
 from support.scripted_listener import ScriptedListener
@@ -23,7 +24,12 @@ class Shelf:
         self.clock = FakeClock()
         self.tasks = TaskOwner("test")
         self.link = ScriptedLink(self.backend, ScriptedListener())
-        self.catalog = Catalog(self.link, self.clock, tasks=self.tasks, most_pages=most_pages)
+        self.catalog = Catalog(
+            self.link,
+            self.clock,
+            tasks=self.tasks,
+            limits=Limits(list_pages=most_pages, list_entries=50, list_bytes=10_000),
+        )
 
     def pages(self, *pages: JsonObject, method: str = "tools/list") -> None:
         """Answer with these pages: the first without a cursor, page N with the cursor N."""
@@ -71,6 +77,21 @@ async def test_a_list_without_end_is_given_up_after_the_most_pages(shelf: Shelf)
         await shelf.names()
     assert shelf.asks() == 5
     assert shelf.catalog.known(Kind.TOOLS) is None
+
+
+async def test_a_list_with_too_many_entries_is_refused_in_words(shelf: Shelf) -> None:
+    shelf.pages(tools(*(f"t{n}" for n in range(30)), nextCursor="1"), tools(*(f"u{n}" for n in range(21))))
+    with pytest.raises(LinkError, match="tools/list has more than 50 entries"):
+        await shelf.names()
+    shelf.pages(tools(*(f"t{n}" for n in range(50))))
+    assert len(await shelf.names()) == 50
+
+
+async def test_a_list_that_is_too_large_is_refused_in_words(shelf: Shelf) -> None:
+    large = {"tools": [{"name": "a", "description": "x" * 6000}]}
+    shelf.pages(large | {"nextCursor": "1"}, large)
+    with pytest.raises(LinkError, match="or 10000 bytes"):
+        await shelf.names()
 
 
 async def test_a_list_of_exactly_the_most_pages_is_whole(shelf: Shelf) -> None:

@@ -9,6 +9,7 @@ import pytest
 from emceepee import __version__
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link
+from emceepee.backends.spec import BackendSpec, HttpTarget
 from support.fake_clock import FakeClock
 from support.raw_links import (
     HELLO,
@@ -24,6 +25,7 @@ from support.raw_links import (
     result_for,
 )
 from support.raw_server import Peer, RawServer, raw_server
+from support.scripted_listener import ScriptedListener
 from support.waiting import eventually
 
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
@@ -87,6 +89,17 @@ async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(dial
     peer.answer(result_for(request), "content-type: application/json")
     assert await call == {}
     await link.close()
+
+
+async def test_the_links_of_another_principal_have_connections_of_their_own(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server) as (_, peer):
+        spec = BackendSpec(name="x", target=HttpTarget(url=server.url, kind="http"), mode="legacy")
+        opening = asyncio.ensure_future(dialer.dial(spec, ScriptedListener(), principal="another"))
+        own = await server.peer()
+        assert json.loads((await own.request()).body)["method"] == "initialize"
+        assert own is not peer
+        opening.cancel()
+        await asyncio.wait({opening})
 
 
 async def test_links_share_connections_and_never_cookies(dialer: Dialer, server: RawServer) -> None:

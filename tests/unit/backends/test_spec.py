@@ -107,7 +107,6 @@ def test_a_name_is_one_line_of_up_to_a_hundred_characters(name: str) -> None:
     "change",
     [
         {"timeout_ms": -1},
-        {"timeout_ms": 900_001},
         {"mode": "2025-11-25"},
         {"restartConfig": {"maxAttempts": -1}},
         {"restartConfig": {"backoffMultiplier": 0.5}},

@@ -114,3 +114,38 @@ async def test_an_event_without_end_ends_the_link(dialer: Dialer, server: RawSer
     error = await failure_of(opening)
     assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
     await stream.gone()
+
+
+async def test_a_server_that_asks_without_end_and_takes_no_answer_is_not_read_on(server: RawServer) -> None:
+    limits = Limits(line_bytes=LARGEST, requests_per_link=2)
+    async with Dialer.running(FakeClock(), limits) as dialer:
+        opening = dialing(dialer, server)
+        stream = await stream_of(server)
+        stream.send(STREAM + event("/messages", "endpoint"))
+        posts = await server.peer()
+        asked = await posts.request()
+        posts.answer(status="202 Accepted")
+        stream.send(event(json.dumps({"jsonrpc": "2.0", "id": json.loads(asked.body)["id"], "result": HELLO})))
+        await posts.request()
+        posts.answer(status="202 Accepted")
+        link: Link = await opening
+        for number in range(50):
+            stream.send(event(json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"})))
+        busy = [posts, await server.peer(), await server.peer()]
+        answers = [json.loads((await peer.request()).body) for peer in busy]
+        assert sorted((answer["id"], "error" in answer) for answer in answers) == [(0, False), (1, False), (2, True)]
+        assert len(server.accepted) == 4  # the stream, two answers, and one refusal after the other
+        for peer in busy:
+            peer.answer(status="202 Accepted")
+        await (await next_of(busy))
+        stream.close()
+        await link.close()
+
+
+async def next_of(peers: list[Peer]) -> "asyncio.Future[Any]":
+    """The next request on any of these connections."""
+    waiting = [asyncio.ensure_future(peer.request()) for peer in peers]
+    done, others = await asyncio.wait(waiting, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    for other in others:
+        other.cancel()
+    return done.pop()

@@ -14,6 +14,7 @@ USUAL = (b"host", b"accept", b"user-agent", b"content-type", b"authorization", b
         *("x-forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-anything-else"),
         *("x-original-forwarded-for", "x-original-host", "x-envoy-external-address", "x-azure-clientip"),
         *("cf-connecting-ip", "cf-ray", "cdn-loop", "fastly-client-ip", "x-amzn-trace-id", "tailscale-user-login"),
+        *("x-some-vendors-client-ip", "ali-cdn-real-ip", "x-appengine-user-ip", "x-gateway-remote-addr"),
     ],
 )
 def test_a_header_that_proxies_add_tells_of_one(name: str) -> None:

@@ -159,6 +159,51 @@ async def test_an_ended_login_no_longer_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *((host, None) for host in ("127.0.0.1", "127.0.0.1:8080", "localhost:1", "LOCALHOST", "[::1]", "[::1]:65535")),
+        *((host, 421) for host in ("x@127.0.0.1", "127.0.0.1/x", "127.0.0.1#", "127.0.0.1?", "127.0.0.1:abc")),
+        *((host, 421) for host in ("127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1 ", "[::1", "::1", "")),
+        *((host, 421) for host in ("127.0.0.1:80:80", "127.0.0.1\\@evil", "localhost%00", "127.0.0.1,evil", "[::1]x")),
+    ],
+)
+def test_a_host_is_a_name_or_an_address_and_a_port_and_nothing_else(host: str, status: int | None) -> None:
+    verdict = Doorkeeper(any_address=True).gate.knows_place({b"host": host.encode()})
+    assert (verdict and verdict.status) == status
+
+
+@pytest.mark.parametrize("origin", ["http://x@127.0.0.1", "http://127.0.0.1:abc", "http://localhost/x", "http://"])
+def test_an_origin_that_is_no_host_and_port_is_no_page_of_this_machine(origin: str) -> None:
+    verdict = Doorkeeper().gate.knows_place({b"host": HOST, b"origin": origin.encode()})
+    assert verdict is not None
+    assert verdict.status == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "is_remote"),
+    [
+        (b"127.0.0.1:8080", b"http://127.0.0.1:8080", False),
+        (b"127.0.0.1:8080", b"http://localhost:8080", False),
+        (b"localhost:8080", b"http://[::1]:8080", False),
+        (b"127.0.0.1:8080", b"http://127.0.0.1:3000", True),
+        (b"localhost:8080", b"http://localhost:5173", True),
+        (b"localhost:8080", b"http://localhost", True),
+        (b"127.0.0.1:8080", b"http://localhost:6274", False),  # which the operator allowed
+        (b"127.0.0.1:8080", b"https://app.example", False),
+    ],
+)
+async def test_a_page_of_another_server_here_counts_as_remote_unless_it_was_allowed(
+    host: bytes, origin: bytes, is_remote: bool
+) -> None:
+    keeper = Doorkeeper(origins=frozenset({"http://localhost:6274", "https://app.example"}))
+    headers = {b"host": host, b"origin": origin}
+    assert keeper.gate.knows_place(headers) is None, "it may call"
+    visitor = await keeper.gate.admit(headers, "127.0.0.1", method="POST")
+    assert isinstance(visitor, Visitor)
+    assert visitor.is_remote is is_remote
+
+
+@pytest.mark.parametrize(
     ("given", "peer", "is_direct"),
     [
         ({}, "127.0.0.1", True),

@@ -53,6 +53,13 @@ async def test_callers_from_elsewhere_start_programs_only_if_the_operator_allows
     await AddServerPolicy(remote_commands=True).admit(entry(command="x"), is_remote=True)
 
 
+async def test_where_proof_is_asked_for_callers_here_start_programs_only_if_the_operator_allows_it() -> None:
+    with pytest.raises(NotAllowed, match=r"need a token or a login.*--allow-commands"):
+        await AddServerPolicy(asks_for_proof=True).admit(entry(command="x"), is_remote=False)
+    await AddServerPolicy(asks_for_proof=True, remote_commands=True).admit(entry(command="x"), is_remote=False)
+    await AddServerPolicy().admit(entry(command="x"), is_remote=False)
+
+
 async def test_what_the_operator_lists_may_be_private_too() -> None:
     policy = AddServerPolicy(urls=("http://inner.example",), lookup=KNOWN)
     spec = await policy.admit(entry(url="http://inner.example/mcp"), is_remote=True)

@@ -63,3 +63,13 @@ async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_us
     async with a_place() as place:
         assert (await place.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
         assert [(session.connects_on_use, session.label) for session in place.sessions()] == [(waits, "tests 1")]
+
+
+async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after_minutes() -> None:
+    async with a_place() as place:
+        looked, called = await place.join(), await place.join()
+        for method in ("ping", "tools/list", "resources/list"):
+            await place.ask("POST", body=place.message(method), mcp_session_id=looked)
+        await place.value(called, "list_timers")
+        await place.clock.advance(300 + 61)
+        assert [await place.status(one) for one in (looked, called)] == [404, 200]

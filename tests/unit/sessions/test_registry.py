@@ -154,6 +154,17 @@ async def test_the_operators_servers_can_be_fixed() -> None:
     assert list(await registry.join("ann", Watching())) == ["theirs"]
 
 
+async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> None:
+    registry, watcher = a_registry("theirs"), Watching()
+    await registry.join("ann", watcher)
+    await registry.add("ann", scripted_spec("hers"), by=Watching())
+    with pytest.raises(NotAllowed, match="is the operator's"):
+        await registry.remove("ann", "theirs", is_remote=True)
+    await registry.remove("ann", "hers", is_remote=True)
+    await registry.remove("ann", "theirs")
+    assert watcher.removed == ["hers", "theirs"]
+
+
 async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -> None:
     registry = a_registry("github")
     await registry.join("ann", Watching())

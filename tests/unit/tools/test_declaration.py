@@ -58,3 +58,17 @@ def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> 
 @EACH
 def test_every_tool_refuses_an_argument_it_does_not_have(tool: Tool) -> None:
     assert "xyzzy" in problems(tool.name, xyzzy=1)
+
+
+def test_of_very_many_wrong_arguments_the_first_few_are_told_at_once() -> None:
+    strangers = {f"{'x' * 1000}{number}": 1 for number in range(100)}
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOGUE["list_servers"].check(strangers)
+    assert len(caught.value.details["problems"]) == 20
+    assert len(str(caught.value)) < 10_000
+    with pytest.raises(InvalidArguments, match="it has 100000 arguments"):
+        CATALOGUE["list_servers"].check({f"x{number}": 1 for number in range(100_000)})
+    headers = {f"h{number}": 1 for number in range(10_000)}
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOGUE["add_server"].check({"name": "a", "url": "http://h", "headers": headers})
+    assert len(caught.value.details["problems"]) == 20

@@ -4,6 +4,7 @@ import pytest
 
 from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
 from support.scene import a_scene
 from support.scripted_backend import ScriptedBackend
 
@@ -78,3 +79,17 @@ async def test_a_resource_that_is_not_there_is_the_backends_error() -> None:
 async def test_a_resource_needs_an_address() -> None:
     async with a_scene(demo=a_backend()) as scene:
         assert (await scene.error("read_resource", server="demo", uri=""))["code"] == "ERR_INVALID_ARGUMENTS"
+
+
+async def test_of_one_server_a_bounded_number_of_resources_is_followed() -> None:
+    backend = ScriptedBackend()
+    backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}
+    async with a_scene(limits=Limits(subscriptions_per_server=2), one=backend) as scene:
+        for uri in ("a://1", "a://2", "a://2"):
+            await scene.value("subscribe_resource", server="one", uri=uri)
+        error = await scene.error("subscribe_resource", server="one", uri="a://3")
+        assert (error["code"], "2 resources" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
+        await scene.value("unsubscribe_resource", server="one", uri="a://1")
+        await scene.value("subscribe_resource", server="one", uri="a://3")
+        error = await scene.error("subscribe_resource", server="one", uri="a" * 8193)
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"

@@ -5,6 +5,7 @@ import pytest
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec
 from emceepee.json_types import JsonObject
+from emceepee.state.limits import Limits
 from support.fake_clock import settle
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend, ScriptedLink
@@ -215,3 +216,17 @@ async def test_a_root_that_cannot_be_one_is_refused_in_words() -> None:
         error = await scene.error("add_server", **DEMO, roots=["a\0b"])
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
         assert "roots: must not have control characters" in error["message"]
+
+
+async def test_a_principal_adds_a_bounded_number_of_servers() -> None:
+    limits = Limits(servers_per_principal=2)
+    async with a_scene(
+        limits=limits, specs=NONE, a=ScriptedBackend(), b=ScriptedBackend(), c=ScriptedBackend()
+    ) as scene:
+        for name in "ab":
+            await scene.value("add_server", name=name, url=f"http://{name}.test/mcp")
+        error = await scene.error("add_server", name="c", url="http://c.test/mcp")
+        assert (error["code"], "2 servers were added already" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
+        await scene.value("add_server", name="a", url="http://a.test/mcp")  # it is there
+        await scene.value("remove_server", name="a")
+        await scene.value("add_server", name="c", url="http://c.test/mcp")

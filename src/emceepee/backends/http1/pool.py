@@ -25,6 +25,7 @@ IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
 DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
 CLOSE_SECONDS = 1.0  # for aborted connections to report that they are gone
+UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # OpenSSL's codes: the certificate is nobody's that this machine trusts
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
 
 
@@ -218,9 +219,17 @@ def most_descriptors() -> int:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid: {error.verify_message}"
+        return f"its certificate is not valid: {error.verify_message}{_hint(error.verify_code)}"
     if isinstance(error, TimeoutError) and error.errno is None:
         return f"no connection within {CONNECT_SECONDS:g} s"
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ssl.SSLError | gaierror):
         return os.strerror(error.errno)  # without what loops add to it
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
+
+
+def _hint(verify_code: int) -> str:
+    if verify_code not in UNKNOWN_ISSUER:
+        return ""
+    return (
+        ". If it was issued by a private CA, start emceepee with SSL_CERT_FILE set to a file with that CA's certificate"
+    )

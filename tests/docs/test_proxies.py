@@ -1,0 +1,136 @@
+"""The proxies' configurations in the documentation work, where the proxies are installed."""
+
+import asyncio
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from support.certificates import self_signed
+from support.emceepee_process import configured
+from support.http_door import BOUND, Door, HttpCaller, a_door
+from support.pages import ROOT
+from support.stdio_backends import stdio_server
+from support.waiting import eventually
+from support.web_backend import WebBackend, a_web_backend
+
+PAGE = ROOT / "docs" / "how-to" / "serve-over-http.md"
+NAME = "mcp.example.com"
+PROXIES = {"nginx": ("nginx", "-g", "daemon off;", "-c"), "haproxy": ("haproxy", "-q", "-db", "-f")}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> str:
+    """As the page has it, with the addresses and files of this test."""
+    found = re.search(rf"```{proxy}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    text = found[1].replace(f"/etc/ssl/{NAME}.pem", str(self_signed(folder, names=(NAME,))))
+    text = text.replace("127.0.0.1:8080", emceepee)
+    if proxy == "haproxy":
+        return text.replace("bind :443", f"bind 127.0.0.1:{listens}")
+    user = "" if os.geteuid() else "user root;"  # its workers would not be allowed into the test's folder
+    own = f"{user} pid {folder}/pid; error_log {folder}/errors; events {{}}\n"
+    files = "".join(
+        f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return f"{own}http {{\naccess_log off;\n{files}{text.replace('listen 443', f'listen 127.0.0.1:{listens}')}\n}}\n"
+
+
+@asynccontextmanager
+async def behind(proxy: str, door: Door, folder: Path) -> AsyncIterator[Door]:
+    """The same emceepee, reached through the proxy."""
+    port, file = free_port(), folder / "configuration"
+    file.write_text(configuration(proxy, folder, listens=port, emceepee=door.origin.removeprefix("http://")), "utf-8")
+    process = await asyncio.create_subprocess_exec(*PROXIES[proxy], str(file))
+    tls = ssl.create_default_context(cafile=folder / "certificate.pem")
+    connector = aiohttp.TCPConnector(ssl=tls)
+    async with aiohttp.ClientSession(connector=connector) as http:
+        through = Door(None, f"https://127.0.0.1:{port}/mcp", http)
+
+        async def is_up() -> bool:
+            try:
+                async with http.get(f"{through.origin}/healthz") as response:
+                    return response.status == 200
+            except aiohttp.ClientConnectionError:
+                return False
+
+        try:
+            await eventually(is_up, what=f"{proxy} serves")
+            yield through
+        finally:
+            process.terminate()
+            await asyncio.wait_for(process.wait(), BOUND)
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bodies(
+    proxy: str, tmp_path: Path
+) -> None:
+    if shutil.which(proxy) is None:
+        pytest.skip(f"{proxy} is not installed")
+    async with a_web_backend() as backend:
+        env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
+        async with (
+            a_door("--log-level", "warn", "--allow-host", NAME, "--allow-commands", env=env) as door,
+            behind(proxy, door, tmp_path) as through,
+        ):
+            async with through.http.post(through.url, json={}, headers={"host": NAME}) as response:
+                assert response.status == 401
+            async with through.http.get(through.origin, headers={"host": "evil.example"}) as response:
+                assert response.status in (404, 421)
+            caller = await through.caller(host=NAME, authorization="Bearer secret")
+            await check(caller, backend)
+            assert (await caller.error("remove_server", name="small"))["code"] == "ERR_NOT_ALLOWED", "it is remote"
+
+
+async def check(caller: HttpCaller, backend: WebBackend) -> None:
+    """Progress comes before the answer does, large texts pass, and a call outlives its caller."""
+    async with caller.stream("execute_tool", server="web", tool="wait") as stream:
+        call = await backend.next_call()
+        for step in range(1, 4):
+            call.progress(step, step)
+            event = await stream.next()
+            while event is not None and (event.message is None or "method" not in event.message):
+                event = await stream.next()
+            assert event is not None
+            assert event.message is not None
+            assert event.message["params"]["progress"] == step
+        call.finish("done")
+        assert (await stream.rest())[-1].message is not None
+    text = "x" * 3_500_000
+    echo = {"server": "small", "tool": "echo", "args": {"text": text}}
+    message = caller.message("tools/call", {"name": "execute_tool", "arguments": echo})
+    headers = caller.headers | {"content-type": "application/json"}
+    large = io.BytesIO(json.dumps(message).encode())
+    async with caller.door.http.post(caller.door.url, data=large, headers=headers) as response:
+        assert response.status == 200
+        assert len(await response.read()) > len(text)
+    async with caller.stream("execute_tool", server="web", tool="wait") as stream:
+        call = await backend.next_call()
+        call.progress(1, 1)
+        await stream.some(2)
+        connection = stream.response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        connection.transport.abort()  # closing politely would wait for the proxy to do the same
+    step, activity = 1, ""
+    while "task_created" not in activity:
+        step += 1
+        call.progress(step, step)  # HAProxy hears of the hang-up when it writes
+        activity = str(await caller.value("await_activity", timeout_ms=200))
+    call.finish("kept")
+    (task,) = (await caller.value("list_tasks", include_completed=True))["tasks"]
+    assert (await caller.call("get_task_result", task_id=task["taskId"]))["content"][0]["text"] == "kept"
