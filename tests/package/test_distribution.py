@@ -40,9 +40,16 @@ def run(*command: str | Path, cwd: Path) -> str:
 def an_environment(place: Path, package: str | Path) -> Path:
     """A new one with only this package and what it needs; the folder of its programs."""
     run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place.parent)
+    (place / "pins.txt").write_text("\n".join(pins()))
     pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
-    run(*pip, "install", "--no-compile", "-c", ROOT / "constraints.txt", package, cwd=place.parent)
+    run(*pip, "install", "--no-compile", "-c", place / "pins.txt", package, cwd=place.parent)
     return place / "bin"
+
+
+def pins() -> list[str]:
+    """The versions that the tests run with, without hashes: what is built here has none."""
+    [file] = (path for path in (ROOT / "requirements.txt", ROOT / "constraints.txt") if path.exists())
+    return re.findall(r"^[\w.-]+==[^\s;]+(?: ;[^\\\n]*)?", file.read_text("utf-8"), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
