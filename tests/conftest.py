@@ -9,6 +9,7 @@ import pytest
 from support.figures import FILE, PROPERTY, take_figures, write_figures
 
 NAME_OF_TEST = re.compile(r"::[^\[]*")  # a sentence; what was measured says enough
+LONGEST = 80  # characters of a file and a parameter
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,4 +31,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     write_figures(figures, config.getoption("figures"), tests={each.nodeid for each in reports})
     terminalreporter.section("figures")
     for test, text in sorted(figures):
-        terminalreporter.line(f"{NAME_OF_TEST.sub('', test)}: {text}")
+        terminalreporter.line(f"{NAME_OF_TEST.sub('', test)[:LONGEST]}: {text}")
