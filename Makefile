@@ -104,16 +104,26 @@ page: $(NODE_TOOLS)
 	@$(NODE_BIN)/tsc --project $(PAGE)/jsconfig.json
 	@node --disable-warning=ExperimentalWarning --test --test-reporter=dot tests/page/*.test.mjs
 
+# A file's tests stay in one worker, as they share servers. Files begin in the order of their names: the last are short.
+WORKERS ?= 2
+PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
+QUICK := tests/unit tests/contract tests/interaction
+
 unit: $(VENV)/.installed
-	@$(BIN)/pytest -q tests/unit tests/contract
+	@$(PARALLEL) tests/unit tests/contract
 
 test: setup lint types imports page
-	@echo "== tests"
-	@$(BIN)/pytest
+	@rm -f tests/output/figures.txt
+	@echo "== tests of rules and conversations, and which branches they take"
+	@$(PARALLEL) $(QUICK) --cov --cov-report=html
+	@echo "== tests of processes, the console, the package and the docs"
+	@$(PARALLEL) $(addprefix --ignore=,$(QUICK))
+	@echo "== tests that nothing may run beside"
+	@$(BIN)/pytest -q -m alone
 
 soak: $(VENV)/.installed
 	@echo "== the long tests"
-	@$(BIN)/pytest -s tests/soak/*.py
+	@$(BIN)/pytest tests/soak/*.py
 
 screenshots: setup
 	@echo "== pictures of the console, in tests/output; one goes into the docs"

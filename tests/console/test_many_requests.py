@@ -15,9 +15,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from support.console import Console, a_console
+from support.figures import record_figure
 from support.http_door import Door, HttpCaller
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.alone]
 
 REQUESTS = 10_000
 CALLERS = 8  # each with a session of its own, as a session keeps its requests in one list
@@ -69,6 +70,7 @@ async def test_ten_thousand_requests_neither_block_nor_fill_the_page(
     assert await page.get_by_test_id("waterfall-row").count() <= MOST_ROWS_DRAWN
     tasks = page_tasks(await browser.stop_tracing())
     assert len(tasks) > 100, "the trace holds no tasks"
+    record_figure(f"the page's longest task took {max(tasks):.0f} ms of processor time")
     assert max(tasks) < LONGEST_TASK_MS, sorted(tasks)[-10:]
 
 
@@ -79,4 +81,5 @@ async def test_a_page_that_comes_later_takes_ten_thousand_requests_in_without_bl
     await page.reload()
     await expect(page.get_by_test_id("row-count")).to_contain_text("10,0")
     tasks = page_tasks(await browser.stop_tracing())
+    record_figure(f"the page's longest task took {max(tasks):.0f} ms of processor time")
     assert max(tasks) < LONGEST_TASK_MS, sorted(tasks)[-10:]

@@ -12,6 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
 from support.emceepee_process import BOUND
+from support.figures import record_figure
 from support.pages import ROOT
 from support.replies import NOTICE_KEYS
 
@@ -62,5 +63,5 @@ async def test_notices_are_a_small_part_of_the_demonstrations_text(
     said = [len(text) for blocks in texts for text in blocks]
     noticed = [len(text) for blocks in texts for text in blocks if is_notice(text)]
     share = sum(noticed) / sum(said)
-    print(f"{len(texts)} calls: {sum(noticed)} of {sum(said)} characters are notices, {share:.1%}")
+    record_figure(f"{len(texts)} calls: {sum(noticed)} of {sum(said)} characters are notices, {share:.1%}")
     assert (len(texts), share < MOST) == (13, True)

@@ -11,6 +11,7 @@ from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from support.asking import NAME_FORM, a_call, a_task, elicit, events_in, hush, notices, open_ids, sample, task_id
 from support.fake_clock import settle
+from support.figures import record_figure
 from support.scene import Scene, a_scene
 from support.scripted_backend import ScriptedBackend
 
@@ -115,7 +116,7 @@ async def test_a_thousand_notifications_make_a_small_reply_and_none_is_lost() ->
         notify(scene, *range(1000))
         result = await scene.call("list_timers")
         size = len(words_of(result))
-        print(f"a reply during which a backend sent 1,000 different notifications: {size} characters")
+        record_figure(f"a reply during which a backend sent 1,000 different notifications: {size} characters")
         assert size < 10_000
         seen, replies = [], 0
         while told := events_in(result):
@@ -125,7 +126,7 @@ async def test_a_thousand_notifications_make_a_small_reply_and_none_is_lost() ->
         assert seen == list(range(1000))
         notify(scene, *[5] * 1000)
         equal = await scene.call("list_timers")
-        print(f"with 1,000 equal ones: {len(words_of(equal))} characters")
+        record_figure(f"with 1,000 equal ones: {len(words_of(equal))} characters")
         assert [(event["count"], "more" in notices(equal)) for event in events_in(equal)] == [(1000, False)]
 
 

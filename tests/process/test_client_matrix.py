@@ -30,6 +30,8 @@ from support.foreign_clients import (
 )
 from support.http_door import a_door
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 ULID = "([0-9A-HJKMNP-TV-Z]{26})"
 TASK_ID = re.compile(rf"\btask(?:_?id)?\W+{ULID}", re.IGNORECASE)
 REQUEST_ID = re.compile(rf"\brequest_?id\W+{ULID}", re.IGNORECASE)
@@ -46,9 +48,16 @@ DUG = "Dug through 4 layers in 0.2 s and found a teapot."
 ANSWER = {"guests": 4, "time": "19:30", "window": True}
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def url() -> AsyncIterator[str]:
-    """The plain address of an emceepee that no other test uses: some of these clients would share a session."""
+    """The plain address of one emceepee, where all libraries tell their story."""
+    async with a_door("--log-level", "warn") as door:
+        yield door.url
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_url() -> AsyncIterator[str]:
+    """Of one that no other test uses, for libraries that have been there."""
     async with a_door("--log-level", "warn") as door:
         yield door.url
 
@@ -146,8 +155,10 @@ async def test_a_model_finds_task_and_question_in_what_its_library_shows_it(url:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("sdk", [PYTHON_SDK_2, TYPESCRIPT_SDK_2], ids=["mcp-2", "typescript-2"])
-async def test_a_client_that_is_told_its_version_does_the_same(url: str, sdk: dict[str, Program], mode: str) -> None:
-    await tell_the_story(sdk[mode], {"url": url})
+async def test_a_client_that_is_told_its_version_does_the_same(
+    own_url: str, sdk: dict[str, Program], mode: str
+) -> None:
+    await tell_the_story(sdk[mode], {"url": own_url})
 
 
 async def test_a_client_that_connects_anew_for_each_call_keeps_its_task_and_question_by_a_name_in_the_url(

@@ -12,6 +12,7 @@ import pytest
 
 from support.backends.counting_http import SPELLINGS, CountingBackend, Era
 from support.fault_proxy import FaultProxy, fault_proxy
+from support.figures import record_figure
 from support.processes import below, is_alive, memory_of, servers_of, state_of, until
 from support.recorder import Recorder, hostile, recorded
 
@@ -422,6 +423,7 @@ async def test_the_session_header_is_stable_for_a_server_differs_between_servers
 # Again and again.
 
 
+@pytest.mark.alone
 async def test_a_hundred_rounds_of_faults_leave_memory_where_it_was() -> None:
     async with (
         a_backend(get=405) as backend,
@@ -448,6 +450,6 @@ async def test_a_hundred_rounds_of_faults_leave_memory_where_it_was() -> None:
         for _ in range(100):
             await one_round()
         after = memory_of(emceepee.pid)
-        print(f"{before >> 10} kB before, {after >> 10} kB after")
+        record_figure(f"{before >> 10} kB before, {after >> 10} kB after")
         assert after <= before * 1.05, f"{before >> 10} kB before, {after >> 10} kB after"
         await until(lambda: len(below(emceepee.pid)) == 3, what="the collection of what ended")

@@ -17,6 +17,7 @@ from emceepee.config import Config, HttpConfig
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.sessions.directory import SessionDirectory
+from support.figures import record_figure
 from support.http_door import Door
 from support.stdio_backends import stdio_server
 
@@ -106,10 +107,10 @@ async def test_a_plain_call_is_handed_through_few_files(era: str) -> None:
             assert not result.get("isError")
             traces.append(trace)
     best = min(traces[1:], key=lambda trace: len(trace.ran))
-    print(
+    record_figure(
         f"files of one execute_tool over HTTP, {era}: {len(best.handed_through)} that hand it on, "
         f"{len(best.rooms)} that run, {len(best.ran)} with the ground they stand on"
     )
-    print(" ", *best.handed_through)
+    record_figure(" ".join(best.handed_through))
     assert len(best.handed_through) <= MOST_HANDED_THROUGH
     assert len(best.rooms) <= MOST_ROOM_FILES, best.rooms

@@ -14,6 +14,7 @@ import pytest
 
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.kept_process import KeptProcess
+from support.figures import record_figure
 from support.processes import children_of, is_alive, until
 
 BOUND = 30.0
@@ -174,7 +175,7 @@ async def test_many_are_started_at_once_and_each_is_told_its_own_end() -> None:
     async with a_family() as family:
         began = time.monotonic()
         found = await asyncio.gather(*(ran(family, SHELL, "-c", f"echo {n}; exit {n % 250}") for n in range(MANY)))
-        print(f"\n{MANY} processes came and went in {time.monotonic() - began:.2f} s")
+        record_figure(f"{MANY} processes came and went in {time.monotonic() - began:.2f} s")
         assert found == [(n % 250, f"{n}\n", "") for n in range(MANY)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.emceepee_process import EmceepeeProcess, configured, emceepee
 from support.http_backend import HttpBackend, http_backend
-from support.real_servers import free_port
+from support.ports import free_port
 from support.replies import text_of
 from support.stdio_backends import gone, is_running, pid_in, stdio_server
 from support.waiting import eventually

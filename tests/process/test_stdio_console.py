@@ -14,6 +14,7 @@ import pytest
 from support.browser import Browser, browser_for, links, the_link
 from support.emceepee_process import BOUND, EmceepeeProcess, emceepee
 from support.http_door import HELLO
+from support.ports import free_port
 from support.waiting import eventually
 
 
@@ -66,9 +67,7 @@ async def test_the_console_opens_after_the_first_answer_and_its_link_lets_in_onc
 
 
 async def test_nothing_listens_before_the_caller_was_answered() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     async with watched(port=port) as place:
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from support.backends.counting_http import CountingBackend
+from support.figures import record_figure
 from support.recorder import recorded
 
 NEIGHBORS = 10
@@ -50,7 +51,9 @@ async def test_an_error_that_speaks_of_a_session_is_passed_on_and_its_call_ran_o
         again = await emceepee.text("echo", text="still here")
         backend.release.set()
         unharmed = await asyncio.gather(*neighbors, return_exceptions=True)
-        print(f"ran {backend.ran['call']} times, {sum(isinstance(n, str) for n in unharmed)} neighbors unharmed")
+        record_figure(
+            f"ran {backend.ran['call']} times, {sum(isinstance(n, str) for n in unharmed)} neighbors unharmed"
+        )
         error = failed["structuredContent"]["error"]
         assert (backend.ran["call"], error["code"]) == (1, "TOOL_ERR_EXECUTION_FAILED")
         assert words in error["message"]

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from support.backends.counting_http import Era
+from support.figures import record_figure
 from support.load import restarts_under_load
 from support.mixed_load import mixed_load
 from support.waves import SESSIONS, waves_of_sessions
@@ -19,7 +20,7 @@ async def test_a_thousand_sessions_abandoned_in_waves_leave_no_process() -> None
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_a_hundred_restarts_under_load_lose_nothing_and_run_nothing_twice(era: Era) -> None:
     outcomes = await restarts_under_load(era, restarts=100)
-    print(f"{era}: {outcomes['ok']} calls succeeded, {outcomes['failed']} failed with a clear error")
+    record_figure(f"{era}: {outcomes['ok']} calls succeeded, {outcomes['failed']} failed with a clear error")
     assert outcomes["ok"] > 100
 
 
@@ -33,8 +34,9 @@ async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behin
         await load.run(60 * minutes)
         whole, late = load.slope(0), load.slope(0.5)
         after = await load.rest()
-    print(f"before {before}\nafter  {after}")
-    print(f"memory: {whole:+.0f} kB a minute, in the second half {late:+.0f}; outcomes {dict(load.outcomes)}")
+    record_figure(f"before {before}")
+    record_figure(f"after {after}")
+    record_figure(f"memory: {whole:+.0f} kB per minute, in the second half {late:+.0f}; outcomes {dict(load.outcomes)}")
     assert (after.processes, abs(after.asyncio_tasks - before.asyncio_tasks) <= 5) == (before.processes, True)
     assert abs(after.descriptors - before.descriptors) <= 5
     assert after.resident_kb - before.resident_kb <= 8192

@@ -1,13 +1,14 @@
 """Real servers that ask questions, as the arguments with which add_server connects them."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from support.ports import free_port
 
 TESTS = Path(__file__).parents[1]
 EVERYTHING = TESTS / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
@@ -30,7 +31,7 @@ def everything(transport: str) -> Iterator[dict[str, Any]]:
         return
     command = ["node", "--import", LOOPBACK_ONLY, str(EVERYTHING), transport]
     for _ in range(ATTEMPTS):
-        port = _free_port()
+        port = free_port()
         with _running(command, stderr=subprocess.PIPE, PORT=str(port)) as process:
             assert process.stderr is not None
             if any(b"listening" in line for line in process.stderr):
@@ -72,9 +73,3 @@ def _running(
             yield process
         finally:
             process.kill()
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

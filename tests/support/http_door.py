@@ -23,6 +23,7 @@ from support.waiting import eventually
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 BOTH = "application/json, text/event-stream"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"  # not from emceepee, which takes a second to load in each program
 Json = dict[str, Any]
 
 

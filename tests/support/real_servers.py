@@ -9,6 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.ports import free_port
+
 NODE = Path(__file__).parents[1] / "node"
 EVERYTHING = NODE / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 ATTEMPTS = 3  # another program may take the free port before the server does
@@ -40,12 +42,6 @@ def everything_on_a_port(transport: str) -> Iterator[int]:
             finally:
                 process.kill()
     raise AssertionError(f"server-everything did not open a port for {transport}")
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _is_open(port: int, process: "subprocess.Popen[bytes]") -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
+from support.figures import record_figure
 from support.http_door import Door
 from support.processes import memory_of
 
@@ -57,7 +58,7 @@ async def strain_on(door: Door) -> AsyncIterator[Strain]:
     finally:
         watching.cancel()
         await asyncio.wait({watching})
-        print(
+        record_figure(
             f"longest wait of an unrelated request {seen.longest_wait:.3f} s, memory +{seen.growth >> 20} MiB, "
             f"descriptors {seen.descriptors}, failures {seen.failures}"
         )

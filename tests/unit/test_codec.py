@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.codec import DEEPEST, MOST_VALUES, Unreadable, decode, encode, encode_text
+from support.figures import record_figure
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 SCALARS = (
@@ -172,7 +173,7 @@ def test_one_odd_value_does_not_make_a_large_message_many_times_as_slow(odd: byt
 
     plain = min(seconds(b"[0," + rows + b"]") for _ in range(3))
     strange = min(seconds(b"[" + odd + b"," + rows + b"]") for _ in range(3))
-    print(f"{len(rows) >> 20} MiB with {odd!r}: {strange / plain:.1f} times as long")
+    record_figure(f"{len(rows) >> 20} MiB with {odd!r}: {strange / plain:.1f} times as long")
     assert strange < plain * 25
 
 

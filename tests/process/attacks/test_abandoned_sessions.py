@@ -6,6 +6,7 @@ import time
 import pytest
 
 from support.emceepee_process import configured
+from support.figures import record_figure
 from support.http_door import HELLO, HttpCaller, a_door
 from support.processes import servers_of
 from support.stdio_backends import stdio_server
@@ -38,7 +39,7 @@ async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_prog
             for first in range(0, ABANDONED, AT_ONCE):
                 await user.value("list_timers")  # whoever uses a session keeps it
                 refused += sum(await asyncio.gather(*(abandon(first + number) for number in range(AT_ONCE))))
-        print(f"{ABANDONED} sessions ({how}) in {time.monotonic() - began:.1f} s: {refused} refused")
+        record_figure(f"{ABANDONED} sessions ({how}) in {time.monotonic() - began:.1f} s: {refused} refused")
         strain.check()
         assert refused == 0
         assert len(servers_of(door.process.pid)) == idle

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from support.backends import flooding
 from support.emceepee_process import configured
+from support.figures import record_figure
 from support.http_door import HttpCaller, a_door, until
 from support.replies import text_of
 from support.stdio_backends import stdio_server
@@ -36,7 +37,7 @@ async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wa
         await caller.value("list_tools")
         async with strain_on(door) as strain:
             answer = await flood(caller, what="ping", seconds=4)
-        print(f"{text_of(answer)} pings were taken")
+        record_figure(f"{text_of(answer)} pings were taken")
         strain.check()
         echoed = await caller.call("execute_tool", server="good", tool="echo", args={"text": "hello"})
         assert "hello" in text_of(echoed)
@@ -136,6 +137,6 @@ async def test_an_http_backend_that_asks_without_end_leaves_descriptors_for_othe
                 echoed = await caller.call("execute_tool", server="good", tool="echo", args={"text": "hello"})
                 assert "hello" in text_of(echoed)
             await asking
-        print(f"{backend.sent} pings were sent")
+        record_figure(f"{backend.sent} pings were sent")
         strain.check()
         assert strain.descriptors < 200

@@ -10,6 +10,7 @@ import pytest
 
 from support import jumping_emceepee
 from support.emceepee_process import configured, emceepee
+from support.figures import record_figure
 from support.recorder import Recorder, hostile
 
 JUMPS = {signal.SIGUSR1: timedelta(hours=1), signal.SIGUSR2: timedelta(hours=-1)}
@@ -38,7 +39,7 @@ async def test_a_timer_fires_when_its_time_is_over(jump: signal.Signals) -> None
         caller.process.process.send_signal(jump)
         await caller.until("timer_expired")
         took = time.monotonic() - began
-        print(f"\na timer of 1 s fired after {took:.2f} s")
+        record_figure(f"a timer of 1 s fired after {took:.2f} s")
         assert 0.9 < took < 10
 
 

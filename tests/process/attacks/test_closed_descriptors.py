@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import socket
 import sys
 
 import aiohttp
@@ -11,6 +10,7 @@ import pytest
 
 from support.emceepee_process import BOUND, configured, emceepee
 from support.http_door import Door
+from support.ports import free_port
 from support.stdio_backends import stdio_server
 from support.waiting import eventually
 
@@ -23,15 +23,9 @@ def without(closed: tuple[int, ...], *command: str) -> list[str]:
     return ["/bin/sh", "-c", 'exec "$@" ' + " ".join(f"{number}>&-" for number in closed), "sh", *command]
 
 
-def a_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize("closed", SOME, ids=str)
 async def test_serve_serves_and_its_servers_work(closed: tuple[int, ...]) -> None:
-    port = a_free_port()
+    port = free_port()
     process = await asyncio.create_subprocess_exec(
         *without(closed, sys.executable, "-m", "emceepee", "serve", "--port", str(port)),
         env={**os.environ, **configured({"small": stdio_server()})},

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from support.figures import record_figure
 from support.http_door import Door, HttpCaller, a_door
 from support.neighbor import a_neighbor
 
@@ -58,5 +59,5 @@ async def test_an_unrelated_request_is_answered_meanwhile(what: str, door: Door,
     async with a_neighbor(door.origin) as neighbor:
         await caller.call("add_server", **SERVERS[what](tmp_path))
         await caller.call("await_activity", timeout_ms=1000)
-    print(f"\n{what}: the longest wait of another was {neighbor.longest * 1000:.0f} ms")
+    record_figure(f"{what}: the longest wait of another was {neighbor.longest * 1000:.0f} ms")
     assert neighbor.longest < LONGEST_WAIT

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 
 from support.browser import browser_for
+from support.figures import record_figure
 from support.http_door import HELLO, Door, a_door
 from support.waiting import eventually
 
@@ -28,7 +29,7 @@ async def test_wrong_tokens_take_longer_and_longer_and_the_right_one_comes_in() 
         for number in range(GUESSES):
             assert await status(door, f"guess-{number}") == 401
         took = time.monotonic() - began
-        print(f"\n{GUESSES} guesses one after the other took {took:.1f} s")
+        record_figure(f"{GUESSES} guesses one after the other took {took:.1f} s")
         assert took > LEAST
         guessing = [asyncio.create_task(status(door, f"guess-{number}")) for number in range(100)]
         waits = []
@@ -36,7 +37,7 @@ async def test_wrong_tokens_take_longer_and_longer_and_the_right_one_comes_in() 
             began = time.monotonic()
             assert await status(door, RIGHT) == 200
             waits.append(time.monotonic() - began)
-        print(f"the right token took {waits[0]:.2f} s, and then {max(waits[1:]):.2f} s at most")
+        record_figure(f"the right token took {waits[0]:.2f} s, and then {max(waits[1:]):.2f} s at most")
         assert waits[0] < LONGEST
         assert max(waits[1:]) < 0.5 * 5
         assert set(await asyncio.gather(*guessing)) == {401}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.figures import record_figure
 from support.http_door import HELLO, Door, a_door
 from support.issuer import Issuer, an_issuer
 from support.waiting import eventually
@@ -76,7 +77,7 @@ async def test_an_unknown_key_id_delays_nobody_else_and_is_asked_for_seldom() ->
             began = time.monotonic()
             assert await status(door, good) == 200
             slowest = max(slowest, time.monotonic() - began)
-        print(f"\nwhile the issuer is silent, a known key is accepted within {slowest * 1000:.0f} ms")
+        record_figure(f"while the issuer is silent, a known key is accepted within {slowest * 1000:.0f} ms")
         assert slowest < LONGEST_WAIT
         issuer.go_on.set()
         assert set(await asyncio.gather(*made_up)) == {401}

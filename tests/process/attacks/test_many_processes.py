@@ -3,6 +3,7 @@
 import asyncio
 
 from support.emceepee_process import configured
+from support.figures import record_figure
 from support.http_door import a_door
 from support.processes import servers_of
 from support.stdio_backends import stdio_server
@@ -20,7 +21,7 @@ async def test_sessions_of_remote_callers_start_what_they_use_and_all_together_h
         results = await asyncio.gather(*(caller.call("execute_tool", **ECHO) for caller in callers))
         errors = [result["structuredContent"]["error"] for result in results if result.get("isError")]
         running = len(servers_of(door.process.pid))
-        print(f"\n{SESSIONS} sessions, 3 programs configured: {running} processes, {len(errors)} calls refused")
+        record_figure(f"{SESSIONS} sessions, 3 programs configured: {running} processes, {len(errors)} calls refused")
         assert (running, len(errors)) == (MOST, SESSIONS - MOST)
         assert {error["code"] for error in errors} == {"TOOL_ERR_SERVER_DISCONNECTED"}
         assert all("processes_in_all" in error["message"] for error in errors), errors[0]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from support.figures import record_figure
 from support.recorder import Recorder, recorded
 
 SECONDS = 3
@@ -91,6 +92,6 @@ async def test_streams_that_end_at_once_are_opened_again_with_growing_pauses(kin
         async with asyncio.timeout(60):
             await while_the_timer_runs(emceepee)
         opened, told = backend.opened[kind] - before, emceepee.types.count("notification")
-        print(f"{opened} {kind} and {told} notifications in {SECONDS} s")
+        record_figure(f"{opened} {kind} and {told} notifications in {SECONDS} s")
         assert 1 <= opened <= EXPECTED * 5
         assert told <= EXPECTED * 5 * len(LISTS)

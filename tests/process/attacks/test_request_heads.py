@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.figures import record_figure
 from support.http_door import HELLO, Door, a_door
 from support.raw_caller import RawLine
 from support.strain import strain_on
@@ -47,7 +48,7 @@ async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
         line = RawLine(door.origin)
         sent = await pour(line, FLOODS[what]())
         answer = await line.until_closed()
-        print(f"\n{what}: {sent / MIB:.1f} MiB taken, answered {answer[:12]!r}")
+        record_figure(f"{what}: {sent / MIB:.1f} MiB taken, answered {answer[:12]!r}")
     strain.check()
     assert answer.startswith(b"HTTP/1.1 431 ") or answer == b"", "a caller that goes on sending may lose the answer"
 
@@ -86,7 +87,7 @@ async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None
         line = RawLine(door.origin)
         sent = await pour(line, iter([healthz * 1500] * 340))
         answer = await line.until_closed()
-        print(f"\n{sent / MIB:.1f} MiB sent, {answer.count(b'HTTP/1.1 200')} answers, then closed")
+        record_figure(f"{sent / MIB:.1f} MiB sent, {answer.count(b'HTTP/1.1 200')} answers, then closed")
     strain.check()
     assert 1 <= answer.count(b"HTTP/1.1 200") <= 17
 

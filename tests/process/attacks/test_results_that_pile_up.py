@@ -2,6 +2,7 @@
 
 from emceepee.cli.allocator import KEPT_BYTES
 from support.emceepee_process import configured
+from support.figures import record_figure
 from support.http_backend import BIG, http_backend
 from support.http_door import a_door, until
 from support.strain import GROWTH_BYTES, WAIT_SECONDS, strain_on
@@ -24,7 +25,7 @@ async def test_finished_tasks_are_bounded_in_bytes() -> None:
                     await until(are_done, "the calls so far are done")
         tasks = (await caller.value("list_tasks", include_completed=True))["tasks"]
         kept = [task for task in tasks if task["hasResult"]]
-        print(f"{len(kept)} of {len(tasks)} results of {BIG >> 20} MiB are kept")
+        record_figure(f"{len(kept)} of {len(tasks)} results of {BIG >> 20} MiB are kept")
         assert 1 <= len(kept) <= (32 << 20) // BIG
         assert strain.failures == 0
         assert strain.longest_wait < WAIT_SECONDS

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from support.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
+from support.figures import record_figure
 from support.http_door import HELLO, Door, EventReader, HttpCaller, a_door
 
 DEMO: dict[str, Any] = {
@@ -61,7 +62,7 @@ async def test_a_caller_on_pipes_is_answered(number: signal.Signals) -> None:
         assert STOPPING in json.dumps(await result)
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
         took = time.monotonic() - began
-        print(f"\nended {took:.1f} s after {number.name}")
+        record_figure(f"ended {took:.1f} s after {number.name}")
         assert took < LONGEST
 
 
@@ -87,6 +88,7 @@ async def test_whoever_waits_for_what_will_not_happen_is_answered_too() -> None:
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
 
 
+@pytest.mark.alone
 async def test_with_nothing_to_finish_it_ends_at_once() -> None:
     async with emceepee() as caller:
         await caller.initialize()
@@ -96,6 +98,7 @@ async def test_with_nothing_to_finish_it_ends_at_once() -> None:
         assert time.monotonic() - began < 1.9, "it waited for calls that there are not"
 
 
+@pytest.mark.alone
 async def test_a_second_signal_does_not_wait() -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()
@@ -159,7 +162,7 @@ async def test_callers_over_http_are_answered_and_new_ones_are_refused(number: s
         assert STOPPING in json.dumps(await result)
         assert await asyncio.wait_for(door.process.wait(), BOUND) == 0
         took = time.monotonic() - began
-        print(f"\nended {took:.1f} s after {number.name}")
+        record_figure(f"ended {took:.1f} s after {number.name}")
         assert took < LONGEST
 
 

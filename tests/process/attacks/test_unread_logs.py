@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -13,6 +12,8 @@ import aiohttp
 import pytest
 
 from support.emceepee_process import BOUND, configured, emceepee
+from support.figures import record_figure
+from support.ports import free_port
 from support.stdio_backends import stdio_server
 from support.waiting import eventually
 
@@ -39,7 +40,7 @@ async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> N
                 )
                 await asyncio.wait_for(call, LONGEST_ANSWER)
                 slowest = max(slowest, time.monotonic() - began)
-            print(f"\n{CALLS} promoted calls, the slowest answer after {slowest * 1000:.0f} ms")
+            record_figure(f"{CALLS} promoted calls, the slowest answer after {slowest * 1000:.0f} ms")
             began = time.monotonic()
             assert await caller.end() == 0
             assert time.monotonic() - began < 10
@@ -80,7 +81,6 @@ async def test_a_full_disk_is_one_clear_line_and_stops_no_call() -> None:
         assert await caller.end() == 0
         assert caller.process.stderr is not None
         heard = (await asyncio.wait_for(caller.process.stderr.read(), BOUND)).decode().splitlines()
-    print(f"\n{heard}")
     assert len(heard) == 1
     assert re.fullmatch(r"emceepee: the log file /dev/full cannot be written: No space left on device; .*", heard[0])
 
@@ -96,9 +96,7 @@ async def test_what_was_logged_last_is_there_when_the_process_has_ended(tmp_path
 
 async def test_the_address_is_announced_also_where_nobody_reads_it() -> None:
     """Every login makes a new link, and writing it waits for nobody either."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     read, write = os.pipe()
     fill(write)
     process = await asyncio.create_subprocess_exec(

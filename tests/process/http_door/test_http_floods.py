@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from support.figures import record_figure
 from support.http_door import Door, EventReader, HttpCaller
 from support.web_backend import WebBackend
 
@@ -43,7 +44,7 @@ async def test_a_burst_of_progress_costs_neither_its_own_answer_nor_a_neighbors(
             call.finish("burst")
             own += await answered(stream) == "burst"
         neighbors += sum(await asyncio.gather(*others))
-    print(f"\nbursts answered: {own} of {TRIES}; neighbors answered: {neighbors} of {TRIES * NEIGHBORS}")
+    record_figure(f"bursts answered: {own} of {TRIES}; neighbors answered: {neighbors} of {TRIES * NEIGHBORS}")
     assert (own, neighbors) == (TRIES, TRIES * NEIGHBORS)
     assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
@@ -64,6 +65,6 @@ async def test_more_callers_wait_than_the_log_holds_and_each_is_answered(door: D
     began = time.monotonic()
     await caller.value("set_timer", duration_ms=1, message="now")
     got = sum(await asyncio.gather(*waiters))
-    print(f"\nanswered: {got} of {WAITERS} waiters in {time.monotonic() - began:.2f} s")
+    record_figure(f"answered: {got} of {WAITERS} waiters in {time.monotonic() - began:.2f} s")
     assert got == WAITERS
     await caller.end()

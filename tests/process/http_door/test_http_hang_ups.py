@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.figures import record_figure
 from support.http_door import Door, HttpCaller
 from support.raw_caller import RawLine
 from support.replies import told_events
@@ -42,7 +43,7 @@ async def test_the_answer_of_a_quick_call_whose_caller_left_is_kept(quick: HttpC
             kept = {task["taskId"] for task in await tasks_of(quick) if task["status"] == "completed"}
     results = [await quick.call("get_task_result", task_id=task) for task in kept]
     assert {result["content"][0]["text"] for result in results} == {f"answer {n}" for n in range(20)}
-    print(f"\nanswers kept: {len(kept)} of 20")
+    record_figure(f"answers kept: {len(kept)} of 20")
 
 
 async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller, backend: WebBackend) -> None:
@@ -103,6 +104,8 @@ async def test_no_event_is_lost_with_callers_that_leave_at_random(
                 break
             hear([event for group in activity["events"] for event in group["events"]])
     twice = sum(count > 1 for count in heard.values())
-    print(f"\ncut {left} of {CALLS} calls: {len(made - set(heard))} of {len(made)} events lost, {twice} told twice")
+    record_figure(
+        f"cut {left} of {CALLS} calls: {len(made - set(heard))} of {len(made)} events lost, {twice} told twice"
+    )
     assert made - set(heard) == set()
     assert heard.total() - len(heard) <= left * EVENTS_PER_CALL * AT_ONCE

@@ -8,6 +8,7 @@ import pytest
 
 from emceepee.backends.dialer import Dialer
 from support.fake_clock import FakeClock
+from support.figures import record_figure
 from support.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
 from support.raw_server import RawServer, raw_server
 from support.scripted_listener import ScriptedListener
@@ -68,7 +69,7 @@ async def test_a_stream_cut_anywhere_inside_the_answer_is_taken_up_before_it(
             peer.send(STREAM + chunk(answer) + b"0\r\n\r\n")
             assert await call == {"ok": True}
     kept = taken_up_from.count(["1"])
-    print(f"{kept} of {len(taken_up_from)} cuts lose nothing")
+    record_figure(f"{kept} of {len(taken_up_from)} cuts lose nothing")
     assert kept == len(taken_up_from) > 50
 
 
@@ -88,7 +89,7 @@ async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_long
             peer.send(STREAM + chunk(b"retry: 0\n\n") + b"0\r\n\r\n")
             await clock.slept(times)
         within = sum(1 for total in itertools.accumulate(clock.sleeps) if total <= 3) + 1
-        print(f"{within} GETs in three seconds")
+        record_figure(f"{within} GETs in three seconds")
         assert rounded(clock.sleeps) == GROWING
 
 

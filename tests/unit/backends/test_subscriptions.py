@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
 from support.fake_clock import settle
+from support.figures import record_figure
 from support.scene import Scene, a_scene
 from support.scripted_backend import Asked, ScriptedBackend
 
@@ -165,7 +166,7 @@ async def test_a_server_that_ends_every_listen_at_once_is_asked_ever_more_seldom
                 await settle()
                 listens += 1
         told = notices(scene).count("notifications/resources/updated")
-        print(f"{listens} listens and {told} notifications in five minutes")
+        record_figure(f"{listens} listens and {told} notifications in five minutes")
         assert 10 <= listens <= 16
         assert told == listens - 1
 

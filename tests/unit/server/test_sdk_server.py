@@ -10,6 +10,7 @@ from emceepee.server.events_feed import EventsFeed
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
+from support.figures import record_figure
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -87,6 +88,6 @@ async def test_the_list_of_tools_costs_little_context(is_modern: bool, most: int
     result = await list_result(is_modern=is_modern)
     seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in result["tools"]]
     context, wire = len(encode({"tools": seen})), len(encode(result))
-    print(f"tools/list: {context} bytes of context, {wire} on the wire")
+    record_figure(f"tools/list: {context} bytes of context, {wire} on the wire")
     assert context <= most
     assert wire <= 22_000

@@ -9,6 +9,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import EmceepeeError, InvalidArguments
 from support.another_session import another_session
 from support.fake_clock import settle
+from support.figures import record_figure
 from support.scene import a_scene, scripted_spec
 from support.scripted_backend import ScriptedBackend
 
@@ -25,7 +26,7 @@ async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> N
         backend.opens.set_result(None)
         async with asyncio.timeout(5):
             connections = await asyncio.gather(*adding, return_exceptions=True)
-        print(f"{sum(not isinstance(each, Exception) for each in connections)} of {CALLERS} succeeded")
+        record_figure(f"{sum(not isinstance(each, Exception) for each in connections)} of {CALLERS} succeeded")
         assert set(connections) == {scene.session.connection("demo")}
         assert len(backend.links) == 1
 

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from support.figures import record_figure
 from support.scene import a_scene
 from support.scripted_backend import ScriptedBackend
 
@@ -23,7 +24,7 @@ async def test_a_storm_of_changed_lists_is_neither_a_log_line_nor_a_list_request
                     backend.link.listener.handle_notification(CHANGED, {}, None)
                 await scene.clock.advance(1)
         lines = [record.getMessage() for record in caplog.records]
-        print(f"{len(lines)} log lines and {len(backend.seen) - asked} list requests for 50,000 notifications")
+        record_figure(f"{len(lines)} log lines and {len(backend.seen) - asked} list requests for 50,000 notifications")
         assert len(backend.seen) == asked
         assert lines.count("event_store_eviction") == 5
         assert len(lines) <= 10

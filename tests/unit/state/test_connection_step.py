@@ -56,6 +56,7 @@ from emceepee.state.connection_step import (
     step,
 )
 from emceepee.state.retry import Retry, RetryPolicy
+from support.figures import record_figure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=100)
@@ -192,7 +193,7 @@ def everywhere() -> dict[tuple[ConnectionState, World], None]:
 def test_every_kind_of_state_is_among_those_that_are_tried() -> None:
     kinds = {type(state).__name__ for state, _ in everywhere()}
     assert kinds == {"Idle", "Opening", "Up", "Pausing", "Closing", "Down", "Closed"}
-    print(f"{len(everywhere())} states with what is under way in them")
+    record_figure(f"{len(everywhere())} states with what is under way in them")
 
 
 @pytest.mark.parametrize("first", EVENTS, ids=str)

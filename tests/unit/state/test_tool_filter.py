@@ -3,6 +3,7 @@ import time
 import pytest
 
 from emceepee.state.tool_filter import ToolFilter
+from support.figures import record_figure
 
 
 @pytest.mark.parametrize(
@@ -51,5 +52,5 @@ def test_many_rules_and_many_tools_take_no_time() -> None:
     for _ in range(10):
         assert not any(many.permits(name) for name in names)
     took = time.process_time() - began
-    print(f"{took:.3f} s")
+    record_figure(f"5,000 names passed through 1,000 rules in {took:.3f} s")
     assert took < 2.5

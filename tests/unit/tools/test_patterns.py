@@ -5,6 +5,7 @@ import pytest
 
 from emceepee.errors import InvalidArguments
 from emceepee.tools.patterns import LONGEST_PATTERN, compile_pattern
+from support.figures import record_figure
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_no_pattern_is_ever_given_to_an_engine_that_it_could_stall(tail: str) ->
     with suppress(InvalidArguments):
         compile_pattern("server", "(?i)" + "[\x00-\uffff]" * 199 + tail)
     took = time.process_time() - began
-    print(f"{took * 1000:.1f} ms")
+    record_figure(f"a pattern of 199 wide classes and {tail!r} compiled or refused in {took * 1000:.1f} ms")
     assert took < 1
 
 

@@ -13,6 +13,7 @@ from emceepee.ids import Ulids
 from emceepee.server.http.message_log import FRESH_SECONDS, PUSH, Gap, Kept, MessageLog
 from emceepee.state.limits import Limits
 from support.fake_clock import FakeClock, settle
+from support.figures import record_figure
 
 
 def a_log(clock: FakeClock | None = None, **limits: Any) -> MessageLog:
@@ -183,7 +184,7 @@ async def test_an_answer_is_never_let_go_before_its_reader_took_it(most: int) ->
         log.append("b", b"%d" % number)
     heard = await reading
     assert heard[-1] == b"answer"
-    print(f"{len(heard)} of {most * 2 + 2} heard")
+    record_figure(f"{len(heard)} of {most * 2 + 2} heard")
 
 
 async def test_the_flood_of_one_stream_takes_nothing_from_another() -> None:

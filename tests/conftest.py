@@ -1,0 +1,34 @@
+"""What all tests have in common: the figures that they measure reach whoever runs them."""
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from support.figures import FILE, PROPERTY, take_figures, write_figures
+
+NAME_OF_TEST = re.compile(r"::[^\[]*")  # a sentence; what was measured says enough
+LONGEST = 80  # characters of a file and a parameter
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--figures", type=Path, default=FILE, metavar="FILE", help="where measured figures are kept")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    report.user_properties = [*report.user_properties, *((PROPERTY, text) for text in take_figures())]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    reports = [each for found in terminalreporter.stats.values() for each in found if hasattr(each, "user_properties")]
+    figures = [(each.nodeid, text) for each in reports for name, text in each.user_properties if name == PROPERTY]
+    if not figures:
+        return
+    write_figures(figures, config.getoption("figures"), tests={each.nodeid for each in reports})
+    terminalreporter.section("figures")
+    for test, text in sorted(figures):
+        terminalreporter.line(f"{NAME_OF_TEST.sub('', test)[:LONGEST]}: {text}")

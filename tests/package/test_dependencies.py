@@ -1,0 +1,75 @@
+"""Whoever installs emceepee gets all that it imports, because it says so itself and not because another needs it."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from support.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+OWN = {"emceepee", "support", "bench", "conftest"}
+ELSEWHERE = {"clients", "node", "peers"}  # folders of what has an environment of its own
+NOT_IMPORTED = {
+    "codespell": "a program",
+    "coverage": "what pytest-cov drives",
+    "cryptography": "what PyJWT checks signatures with",
+    "editables": "what hatchling needs",
+    "hatchling": "what builds the package",
+    "import-linter": "a program",
+    "mcp-server-git": "a program",
+    "mcp-server-time": "a program",
+    "mypy": "a program",
+    "pytest-cov": "a plugin",
+    "pytest-timeout": "a plugin",
+    "pytest-xdist": "a plugin",
+    "ruff": "a program",
+    "uv": "a program",
+}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", item)[0].lower() for item in requirements}
+
+
+def imported(*folders: str) -> set[str]:
+    """The names, as they are installed by, of all packages that the files in these folders import."""
+    distributions = packages_distributions()
+    return {
+        distributions.get(module, [module])[0].lower()
+        for folder in folders
+        for file in files_in(ROOT / folder)
+        for module in modules_of(file)
+        if module not in sys.stdlib_module_names | OWN
+    }
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_dir() and path.name not in ELSEWHERE:
+            yield from files_in(path)
+        elif path.suffix == ".py":
+            yield path
+
+
+def modules_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module).partition(".")[0]
+
+
+def test_emceepee_declares_what_it_imports_and_nothing_else() -> None:
+    needed, used = declared(PROJECT["dependencies"]), imported("src")
+    assert used - needed == set()
+    assert needed - used - set(NOT_IMPORTED) == set()
+
+
+def test_the_tests_declare_what_they_import_and_nothing_else() -> None:
+    needed, used = declared(PROJECT["optional-dependencies"]["dev"]), imported("tests", "bench", "docs", "examples")
+    assert used - needed - declared(PROJECT["dependencies"]) == set()
+    assert needed - used - set(NOT_IMPORTED) == set()
