@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
-from support.endpoint import a_place
+from support.endpoint import a_place, ended
 from support.http_door import HELLO
 
 HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
@@ -73,3 +73,21 @@ async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after
         await place.value(called, "list_timers")
         await place.clock.advance(300 + 61)
         assert [await place.status(one) for one in (looked, called)] == [404, 200]
+
+
+async def test_the_endpoint_and_its_connections_show_what_they_are_at() -> None:
+    async with a_place() as place:
+        shown = "<HttpEndpoint open connections={} <StatelessEndpoint <Requests stateless-http running=0>>>"
+        assert repr(place.endpoint) == shown.format(0)
+        connection_id = await place.join()
+        assert repr(place.endpoint) == shown.format(1)
+        (connection,) = place.endpoint._connections
+        state = "2025-11-25 posts={0} gets=0 <Requests http running={0}>"
+        assert repr(connection) == f"<HandshakeConnection {state.format(0)}>"
+        call = place.call("execute_tool", server="one", tool="slow")
+        _, calling = await place.start("POST", call, mcp_session_id=connection_id)
+        assert repr(connection) == f"<HandshakeConnection {state.format(1)}>"
+        calling.cancel()
+        assert await ended(calling)
+        place.endpoint.drain()
+        assert repr(place.endpoint) == shown.format(1).replace("open", "draining")

@@ -53,3 +53,14 @@ async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> 
         assert len(place.sessions()) == 1
         listening.cancel()
         assert await ended(listening)
+
+
+async def test_a_listener_shows_in_the_journal_of_its_session_until_it_leaves() -> None:
+    async with a_place() as place:
+        _, listening = await a_listener(place)
+        (session,) = place.sessions()
+        (span,) = session.journal.since(0)
+        assert repr(span) == "<Span protocol subscriptions/listen pending>"
+        listening.cancel()
+        assert await ended(listening)
+        assert repr(span) == "<Span protocol subscriptions/listen cancelled>"
