@@ -96,7 +96,7 @@ imports: $(VENV)/.installed
 	@$(BIN)/lint-imports --no-cache
 
 unit: $(VENV)/.installed
-	@$(BIN)/pytest -q tests/unit tests/contract
+	@$(BIN)/pytest -q tests/unit
 
 test: setup lint types imports
 	@echo "== tests"

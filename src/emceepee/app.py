@@ -28,10 +28,8 @@ from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
@@ -47,10 +45,8 @@ Invite = Callable[[str], None]  # told where a person can open the console
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
-        repository = StoredServers(MemoryServers())
         registry = ServerRegistry(
             config.servers,
-            repository,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
         )

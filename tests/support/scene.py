@@ -11,11 +11,9 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import call_tool
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
@@ -89,7 +87,7 @@ async def a_scene(
     if specs is None:
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
-    registry = ServerRegistry(specs, StoredServers(MemoryServers()), most_added=limits.servers_per_principal)
+    registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
     dialer = cast(Dialer, ScriptedDialer(**backends))
     budget = EventBudget(limits.events_in_all)
     parts = SessionParts(

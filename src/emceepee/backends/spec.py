@@ -111,16 +111,6 @@ class RestartConfig(BaseModel):
     maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
     backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
 
-    @classmethod
-    def of(cls, policy: RestartPolicy) -> "RestartConfig":
-        return cls(
-            enabled=policy.enabled,
-            maxAttempts=policy.max_attempts,
-            baseDelayMs=round(policy.base_delay * 1000),
-            maxDelayMs=round(policy.max_delay * 1000),
-            backoffMultiplier=policy.multiplier,
-        )
-
     def policy(self) -> RestartPolicy:
         return RestartPolicy(
             enabled=self.enabled,
@@ -241,36 +231,6 @@ class ServerEntry(BaseModel):
             roots=tuple(root_uri(root) for root in self.roots or ()),
             description=one_line(self.description or "", DESCRIPTION_CHARS) or None,
         )
-
-    @classmethod
-    def of(cls, spec: BackendSpec) -> "ServerEntry":
-        """The entry that `spec()` turns into this."""
-        common: JsonObject = {
-            "name": spec.name,
-            "description": spec.description,
-            "allowedTools": list(spec.tools.allowed) or None,
-            "deniedTools": list(spec.tools.denied) or None,
-            "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),
-            "mode": spec.mode,
-            "roots": list(spec.roots) or None,
-        }
-        match spec.target:
-            case HttpTarget(url=url, headers=headers, kind=kind, tells_session=tells_session):
-                own: JsonObject = {
-                    "url": url,
-                    "headers": headers or None,
-                    "type": None if kind == "any" else kind,
-                    "sessionHeader": None if tells_session else False,
-                }
-            case StdioTarget() as target:
-                own = {
-                    "command": target.command,
-                    "args": list(target.args) or None,
-                    "env": target.env or None,
-                    "cwd": target.cwd,
-                    "restartConfig": RestartConfig.of(target.restart),
-                }
-        return cls.model_validate(common | own)
 
     def _target(self) -> HttpTarget | StdioTarget:
         if self.url is not None:
