@@ -7,8 +7,8 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Caller, Outcome
+from support.catalogue import CATALOGUE
 
 
 async def count(params: Any, session: Session, caller: Caller) -> Outcome:

@@ -8,8 +8,8 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Caller, Outcome
+from support.catalogue import CATALOGUE
 
 QUIET = CATALOGUE["list_servers"].verb
 

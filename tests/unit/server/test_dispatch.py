@@ -6,9 +6,9 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall, Tools, call_tool
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Caller
 from support.another_session import another_session
+from support.catalogue import CATALOGUE
 from support.fake_clock import settle
 from support.scene import a_scene
 from support.scripted_backend import ScriptedBackend

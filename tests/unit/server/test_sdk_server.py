@@ -7,7 +7,7 @@ from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
 from emceepee.server.eras import Era, HandshakeEra, ModernEra
 from emceepee.server.sdk_server import CallerState, build_sdk_server
-from emceepee.tools.catalogue import CATALOGUE
+from support.catalogue import CATALOGUE
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -14,13 +14,12 @@ import { clipped, oneLine } from "./text.js";
 const STDERR_LINES = 60;
 const AT_THE_END_PX = 24;
 // The first that any session is in stands for the whole: what needs attention before what is well.
-const ORDER = ["error", "reconnecting", "authorizing", "connecting", "connected", "disconnected", "not_connected"];
+const ORDER = ["error", "reconnecting", "connecting", "connected", "disconnected", "not_connected"];
 export const STATES = {
   connecting: "Connecting",
   connected: "Connected",
   disconnected: "Disconnected",
   reconnecting: "Reconnecting",
-  authorizing: "Wants a login",
   error: "Error",
   not_connected: "Not connected",
 };
