@@ -1,6 +1,7 @@
 """The keys that an authorization server publishes: fetched when they are needed, and used for what they are for."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,10 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from emceepee.clock import Clock
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.clock import Clock, give_up_after
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -22,6 +26,7 @@ STALE_SECONDS = 900.0  # after which they are not any more: an issuer that canno
 PAUSE_SECONDS = 1.0  # between two fetches for a key that nobody knows, whoever asks for it
 NEVER = float("-inf")
 DOCUMENT_BYTES = 1 << 20
+MOST_CONNECTIONS = 2  # the keys may be at another origin than the metadata
 MOST_KEYS = 100
 CLOSING_SECONDS = 1.0
 # Which algorithms go with which kind of key: never a shared secret, never none.
@@ -98,33 +103,33 @@ class IssuerKeys:
 # Fetching.
 
 
-async def fetch_keys(issuer: str) -> Keys:
+async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext) -> Keys:
     """Raises: KeysUnavailable."""
-    import aiohttp  # here: it takes a tenth of the time to start, and few installations need it
-
-    timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
-
-    async def document(address: str) -> JsonObject | None:
-        """None if it is not there. A redirect is not followed: whoever can make one would choose the keys."""
-        async with http.get(address, allow_redirects=False) as response:
-            if response.status != 200:
-                return None
-            data = b""
-            async for chunk in response.content.iter_chunked(1 << 16):
-                data += chunk
-                if len(data) > DOCUMENT_BYTES:
-                    raise ValueError(f"{address} is larger than {DOCUMENT_BYTES} bytes")
-            found = decode(data)
-            return found if isinstance(found, dict) else None
-
     try:
-        async with aiohttp.ClientSession(timeout=timeout) as http:
-            keys = await document(await _key_address(issuer, document))
-    except (aiohttp.ClientError, TimeoutError, ValueError, LookupError) as error:
+        async with ConnectionPool.running(clock, tls, in_all=MOST_CONNECTIONS) as pool:
+            address = await _key_address(issuer, lambda url: fetch_document(pool, url))
+            keys = await fetch_document(pool, address)
+    except (HttpFailure, TimeoutError, ValueError, LookupError) as error:
         raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
     if keys is None:
         raise KeysUnavailable("the key set is not where the metadata says, or elsewhere by a redirect")
     return verifying_keys(keys)
+
+
+async def fetch_document(pool: ConnectionPool, url: str) -> JsonObject | None:
+    """None if it is not there. A redirect is not followed: whoever can make one would choose the keys.
+
+    Raises:
+        HttpFailure, TimeoutError, ValueError
+    """
+    client = HttpClient(pool, url, {"accept": "application/json"})
+    async with give_up_after(pool.clock, FETCH_SECONDS):
+        response = await client.request("GET")
+        if response.status != 200:
+            response.close()
+            return None
+        found = decode(await response.read(DOCUMENT_BYTES))
+    return found if isinstance(found, dict) else None
 
 
 async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObject | None]]) -> str:
