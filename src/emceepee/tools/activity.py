@@ -14,16 +14,17 @@ from emceepee.state.events import Delivery, Event, EventType
 from emceepee.tools.declaration import Caller, Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
-from emceepee.tools.limited import ACTIVITY, usual
+from emceepee.tools.limited import LimitedBy
 from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
 
 NO_EVENTS = Delivery([])
+WAIT = LimitedBy(most="longest_call_seconds", least=100, description="Longest wait")
 
 
 class AwaitActivity(Params):
     """How long to wait."""
 
-    timeout_ms: Annotated[int, ACTIVITY] = Field(30_000, ge=100, le=usual(ACTIVITY), description="Longest wait")
+    timeout_ms: Annotated[int, WAIT] = WAIT.field(30_000)
     last_event_id: str | None = Field(None, description="Repeat what came after this lastEventId")
 
 

@@ -15,12 +15,24 @@ from emceepee.state.task import Task
 from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, Effect, Load
-from emceepee.tools.limited import CALL, TASK, usual
+from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import Paged, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import promoted
 
 _SUMMARY_LENGTH = 120
+DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
+TIMEOUT = LimitedBy(
+    most="longest_call_seconds",
+    names="quiet_call_seconds",
+    description="Longest wait, then a task; default {}",
+)
+TASK_TTL = LimitedBy(
+    most="longest_task_ttl_seconds",
+    least=1,
+    names="task_ttl_seconds",
+    description="Longest life of the task; default {}",
+)
 
 
 class ListTools(Paged):
@@ -28,17 +40,13 @@ class ListTools(Paged):
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
-    detail: Literal["names", "summary", "full"] = Field(
-        "full", description="full has the schemas; unasked only up to 32 kB"
-    )
+    detail: Annotated[Literal["names", "summary", "full"], DETAIL] = DETAIL.field("full")
 
 
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: Annotated[int | None, CALL] = Field(
-        None, ge=0, le=usual(CALL), description="Longest wait, then a task; default 50000"
-    )
+    timeout_ms: Annotated[int | None, TIMEOUT] = TIMEOUT.field(None)
 
 
 class ExecuteTool(Timed):
@@ -47,9 +55,7 @@ class ExecuteTool(Timed):
     server: ServerName
     tool: str = Field(description="Tool name")
     args: dict[str, Any] | None = Field(None, description="By the tool's inputSchema")
-    task_ttl_ms: Annotated[int | None, TASK] = Field(
-        None, ge=1, le=usual(TASK), description="Longest life of the task; default 600000"
-    )
+    task_ttl_ms: Annotated[int | None, TASK_TTL] = TASK_TTL.field(None)
     on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
@@ -14,17 +14,16 @@ from emceepee.sessions.views import question_summary, server_summary, server_vie
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Caller, NoParams, OwnResult, Params, ServerName, Told, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
-from emceepee.tools.limited import SERVER_CALL, usual
+from emceepee.tools.limited import LimitedBy
 
 STDERR_LINES_SHOWN = 20
+CALL_TIMEOUT = LimitedBy(most="longest_call_seconds", description="Default for calls to it")
 
 
 class AddServer(Params, ServerEntry):
     """A server to add."""
 
-    timeout_ms: Annotated[int | None, SERVER_CALL] = Field(
-        None, ge=0, le=usual(SERVER_CALL), description="Default for calls to it"
-    )
+    timeout_ms: Annotated[int | None, CALL_TIMEOUT] = CALL_TIMEOUT.field(None)
 
     @field_validator("headers")
     @classmethod

@@ -15,7 +15,13 @@ from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told,
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import TASK_RESULT, usual
+from emceepee.tools.limited import LimitedBy
+
+RESULT_WAIT = LimitedBy(
+    most="longest_task_ttl_seconds",
+    names="quiet_call_seconds",
+    description="Longest wait; default {}, with a progress token the task's time left",
+)
 
 
 class ListTasks(Params):
@@ -35,12 +41,7 @@ class OneTask(Params):
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: Annotated[int | None, TASK_RESULT] = Field(
-        None,
-        ge=0,
-        le=usual(TASK_RESULT),
-        description="Longest wait; default 50000, with a progress token the task's time left",
-    )
+    timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
 
 
 @tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))

@@ -11,15 +11,16 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import timer_view
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import TIMER, usual
+from emceepee.tools.limited import LimitedBy
 
 SHORTEST_INTERVAL_MS = 1000
+DURATION = LimitedBy(most="longest_timer_seconds", least=1, description=f"An interval: at least {SHORTEST_INTERVAL_MS}")
 
 
 class SetTimer(Params):
     """A timer."""
 
-    duration_ms: Annotated[int, TIMER] = Field(ge=1, le=usual(TIMER), description="An interval: at least 1000")
+    duration_ms: Annotated[int, DURATION] = DURATION.field()
     message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
     interval: bool = Field(False, description="Fire again and again")
 
