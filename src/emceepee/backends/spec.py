@@ -36,22 +36,23 @@ Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 HttpKind: TypeAlias = Literal["any", "http", "sse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartPolicy:
-    """How often and how fast a crashed process is started again. Delays are seconds."""
+class RestartConfig(BaseModel):
+    """How often and how fast a crashed stdio server is started again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
-    max_attempts: int = 5
-    base_delay: float = 1.0
-    max_delay: float = 60.0
-    multiplier: float = 2.0
+    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
+    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
+    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
 
-    def retries(self, *, stable_after: float) -> RetryPolicy:
+    def policy(self, *, stable_after: float) -> RetryPolicy:
         return RetryPolicy(
-            base=self.base_delay,
-            multiplier=self.multiplier,
-            longest=self.max_delay,
-            most=self.max_attempts if self.enabled else 0,
+            base=self.baseDelayMs / 1000,
+            multiplier=self.backoffMultiplier,
+            longest=self.maxDelayMs / 1000,
+            most=self.maxAttempts if self.enabled else 0,
             stable_after=stable_after,
         )
 
@@ -80,7 +81,7 @@ class StdioTarget:
     args: tuple[str, ...] = field(default=(), repr=False)
     env: dict[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
-    restart: RestartPolicy = RestartPolicy()
+    restart: RestartConfig = RestartConfig()
 
     @property
     def label(self) -> str:
@@ -98,27 +99,6 @@ class BackendSpec:
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
-
-
-class RestartConfig(BaseModel):
-    """How a crashed stdio server is restarted."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    enabled: bool = True
-    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
-    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
-
-    def policy(self) -> RestartPolicy:
-        return RestartPolicy(
-            enabled=self.enabled,
-            max_attempts=self.maxAttempts,
-            base_delay=self.baseDelayMs / 1000,
-            max_delay=self.maxDelayMs / 1000,
-            multiplier=self.backoffMultiplier,
-        )
 
 
 def root_uri(root: str) -> str:
@@ -243,5 +223,5 @@ class ServerEntry(BaseModel):
             args=tuple(self.args or ()),
             env=self.env or {},
             cwd=self.cwd,
-            restart=(self.restartConfig or RestartConfig()).policy(),
+            restart=self.restartConfig or RestartConfig(),
         )

@@ -386,7 +386,7 @@ class Supervisor:
 
 def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
     if isinstance(spec.target, StdioTarget):
-        return spec.target.restart.retries(stable_after=limits.stable_seconds)
+        return spec.target.restart.policy(stable_after=limits.stable_seconds)
     return RetryPolicy(
         base=limits.http_retry_seconds,
         longest=limits.longest_http_retry_seconds,

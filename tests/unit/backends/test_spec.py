@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, ServerEntry, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, ServerEntry, StdioTarget
 
 
 @pytest.mark.parametrize("milliseconds", [1, 1001, 2003, 64_001, 900_000])
@@ -15,7 +15,8 @@ def test_times_are_read_to_the_millisecond(milliseconds: int) -> None:
     spec = entry.spec()
     assert spec.timeout == milliseconds / 1000
     assert isinstance(spec.target, StdioTarget)
-    assert (spec.target.restart.base_delay, spec.target.restart.max_delay) == (milliseconds / 1000, milliseconds / 1000)
+    policy = spec.target.restart.policy(stable_after=60)
+    assert (policy.base, policy.longest) == (milliseconds / 1000, milliseconds / 1000)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,9 @@ def test_an_entry_with_only_a_command_has_the_promised_defaults() -> None:
         name="a",
         target=StdioTarget(
             command="x",
-            restart=RestartPolicy(enabled=True, max_attempts=5, base_delay=1, max_delay=60, multiplier=2),
+            restart=RestartConfig(
+                enabled=True, maxAttempts=5, baseDelayMs=1000, maxDelayMs=60_000, backoffMultiplier=2
+            ),
         ),
         timeout=None,
         mode="auto",
