@@ -10,6 +10,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+SERVER_ERROR = -32000  # the first of those that each program gives a meaning of its own
 REQUEST_CANCELLED = -32800
 SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
 

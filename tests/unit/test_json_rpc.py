@@ -1,7 +1,9 @@
 from typing import Any
 
+import mcp_types
 import pytest
 
+from emceepee import json_rpc
 from emceepee.json_rpc import (
     InvalidMessage,
     Notification,
@@ -131,3 +133,8 @@ def test_whether_a_client_only_stopped_waiting_is_told_by_its_reason(reason: Any
 def test_a_cancellation_without_a_reason_is_no_timeout() -> None:
     assert not is_client_timeout(Notification("notifications/cancelled", {"requestId": 1}))
     assert not is_client_timeout(Notification("notifications/cancelled", None))
+
+
+def test_error_codes_are_those_of_the_protocol() -> None:
+    names = ("PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS", "INTERNAL_ERROR")
+    assert [getattr(json_rpc, name) for name in names] == [getattr(mcp_types, name) for name in names]

@@ -12,11 +12,10 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.clock import Clock
 from emceepee.codec import encode
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
-
-METHOD_NOT_FOUND = -32601
 
 
 class Kind(Enum):

@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emceepee.backends.link import LinkError, Listener, RpcError
+from emceepee.json_rpc import INTERNAL_ERROR, SERVER_ERROR
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 logger = logging.getLogger(__name__)
 
-METHOD_NOT_FOUND = -32601
-INTERNAL_ERROR = -32603
-TOO_MANY = -32000
 LONGEST_ID = 1000  # characters; what is longer is no id but ballast
 
 Reply = Callable[[JsonObject], Awaitable[None]]
@@ -82,7 +80,7 @@ class Inbound:
             self._tasks.spawn(self._answer_refused(), name="refusals")
 
     async def _answer_refused(self) -> None:
-        error = {"code": TOO_MANY, "message": f"{self._most} requests of yours are being served; ask again later"}
+        error = {"code": SERVER_ERROR, "message": f"{self._most} requests of yours are being served; ask again later"}
         while self._refused:
             await self._answer({"jsonrpc": "2.0", "id": self._refused[0], "error": error}, "refused request")
             self._refused.popleft()

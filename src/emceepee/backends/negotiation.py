@@ -5,6 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
@@ -15,8 +22,6 @@ from emceepee.json_types import JsonObject
 CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
 CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
 ROOTS_CAPABILITY: JsonObject = {"roots": {}}
-UNSUPPORTED_VERSION = -32022
-LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
 # A handshake-era server that ignores what it does not know never answers `server/discover`; a slow starter answers it
 # late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
@@ -48,9 +53,9 @@ def client_capabilities(*, has_roots: bool) -> JsonObject:
 def envelope(version: str, capabilities: JsonObject) -> JsonObject:
     """What every request of the 2026-07-28 era carries in `_meta`."""
     return {
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: CLIENT_INFO,
+        CLIENT_CAPABILITIES_META_KEY: capabilities,
     }
 
 
@@ -98,7 +103,7 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms:
         return await _initialized(initialize, terms)
     except RpcError as error:
         # A modern backend of a version unknown here refuses both; its first words say more.
-        if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_VERSION:
+        if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_PROTOCOL_VERSION:
             raise refusal from error
         raise
 
@@ -125,13 +130,13 @@ async def _discovered(discover: Ask) -> ServerFacts:
     except RpcError as error:
         # Refused, and named as supported: a gateway that was not ready, or another server behind it. Once more.
         supported = _mapping(error.error.get("data")).get("supported")
-        if error.code != UNSUPPORTED_VERSION or not isinstance(supported, list) or version not in supported:
+        if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(supported, list) or version not in supported:
             raise
         answer = await discover("server/discover", {})
     offered = answer.get("supportedVersions")
     if not isinstance(offered, list) or version not in offered:
-        raise RpcError({"code": UNSUPPORTED_VERSION, "message": f"the server offers the versions {offered}"})
-    stamp = _mapping(_mapping(answer.get("_meta")).get("io.modelcontextprotocol/serverInfo"))
+        raise RpcError({"code": UNSUPPORTED_PROTOCOL_VERSION, "message": f"the server offers the versions {offered}"})
+    stamp = _mapping(_mapping(answer.get("_meta")).get(SERVER_INFO_META_KEY))
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mcp_types import CLIENT_INFO_META_KEY
+
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
@@ -17,7 +19,7 @@ from emceepee.state.events import Taken
 from emceepee.tools.declaration import Caller
 from emceepee.web.asgi import Connection
 
-CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+CLIENT_INFO = CLIENT_INFO_META_KEY
 LONGEST_LABEL = 100
 MayAdd = Callable[[ServerEntry], Awaitable[BackendSpec]]
 

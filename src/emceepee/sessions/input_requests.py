@@ -7,15 +7,14 @@ from typing import Any
 from emceepee.backends.link import RpcError
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
+from emceepee.json_rpc import METHOD_NOT_FOUND, SERVER_ERROR
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import Call, Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
 
-METHOD_NOT_FOUND = -32601
 REFUSED = -1  # what the protocol's own examples use for "the user said no"
-UNANSWERED = -32000
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # between rounds that only say "try again"
 
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
@@ -57,7 +56,7 @@ class InputRequests:
             question = self._desk.put(server, kind, params, call_id=call_id, seconds=seconds)
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
-            raise RpcError({"code": UNANSWERED, "message": words}) from None
+            raise RpcError({"code": SERVER_ERROR, "message": words}) from None
         asking = [call.span for call in self._calls.asking(server, origin)]
         self._calls.question_asked(server, origin)
         try:
@@ -66,7 +65,7 @@ class InputRequests:
         except QuestionClosed as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}
-            code = REFUSED if gone.why is Gone.CANCELLED else UNANSWERED
+            code = REFUSED if gone.why is Gone.CANCELLED else SERVER_ERROR
             condition = ServerLost if gone.why is Gone.DISCONNECTED else RpcError
             raise condition({"code": code, "message": f"The {kind} request has no answer: {gone}"}) from None
 

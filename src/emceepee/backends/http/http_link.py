@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
+from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import outcome, stamp
@@ -26,12 +27,13 @@ from emceepee.backends.http.wire import (
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
-from emceepee.backends.inbound import METHOD_NOT_FOUND, Inbound
+from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
+from emceepee.backends.negotiation import Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
+from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
@@ -160,7 +162,7 @@ class HttpLink:
 
     def set_log_level(self, level: str) -> None:
         if self._envelope is not None:
-            self._envelope[LOG_LEVEL_KEY] = level
+            self._envelope[LOG_LEVEL_META_KEY] = level
 
     def process(self) -> JsonObject | None:
         return None
