@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import Protocol
 
 from emceepee.backends.connection_events import ConnectionEvents, Observer
-from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after, within
 from emceepee.errors import BackendDisconnected, EmceepeeError
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionState, ConnectionStatus
 from emceepee.state.limits import Limits
 from emceepee.state.retry import GiveUp, RetryCount, RetryPolicy
@@ -157,7 +156,7 @@ class Supervisor:
         if self.link is not None:
             self.report_lost(self.link, RESTING)
             if self._runner is not None:
-                await asyncio.wait({self._runner}, timeout=CLOSE_SECONDS * 2)
+                await asyncio.wait({self._runner}, timeout=CLOSE_LINK_SECONDS * 2)
         elif self.state.status in (ConnectionStatus.CONNECTING, ConnectionStatus.RECONNECTING):
             await self._end()
             self._enter(self.state.resting())
@@ -165,7 +164,7 @@ class Supervisor:
     async def close(self) -> None:
         self._is_closed = True
         if self._reopening is not None:
-            await asyncio.wait({self._reopening}, timeout=CLOSE_SECONDS * 2)
+            await asyncio.wait({self._reopening}, timeout=CLOSE_LINK_SECONDS * 2)
         await self._end()
 
     def report_lost(self, link: Link, reason: str) -> None:
@@ -231,7 +230,7 @@ class Supervisor:
         if runner is not None and not runner.done():
             self.link = None  # nobody is to begin anything on it
             runner.cancel()
-            await asyncio.wait({runner}, timeout=CLOSE_SECONDS * 2)
+            await asyncio.wait({runner}, timeout=CLOSE_LINK_SECONDS * 2)
         self._closed()
 
     async def _run(self, *, retrying: bool) -> None:
@@ -285,7 +284,7 @@ class Supervisor:
                 self._idle_since.cancel()
             self._owner.lost()
             self._resumption = link.resumption
-            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
+            await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what=f"the link to {self._spec.name}")
             self._last_process = link.process()
         return reason
 

@@ -9,7 +9,7 @@ from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_view, timer_view
 from emceepee.state.limits import Limits
@@ -21,7 +21,6 @@ from emceepee.web.streams import Writing
 
 BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
 SHOWN_BYTES = 256 << 10  # of a task's result
-CLOSING_SECONDS = 1.0
 Verb = Callable[[Session, JsonObject], Awaitable[JsonObject]]
 
 
@@ -66,7 +65,7 @@ class Api:
 
     async def close(self) -> None:
         self.end_streams()
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     async def _feed(self, request: ConsoleRequest) -> None:
         feed = Feed(self._house, request.principal or "", self._clock, self._limits)

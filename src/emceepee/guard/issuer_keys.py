@@ -15,7 +15,7 @@ from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
@@ -28,7 +28,6 @@ NEVER = float("-inf")
 DOCUMENT_BYTES = 1 << 20
 MOST_CONNECTIONS = 2  # the keys may be at another origin than the metadata
 MOST_KEYS = 100
-CLOSING_SECONDS = 1.0
 # Which algorithms go with which kind of key: never a shared secret, never none.
 _BY_KIND = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -78,7 +77,7 @@ class IssuerKeys:
         return self._keys[key_id]
 
     async def close(self) -> None:
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     def _age(self) -> float:
         return self._clock.monotonic() - self._fetched_at

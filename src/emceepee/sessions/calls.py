@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from emceepee.backends.connection import Connection
-from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.clock import within
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut, caught
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
 from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.context import SessionContext
 from emceepee.state.call import CALL, CallStage
@@ -111,7 +110,7 @@ class Calls:
 
     async def close(self) -> None:
         self._results.leave(self)
-        await self._runners.close(within=CLOSE_SECONDS)
+        await self._runners.close(within=CLOSE_LINK_SECONDS)
 
     # Calling.
 

@@ -13,7 +13,6 @@ from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 
-CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
 DEAF = "it sent more requests than are served at once, and did not read the answers"
@@ -46,7 +45,7 @@ class StdioLink(DuplexLink):
         self._duplex.end(LinkError(Failure.CLOSED, "the connection was closed"))
         if self._child is not None:
             await self._child.stop()
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close()
 
     def process(self) -> JsonObject | None:
         return None if self._child is None else self._child.facts()

@@ -35,7 +35,6 @@ from emceepee.sessions.directory import KeyKind, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import Connection, Header, Receive, Send, respond, respond_json
 
-CLOSING_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session
 
 
@@ -85,7 +84,7 @@ class HandshakeConnection:
             self._posts -= 1
             self.used_at = self.session.clock.monotonic()
             if self._ends_after_posts and not self._posts:
-                await self._tasks.close(within=CLOSING_SECONDS)
+                await self._tasks.close()
 
     async def _post(
         self, value: Any, send: Send, receive: Receive, admitted: AdmittedRequest, accepted: AcceptedTypes
@@ -249,7 +248,7 @@ class HandshakeConnection:
             await asyncio.wait(tasks, timeout=LAST_WORDS_SECONDS)
         self._ends_after_posts = after_posts
         if not after_posts:
-            await self._tasks.close(within=CLOSING_SECONDS)
+            await self._tasks.close()
 
 
 def _keep_all(requests: Iterable[tuple[Request, RunningRequest]]) -> None:

@@ -99,7 +99,7 @@ class StatelessEndpoint:
 
     async def close(self) -> None:
         self.cancel_requests()
-        await self._tasks.close(within=5)
+        await self._tasks.close()
 
     def _rejection(self, request: Request, scope: Scope, headers: Headers) -> InboundLadderRejection | None:
         # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.

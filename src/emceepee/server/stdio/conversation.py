@@ -34,7 +34,6 @@ from emceepee.server.sdk_server import CallerState
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller
 
-CLOSING_SECONDS = 5.0
 PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
 Send = Callable[[JsonObject | list[JsonObject]], None]
 
@@ -99,7 +98,7 @@ class Conversation:
             self._send(error_message(request_id, REQUEST_CANCELLED, SHUTTING_DOWN))
 
     async def close(self) -> None:
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close()
 
     def _start(self, request: Request) -> None:
         running_request = RunningRequest()
