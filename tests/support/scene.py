@@ -19,6 +19,7 @@ from emceepee.tools.declaration import Caller
 from support.fake_clock import FakeClock, settle
 from support.replies import own_part
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.shapes import check_result
 from support.taking import take
 
 BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
@@ -40,7 +41,9 @@ class Scene:
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
         structured = cast(JsonObject, result["structuredContent"])
-        return structured if tool == "await_activity" else own_part(structured)
+        value = structured if tool == "await_activity" else own_part(structured)
+        check_result(tool, value)
+        return value
 
     async def error(self, tool: str, /, **arguments: Any) -> JsonObject:
         """The error of a call that must fail."""

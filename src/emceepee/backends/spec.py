@@ -42,10 +42,10 @@ class RestartConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
-    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
-    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
+    maxAttempts: int = Field(5, ge=0, le=1_000_000)
+    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)
+    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)
+    backoffMultiplier: float = Field(2, ge=1, le=1000)
 
     def policy(self, *, stable_after: float) -> RetryPolicy:
         return RetryPolicy(
@@ -144,15 +144,15 @@ class ServerEntry(BaseModel):
     args: list[str] | None = Field(None, repr=False, description="Program arguments")
     env: dict[str, str] | None = Field(None, repr=False, description="Environment variables")
     cwd: str | None = Field(None, description="Program directory")
-    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(  # noqa: N815  # wire name
+    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(
         None, description=f"Program restarts: {', '.join(RestartConfig.model_fields)}"
     )
-    allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
-    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")  # noqa: N815  # wire name
+    allowedTools: list[str] | None = Field(None, description="Names or globs")
+    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")
     timeout_ms: int | None = Field(None, ge=0, description="Default for calls to it")
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
-    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name
+    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")
 
     @field_validator("url")
     @classmethod

@@ -1,12 +1,13 @@
 """What a backend's resource or prompt looks like as the content of a reply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
 from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, OwnResult, Told
 
+CallResult = BackendResult | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
 _MEDIA = ("image", "audio")
 
@@ -15,7 +16,7 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def result_of(method: str, result: JsonObject, told: Told = NOTHING_TOLD) -> BackendResult | OwnResult:
+def result_of(method: str, result: JsonObject, told: Told = NOTHING_TOLD) -> CallResult:
     """What a backend answered to this method, as the tools show it."""
     match method:
         case "resources/read":

@@ -1,9 +1,9 @@
 """How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, get_type_hints
+from typing import Annotated, Any, Generic, Protocol, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -55,12 +55,15 @@ class BackendResult:
     told: Told = NOTHING_TOLD
 
 
+V = TypeVar("V", bound=Mapping[str, Any], covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class OwnResult:
+class OwnResult(Generic[V]):
     """A result of emceepee's whose content is more, or less, than its value as JSON."""
 
     content: list[JsonObject]
-    value: JsonObject
+    value: V
     told: Told = NOTHING_TOLD
 
 
@@ -97,7 +100,7 @@ class Caller:
     may_add: Callable[[ServerEntry], Awaitable[BackendSpec]] | None = None  # raises NotAllowed
 
 
-Outcome = JsonObject | BackendResult | OwnResult
+Outcome = Mapping[str, Any] | BackendResult | OwnResult[Mapping[str, Any]]
 Written = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
 Verb = Callable[[Any, Session, Caller], Awaitable[Outcome]]
 
@@ -112,6 +115,7 @@ class Tool:
     params: type[BaseModel]
     input_schema: JsonObject
     verb: Verb
+    result: Any = None  # the type of what it returns, from which the reference is made
     effect: Effect = Effect()
     load: Load = Load()
     needs_session: bool = True
@@ -155,7 +159,7 @@ def tool(
     """
 
     def declare(written: Written) -> Tool:
-        hints = get_type_hints(written)
+        hints = get_type_hints(written, include_extras=True)
         parameters = list(inspect.signature(written).parameters)
         params = hints[parameters[0]]
         return Tool(
@@ -165,6 +169,7 @@ def tool(
             params=params,
             input_schema=compact_schema(params),
             verb=_verb(written, [hints[name] for name in parameters[1:]]),
+            result=hints["return"],
             effect=effect,
             load=load,
             needs_session=needs_session,

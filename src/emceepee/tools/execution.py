@@ -1,6 +1,6 @@
 """Tools that list and call the backends' tools."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import Field
 
@@ -11,14 +11,15 @@ from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownT
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, Caller, Outcome, Params, ServerName, tool
+from emceepee.tools.declaration import BackendResult, Caller, OwnResult, Params, ServerName, tool
 from emceepee.tools.heartbeat import kept_awake
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.limited import LimitedBy
-from emceepee.tools.paging import Paged, page
+from emceepee.tools.paging import ListedEntry, Page, Paged, page
 from emceepee.tools.patterns import compile_pattern
-from emceepee.tools.promotion import promoted
+from emceepee.tools.promotion import Promotion, describe_promotion
 
 _SUMMARY_LENGTH = 120
 DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
@@ -59,8 +60,24 @@ class ExecuteTool(Timed):
     on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 
+class ListedTools(Page):
+    """A server that cannot be asked is named in `errors` and hides no other. `note` says why there are no schemas."""
+
+    tools: list[ListedEntry]
+    note: NotRequired[str]
+
+
+ToolResult = Annotated[
+    BackendResult | OwnResult[Promotion],
+    Described(
+        "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`. If the call "
+        "[becomes a task](#a-call-that-becomes-a-task), the reply names the task."
+    ),
+]
+
+
 @tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
-async def list_tools(params: ListTools, session: Session) -> JsonObject:
+async def list_tools(params: ListTools, session: Session) -> ListedTools:
     """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
     Regexes are unanchored.
     """
@@ -70,12 +87,12 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
     listed = page("tools", Listing(found, listing.errors), params)
     if "detail" not in params.model_fields_set:
-        return _in_full_if_it_fits(listed, session.limits.full_list_bytes)
-    return listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]}
+        return cast(ListedTools, _in_full_if_it_fits(listed, session.limits.full_list_bytes))
+    return cast(ListedTools, listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]})
 
 
 @tool(title="Call a server's tool", effect=Effect(), load=CORE)
-async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> Outcome:
+async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) -> ToolResult:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
     (promotion): the reply names its task_id, get_task_result waits for the result.
     """
@@ -108,7 +125,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
             raise unknown from error
         raise
     if isinstance(result, Task):
-        return promoted(result, session)
+        return describe_promotion(result, session)
     if result.get("isError") and (
         unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
     ):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
@@ -110,7 +111,7 @@ def pending_client(
     for kind, of_kind in by_kind.items():
         entries: list[JsonObject] = []
         for question in of_kind[:MOST_QUESTIONS]:
-            entry = question_summary(question)
+            entry = cast(JsonObject, question_summary(question))
             if question.request_id in bare:
                 entry.pop("message", None)
             elif question.request_id in detailed:
@@ -141,7 +142,7 @@ def _merged(entry: JsonObject, event: Event) -> JsonObject:
 
 
 def _entry(event: Event, before: str, room: int | None) -> JsonObject:
-    view = event_view(event)
+    view = cast(JsonObject, event_view(event))
     if room is None:
         return view
     if event.type in _QUESTION_EVENTS:

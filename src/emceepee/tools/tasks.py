@@ -1,17 +1,17 @@
 """Tools for calls that became tasks."""
 
-from typing import Annotated
+from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import question_view, task_view
+from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
-from emceepee.tools.content import result_of
-from emceepee.tools.declaration import AnyServer, Caller, Outcome, Params, Told, tool
+from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.declaration import AnyServer, Caller, Params, Told, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
@@ -44,8 +44,44 @@ class GetTaskResult(OneTask):
     timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
 
 
+FinishedCall = Annotated[
+    CallResult,
+    Described(
+        "What the call itself would have returned, unchanged. A task that failed, was cancelled or has expired is an "
+        "error that says so. If it still works when `timeout_ms` has passed, the error is `TOOL_ERR_TIMEOUT`, and the "
+        "task goes on."
+    ),
+]
+
+
+class Tasks(TypedDict):
+    """Those at work, or those that were asked for."""
+
+    tasks: list[TaskView]
+
+
+class TaskInFull(TaskView):
+    """A task, and what it was called with."""
+
+    toolArgs: JsonObject
+
+
+class OneTaskView(TypedDict):
+    """The questions are those of its server."""
+
+    task: TaskInFull
+    pending_elicitations: list[ElicitationView]
+
+
+class Cancellation(TypedDict):
+    """`success` is false if the task had ended already."""
+
+    success: bool
+    message: str
+
+
 @tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
-async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
+async def list_tasks(params: ListTasks, session: Session) -> Tasks:
     """List the calls that became tasks."""
 
     def wanted(task: Task) -> bool:
@@ -56,18 +92,20 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
 
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
-async def get_task(params: OneTask, session: Session) -> JsonObject:
+async def get_task(params: OneTask, session: Session) -> OneTaskView:
     """One task: status, progress, and what its server asks."""
     task = session.calls.task(params.task_id)
     questions = session.questions.open(QuestionKind.ELICITATION, task.server)
     return {
-        "task": task_view(task) | {"toolArgs": task.arguments},
-        "pending_elicitations": [question_view(item, task_id=session.calls.task_of(item)) for item in questions],
+        "task": {**task_view(task), "toolArgs": task.arguments},
+        "pending_elicitations": cast(
+            list[ElicitationView], [question_view(item, task_id=session.calls.task_of(item)) for item in questions]
+        ),
     }
 
 
 @tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
-async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> Outcome:
+async def get_task_result(params: GetTaskResult, session: Session, caller: Caller) -> FinishedCall:
     """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
     """
@@ -100,7 +138,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
 
 
 @tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
-async def cancel_task(params: OneTask, session: Session) -> JsonObject:
+async def cancel_task(params: OneTask, session: Session) -> Cancellation:
     """Cancel a working task; its server is told."""
     before = session.calls.task(params.task_id)
     if before.is_settled:
