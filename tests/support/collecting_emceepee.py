@@ -11,7 +11,7 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller, Outcome
-from support.catalogue import CATALOGUE
+from emceepee.tools.servers import list_servers
 
 
 async def garbage(params: Any, session: Session, caller: Caller) -> Outcome:
@@ -26,5 +26,5 @@ async def garbage(params: Any, session: Session, caller: Caller) -> Outcome:
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", garbage)  # frozen for everyone else
+    object.__setattr__(list_servers, "verb", garbage)  # frozen for everyone else
     sys.exit(main())

@@ -8,7 +8,7 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller, Outcome
-from support.catalogue import CATALOGUE
+from emceepee.tools.servers import list_servers
 
 
 async def count(params: Any, session: Session, caller: Caller) -> Outcome:
@@ -17,5 +17,5 @@ async def count(params: Any, session: Session, caller: Caller) -> Outcome:
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", count)  # frozen for everyone else
+    object.__setattr__(list_servers, "verb", count)  # frozen for everyone else
     sys.exit(main())

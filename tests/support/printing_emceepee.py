@@ -9,9 +9,9 @@ from typing import Any
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller, Outcome
-from support.catalogue import CATALOGUE
+from emceepee.tools.servers import list_servers
 
-QUIET = CATALOGUE["list_servers"].verb
+QUIET = list_servers.verb
 
 
 def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
@@ -23,5 +23,5 @@ def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Ou
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", printing_verb)  # frozen for everyone else
+    object.__setattr__(list_servers, "verb", printing_verb)  # frozen for everyone else
     sys.exit(main())
