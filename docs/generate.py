@@ -236,7 +236,7 @@ Some clients show a model only a few tools at first, and let it search for the o
 load always (`anthropic/alwaysLoad`), and by which words the others are found (`anthropic/searchHint`). `list_tools`
 also says that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
 
-{_table(["tool", "title", "annotations", "loaded"], [_told(tool) for tool in TOOLS])}"""
+{_table(["tool", "title", "annotations", "loaded"], [_annotation_row(tool) for tool in TOOLS])}"""
     for module in _families():
         own = [tool for tool in TOOLS if vars(module).get(tool.name) is tool]
         title = module.__name__.rpartition(".")[2].replace("_", " ").capitalize()
@@ -244,7 +244,7 @@ also says that a long result should reach the model whole (`anthropic/maxResultS
     return text
 
 
-def _told(tool: Tool) -> list[str]:
+def _annotation_row(tool: Tool) -> list[str]:
     hints = [f"`{name}: {json.dumps(value)}`" for name, value in tool.effect.annotations().items()]
     loaded = "always" if tool.load.always else f"by “{tool.load.search}”"
     return [f"[`{tool.name}`](#{tool.name})", tool.title, ", ".join(hints), loaded]

@@ -26,5 +26,5 @@ async def garbage(params: Any, session: Session, caller: Caller) -> Outcome:
 
 
 if __name__ == "__main__":
-    object.__setattr__(list_servers, "verb", garbage)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", garbage)  # frozen for everyone else
     sys.exit(main())

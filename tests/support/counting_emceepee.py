@@ -17,5 +17,5 @@ async def count(params: Any, session: Session, caller: Caller) -> Outcome:
 
 
 if __name__ == "__main__":
-    object.__setattr__(list_servers, "verb", count)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", count)  # frozen for everyone else
     sys.exit(main())

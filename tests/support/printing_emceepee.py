@@ -11,10 +11,10 @@ from emceepee.sessions.session import Session
 from emceepee.tools.declaration import Caller, Outcome
 from emceepee.tools.servers import list_servers
 
-QUIET = list_servers.verb
+QUIET = list_servers.run
 
 
-def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
+def print_and_list(params: Any, session: Session, caller: Caller) -> Awaitable[Outcome]:
     print("printed")
     sys.stdout.flush()
     os.write(1, b"written to descriptor 1\n")
@@ -23,5 +23,5 @@ def printing_verb(params: Any, session: Session, caller: Caller) -> Awaitable[Ou
 
 
 if __name__ == "__main__":
-    object.__setattr__(list_servers, "verb", printing_verb)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", print_and_list)  # frozen for everyone else
     sys.exit(main())

@@ -66,7 +66,7 @@ class PendingClient(TypedDict):
     more: NotRequired[JsonObject]
 
 
-class Activity(TypedDict):
+class ActivityReport(TypedDict):
     """`triggers` says why it returned: `immediate` (there were undelivered events), `event` with `server` and
     `eventType`, `server_disconnected` with `server`, or `timeout`. `events` are as in [events](events.md).
     `pending_server` names the working tasks of each server, `pending_client` the questions that wait on you.
@@ -82,8 +82,8 @@ class Activity(TypedDict):
     cursorLost: NotRequired[bool]
 
 
-@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_news=False)
-async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> Activity:
+@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_notices=False)
+async def await_activity(params: AwaitActivity, session: Session, caller: Caller) -> ActivityReport:
     """Wait until something happens (a task ends, a server asks, notifies or is lost, a timer fires) and return it, with
     what waits on you.
     """
@@ -115,7 +115,7 @@ def _trigger(event: Event) -> JsonObject:
 
 def _report(
     triggers: list[JsonObject], found: Delivery, session: Session, caller: Caller, *, whole: bool = False
-) -> Activity:
+) -> ActivityReport:
     """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
     limits = session.limits
     report: JsonObject = {
@@ -141,7 +141,7 @@ def _report(
         report["lastEventId"] = found.events[digest.count - 1].event_id
     if found.cursor_lost:
         report["cursorLost"] = True
-    return cast(Activity, report | leftovers(found, digest))
+    return cast(ActivityReport, report | leftovers(found, digest))
 
 
 def _grouped(events: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:

@@ -14,7 +14,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.tools.declaration import BackendResult, Caller, OwnResult, Params, ServerName, tool
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
@@ -106,7 +106,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: Caller) ->
         )
     arguments = params.args or {}
     try:
-        with kept_awake(caller, session.clock) as on_progress:
+        with relay_progress(caller, session.clock) as on_progress:
             result = await session.call(
                 params.server,
                 "tools/call",

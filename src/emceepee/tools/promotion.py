@@ -18,7 +18,7 @@ from emceepee.sessions.views import (
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import OwnResult, Told
+from emceepee.tools.declaration import Mentions, OwnResult
 from emceepee.tools.notices import MOST_QUESTIONS, pending_client
 
 MOST_TASKS = 10  # of the server that are named; list_tasks has all
@@ -60,7 +60,7 @@ def describe_promotion(task: Task, session: Session) -> OwnResult[Promotion]:
     asked = session.questions.open(server=task.server)
     shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
     room = session.limits.event_notice_bytes
-    told = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
+    lines = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -78,9 +78,9 @@ def describe_promotion(task: Task, session: Session) -> OwnResult[Promotion]:
     whole = pending_client(asked, detailed={question.request_id for question in shown})
     steps = [*(_answer_call(question) for question in shown), _next(task)]
     return OwnResult(
-        [text_block("\n".join(told)), text_block(encode_text(_with_questions(value, bare)))],
+        [text_block("\n".join(lines)), text_block(encode_text(_with_questions(value, bare)))],
         cast(Promotion, _with_questions(value, whole) | {"next": " ".join(steps)}),
-        Told(created_task=task.task_id, questions=frozenset(question.request_id for question in shown)),
+        Mentions(created_task=task.task_id, questions=frozenset(question.request_id for question in shown)),
     )
 
 

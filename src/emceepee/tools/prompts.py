@@ -13,7 +13,7 @@ from emceepee.state.task import Task
 from emceepee.tools.content import CallResult, result_of
 from emceepee.tools.declaration import Caller, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import READS, found_by
 from emceepee.tools.paging import ListedEntry, Page
 from emceepee.tools.promotion import describe_promotion
@@ -73,7 +73,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: Caller) -> Pro
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
-    with kept_awake(caller, session.clock) as on_progress:
+    with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
             "prompts/get",

@@ -11,7 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, QuestionView, question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import OwnResult, Params, Told, tool
+from emceepee.tools.declaration import Mentions, OwnResult, Params, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.observation import FromServer
 
@@ -27,13 +27,13 @@ _BLOCK_KEYS = {
 _TEXT_OR_BLOCKS: JsonObject = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object", "additionalProperties": True}}]
 }
-RequestId = Annotated[str, Field(description="Its requestId")]
+QuestionId = Annotated[str, Field(description="Its requestId")]
 
 
 class RespondToSampling(Params):
     """A completion."""
 
-    request_id: RequestId
+    request_id: QuestionId
     role: Literal["user", "assistant"] = Field(description="As a rule assistant")
     content: Annotated[str | dict[str, Any] | list[dict[str, Any]], WithJsonSchema(_TEXT_OR_BLOCKS)] = Field(
         description="Text, or content blocks", repr=False
@@ -55,7 +55,7 @@ class RespondToElicitation(Params):
 class CancelRequest(Params):
     """A request that will get no answer."""
 
-    request_id: RequestId
+    request_id: QuestionId
     reason: str | None = Field(None, description="Why")
 
 
@@ -145,8 +145,8 @@ def _list_questions(kind: QuestionKind, server: str | None, session: Session) ->
         session.connection(server)
     waiting = session.questions.open(kind, server)
     listed: JsonObject = {"requests": [question_view(item, task_id=session.calls.task_of(item)) for item in waiting]}
-    told = Told(questions=frozenset(item.request_id for item in waiting))
-    return OwnResult([text_block(encode_text(listed))], listed, told)
+    mentions = Mentions(questions=frozenset(item.request_id for item in waiting))
+    return OwnResult([text_block(encode_text(listed))], listed, mentions)
 
 
 def _content(given: str | JsonObject | list[JsonObject]) -> JsonObject | list[JsonObject]:

@@ -17,7 +17,7 @@ from emceepee.state.task import Task
 from emceepee.tools.content import CallResult, result_of
 from emceepee.tools.declaration import AnyServer, Caller, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
@@ -97,7 +97,7 @@ async def read_resource(params: ReadResource, session: Session, caller: Caller) 
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
-    with kept_awake(caller, session.clock) as on_progress:
+    with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
             "resources/read",

@@ -21,7 +21,7 @@ from emceepee.sessions.views import (
     task_summary,
 )
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Caller, NoParams, OwnResult, Params, ServerName, Told, tool
+from emceepee.tools.declaration import Caller, Mentions, NoParams, OwnResult, Params, ServerName, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
 
@@ -75,7 +75,7 @@ class RemovedServer(TypedDict):
     removed: str
 
 
-class Servers(TypedDict):
+class ServerList(TypedDict):
     """Those of the operator and those that were added."""
 
     servers: list[ServerSummary]
@@ -124,7 +124,7 @@ async def reconnect_server(params: ByName, session: Session) -> OwnResult[Connec
 
 
 @tool(title="List servers", effect=READS_RECORDS, load=CORE)
-async def list_servers(params: NoParams, session: Session) -> Servers:
+async def list_servers(params: NoParams, session: Session) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
     return {"servers": [server_summary(connection) for connection in session.connections]}
 
@@ -147,4 +147,4 @@ async def get_server_status(params: OneServer, session: Session) -> ServerStatus
 
 def _with_capabilities(value: S) -> OwnResult[S]:
     """The event of its connection need not repeat them."""
-    return OwnResult([text_block(encode_text(value))], value, Told(server=value["server"]["name"]))
+    return OwnResult([text_block(encode_text(value))], value, Mentions(server=value["server"]["name"]))

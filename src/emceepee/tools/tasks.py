@@ -11,7 +11,7 @@ from emceepee.sessions.views import Described, ElicitationView, TaskView, questi
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
 from emceepee.tools.content import CallResult, result_of
-from emceepee.tools.declaration import AnyServer, Caller, Params, Told, tool
+from emceepee.tools.declaration import AnyServer, Caller, Mentions, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
@@ -54,7 +54,7 @@ FinishedCall = Annotated[
 ]
 
 
-class Tasks(TypedDict):
+class TaskList(TypedDict):
     """Those at work, or those that were asked for."""
 
     tasks: list[TaskView]
@@ -81,7 +81,7 @@ class Cancellation(TypedDict):
 
 
 @tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
-async def list_tasks(params: ListTasks, session: Session) -> Tasks:
+async def list_tasks(params: ListTasks, session: Session) -> TaskList:
     """List the calls that became tasks."""
 
     def wanted(task: Task) -> bool:
@@ -115,7 +115,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.calls.settled(params.task_id, timeout)
     if task.result is not None:
-        return result_of(task.method, task.result, Told(ended_task=task.task_id))
+        return result_of(task.method, task.result, Mentions(ended_task=task.task_id))
     if task.error is not None:
         raise EmceepeeError(
             f"Task {task.task_id} failed: {task.error['message']}",

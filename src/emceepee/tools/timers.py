@@ -47,7 +47,7 @@ class StartedTimer(TypedDict):
     expiresAt: str
 
 
-class Timers(TypedDict):
+class TimerList(TypedDict):
     """The active ones, or with `include_inactive` all."""
 
     timers: list[TimerView]
@@ -85,7 +85,7 @@ async def set_timer(params: SetTimer, session: Session) -> StartedTimer:
 
 
 @tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"))
-async def list_timers(params: ListTimers, session: Session) -> Timers:
+async def list_timers(params: ListTimers, session: Session) -> TimerList:
     """List the timers."""
     return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
 

@@ -63,7 +63,7 @@ async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(caplog: p
     async def broken(params: Any, session: Session, caller: Caller) -> JsonObject:
         raise ZeroDivisionError("a secret detail")
 
-    tools = Tools([replace(CATALOGUE["list_servers"], verb=broken)])
+    tools = Tools([replace(CATALOGUE["list_servers"], run=broken)])
     async with a_scene() as scene:
         result = await tools.call({"name": "list_servers"}, scene.session, Caller())
     error = result["structuredContent"]["error"]
