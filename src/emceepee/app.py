@@ -8,7 +8,7 @@ from dataclasses import replace
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.config import Config, HttpConfig
-from emceepee.console.api import Api
+from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.login import LOGIN_PATH
@@ -205,7 +205,7 @@ def http_parts(
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
-        fallback=ConsoleApp(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
+        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits), Assets(package_files()))
         if logins
         else None,
     )

@@ -22,7 +22,7 @@ class ConsoleRequest:
     receive: Receive
     send: Send
     peer: str | None = None  # the address that it came from
-    is_still_in: Callable[[], bool] = lambda: True  # whether the login holds, for what goes on for long
+    is_logged_in: Callable[[], bool] = lambda: True  # whether the login holds, for what goes on for long
 
     async def body(self) -> bytes:
         """Raises: InvalidArguments, CallerLeft."""

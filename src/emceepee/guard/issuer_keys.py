@@ -54,7 +54,7 @@ Keys = dict[str | None, VerifyingKey]
 
 
 class IssuerKeys:
-    """Nobody waits for a fetch who brings a key id that is known; those who do not share one."""
+    """A cache of keys. A known key id never waits for a fetch, and callers with unknown ones share one."""
 
     def __init__(self, fetch: Callable[[], Awaitable[Keys]], clock: Clock) -> None:
         self._fetch, self._clock = fetch, clock
@@ -83,12 +83,12 @@ class IssuerKeys:
         return self._clock.monotonic() - self._fetched_at
 
     def _refresh(self) -> "asyncio.Task[None] | None":
-        """The fetch that runs, or a new one; None if the last was a moment ago: whoever makes ids up gains nothing."""
+        """The fetch that runs, or a new one; None if the last was a moment ago: made-up ids cause no load."""
         if self._fetching is None and self._clock.monotonic() - self._tried_at > PAUSE_SECONDS:
-            self._fetching = self._tasks.spawn(self._fetched(), name="fetch")
+            self._fetching = self._tasks.spawn(self._run_fetch(), name="fetch")
         return self._fetching
 
-    async def _fetched(self) -> None:
+    async def _run_fetch(self) -> None:
         try:
             self._keys = await self._fetch()
             self._fetched_at, self._problem = self._clock.monotonic(), ""

@@ -41,7 +41,7 @@ class Notices:
 
 
 def take_notices(session: Session, mentions: Mentions = NO_MENTIONS) -> Notices:
-    """Events that are listed here count as delivered, if the reply is read. `mentions` is what the result says by itself.
+    """Events that are listed count as delivered, if the reply is read. `mentions` is what the result says by itself.
 
     The blocks are read by models and leave out what the result's own words say; a program finds every event.
     """
