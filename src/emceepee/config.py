@@ -35,7 +35,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
-    """The HTTP door."""
+    """What `emceepee serve` listens on, and whom it admits."""
 
     host: str = "127.0.0.1"
     port: int = 8080

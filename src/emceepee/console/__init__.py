@@ -1,5 +1,5 @@
-"""The front door for people: a page that shows what happens and lets a person answer.
+"""The web console for people: a page that shows what happens and lets a person answer.
 
 May import sessions and below, and the guard; never tools, nor the MCP SDK: the page is a caller at /mcp like any other.
-Start at `door.py`, which serves the routes; `api.py` is what the page asks for, `feed.py` what it is told.
+Start at `app.py`, which serves the routes; `api.py` is what the page asks for, `feed.py` what it is sent.
 """

@@ -152,7 +152,7 @@ class _Answer:
         await self.fail(status, {"code": str(code), "message": words}, *headers)
 
     async def fail(self, status: int, error: JsonObject, *headers: Header) -> None:
-        if not self._is_begun:  # else what was begun stays cut short, and the server below closes the line
+        if not self._is_begun:  # else what was begun stays cut short, and the server below closes the connection
             await respond_json(self.send, status, {"error": error}, *headers)
 
 

@@ -35,7 +35,7 @@ class GateRules:
     origins: frozenset[str] = frozenset()  # pages elsewhere that may call us
     any_host: bool = False  # for those who are proven by a token anyway
     any_address: bool = False  # names can be made to point at us by any page's owner, addresses cannot
-    only_logins: bool = False  # not even a program on this machine comes in without a login
+    only_logins: bool = False  # a login is needed even by programs on this machine
 
 
 class Gate:
@@ -89,7 +89,7 @@ class Gate:
     async def admit_to_console(
         self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
     ) -> str | Rejection:
-        """The principal. Nobody comes in here without a login or a token."""
+        """The principal. A login or a token is always needed here."""
         principal = await self._authenticate(headers, peer, method)
         return self._challenge("Log in at /console/login.") if principal is None else principal
 
