@@ -27,7 +27,7 @@ ROOTS_CAPABILITY: JsonObject = {"roots": {}}
 # late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
 PROBE_SECONDS = 5.0
 
-Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+AskServer = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
 class EndedByProbe(LinkError):
@@ -59,7 +59,7 @@ def envelope(version: str, capabilities: JsonObject) -> JsonObject:
     }
 
 
-async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
+async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
     """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
 
     Raises:
@@ -78,7 +78,7 @@ async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts
     return await _initialized(initialize, terms)
 
 
-async def _whichever_era(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
+async def _whichever_era(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
     probe = asyncio.ensure_future(_discovered(discover))
     try:
         await asyncio.wait({probe}, timeout=PROBE_SECONDS)
@@ -90,7 +90,7 @@ async def _whichever_era(discover: Ask, initialize: Ask, terms: Terms) -> Server
         await asyncio.gather(probe, return_exceptions=True)
 
 
-async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
     try:
         return probe.result()
     except LinkError as error:
@@ -108,7 +108,7 @@ async def _verdict(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms:
         raise
 
 
-async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
     handshake = asyncio.ensure_future(_initialized(initialize, terms))
     try:
         done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
@@ -123,7 +123,7 @@ async def _whichever_first(probe: "asyncio.Future[ServerFacts]", initialize: Ask
         await asyncio.gather(handshake, return_exceptions=True)
 
 
-async def _discovered(discover: Ask) -> ServerFacts:
+async def _discovered(discover: AskServer) -> ServerFacts:
     version = MODERN_PROTOCOL_VERSIONS[-1]
     try:
         answer = await discover("server/discover", {})
@@ -140,7 +140,7 @@ async def _discovered(discover: Ask) -> ServerFacts:
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 
-async def _initialized(initialize: Ask, terms: Terms) -> ServerFacts:
+async def _initialized(initialize: AskServer, terms: Terms) -> ServerFacts:
     proposal = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
         "capabilities": terms.capabilities,

@@ -18,7 +18,7 @@ _TIMEOUT = re.compile(r"\btimeout=(\d{1,9})\b").search
 _LISTS = frozenset({"content-encoding", "transfer-encoding"})  # the headers that are read here and may come in parts
 
 
-class Keeper(Protocol):
+class ConnectionKeeper(Protocol):
     """Where connections are kept between requests."""
 
     def keep(self, connection: "ClientConnection") -> None:
@@ -39,7 +39,7 @@ class Keeper(Protocol):
 class ClientConnection(asyncio.Protocol):
     """Carries one request at a time. Its own parser calls the methods named `on_…`."""
 
-    def __init__(self, keeper: Keeper, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, keeper: ConnectionKeeper, loop: asyncio.AbstractEventLoop) -> None:
         self._keeper, self._loop = keeper, loop
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
