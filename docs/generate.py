@@ -1,7 +1,7 @@
 """Write the reference pages from the code: `python docs/generate.py`, or `--check` to compare without writing.
 
-What the code declares is taken from there. Only what it does not say (what a tool returns, what a key is for) is said
-here, next to the name it belongs to; a name that is gone, or one without words, is an error.
+What the code declares is taken from there. Only what it does not say (what a key is for) is said here, next to the name
+it belongs to; a name that is gone, or one without words, is an error.
 """
 
 import argparse
@@ -15,12 +15,13 @@ from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from emceepee import config, errors
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
+from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
 from emceepee.state.diagrams import diagrams
@@ -33,69 +34,12 @@ from emceepee.state.timer import TIMER
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration import OwnResult, Tool
+from emceepee.tools.promotion import Promotion
 from emceepee.tools.schema import compact_schema
 
 REFERENCE = Path(__file__).parent / "reference"
 MARK = "<!-- Written by docs/generate.py from the code. Change the code or the script, then run it again. -->"
-
-RESULTS = {
-    "add_server": "`{server: {name, url, status, protocolVersion, capabilities, …}, tools}`. `tools` is how many tools "
-    "it has. If it cannot be connected, the error says why and nothing of it is left.",
-    "remove_server": "`{removed}`, when its process and everything it started are gone.",
-    "reconnect_server": "`{server: {…}}`",
-    "list_servers": "`{servers: [{name, url, status, connected, description?, connectedAt?, lastError?, "
-    "reconnectAttempt?, nextRetryMs?, healthStatus, consecutiveHealthFailures?, protocolVersion?, tools?}]}`",
-    "get_server_status": "One server as in `list_servers`, and `serverInfo`, `capabilities`, `instructions?`, "
-    "`process?` (`pid`, `exitCode?`), `workingTasks`, `pendingRequests` and `stderrTail`, its last 20 lines.",
-    "list_tools": "`{tools: [{server, …as the server sent it}], nextCursor?, errors?: [{server, message}]}`. A server "
-    "that cannot be asked is named in `errors` and hides no other.",
-    "execute_tool": "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`. "
-    "If the call [becomes a task](#a-call-that-becomes-a-task), the reply names the task.",
-    "list_resources": "`{resources: [{server, …as the server sent it}], nextCursor?, errors?}`",
-    "list_resource_templates": "`{resourceTemplates: [{server, …as the server sent it}], nextCursor?, errors?}`",
-    "list_prompts": "`{prompts: [{server, …as the server sent it}], nextCursor?, errors?}`",
-    "read_resource": "The server's own result: `{contents: […]}`, or [the task](#a-call-that-becomes-a-task) that the "
-    "call became. emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)) and "
-    "`emceepee://events`, which a client can subscribe to (to hear *that* something happened).",
-    "subscribe_resource": "`{subscribed}`. Changes arrive as `notification` events and in get_notifications.",
-    "unsubscribe_resource": "`{unsubscribed}`",
-    "open_session": "`{session, expiresAfterIdleMs}`. The handle works only for the one who opened it.",
-    "close_session": "`{closed}`, when everything the session started is gone.",
-    "get_prompt": "The server's own result: `{description?, messages: […]}`, or "
-    "[the task](#a-call-that-becomes-a-task) that the call became.",
-    "complete": "`{values, total?, hasMore?}`",
-    "get_notifications": "`{notifications: [{server, method, timestamp, params?}], dropped?}`",
-    "get_logs": "`{logs: [{server, timestamp, level, source, logger?, data}], dropped}`. With `clear`, exactly the "
-    "lines returned are forgotten; `dropped` counts those lost to the buffer's limit since it was last asked.",
-    "set_log_level": "`{servers}`: the names of those that obeyed.",
-    "await_activity": "`{triggers, events, pending_server, pending_client, lastEventId, events_dropped?, "
-    "cursorLost?}`. `triggers` says why it returned: `immediate` (there were undelivered events), `event` with "
-    "`server` and `eventType`, `server_disconnected` with `server`, or `timeout`. `events` is `[{server, events: [{id, "
-    "type, server, createdAt, data}]}]`, see [events](events.md). `pending_server` names the working tasks of each "
-    "server, `pending_client` the questions that wait on you. `cursorLost` says that `last_event_id` is not known (any "
-    "more) and all events kept were returned.",
-    "get_elicitations": "`{requests: [{requestId, server, timestamp, expiresAt, mode, message, requestedSchema?, url?, "
-    "elicitationId?, callId?, taskId?}]}`. `mode` is `form` or `url`.",
-    "respond_to_elicitation": "`{responded, action}`. With `accept`, the content is checked against the form first. If "
-    "it does not fit, the error says where, and the question stays open.",
-    "cancel_elicitation_request": "`{cancelled}`",
-    "get_sampling_requests": "`{requests: [{requestId, server, timestamp, expiresAt, …as the server asked, callId?, "
-    "taskId?}]}`",
-    "respond_to_sampling": "`{responded}`",
-    "cancel_sampling_request": "`{cancelled}`",
-    "list_tasks": "`{tasks: [{taskId, server, toolName, status, createdAt, lastUpdatedAt, ttl, hasResult, "
-    "statusMessage?, progress?, error?}]}`",
-    "get_task": "`{task: {…as in list_tasks, toolArgs}, pending_elicitations: […as in get_elicitations]}`",
-    "get_task_result": "What the call itself would have returned, unchanged. A task that failed, was cancelled or has "
-    "expired is an error that says so. If it still works when `timeout_ms` has passed, the error is "
-    "`TOOL_ERR_TIMEOUT`, and the task goes on.",
-    "cancel_task": "`{success, message}`. `success` is false if the task was settled already.",
-    "set_timer": "`{timerId, message, durationMs, interval, createdAt, expiresAt}`",
-    "list_timers": "`{timers: [{timerId, message, durationMs, interval, status, fireCount, createdAt, expiresAt}]}`",
-    "get_timer": "One timer as in `list_timers`.",
-    "delete_timer": "`{deleted: true, timer: {…}}`",
-}
 
 # What the `data` of an event holds, by type and key.
 _TASK_DATA = {"taskId": "the task", "toolName": "the tool, or `read_resource` or `get_prompt`"}
@@ -239,9 +183,6 @@ def pages() -> dict[Path, str]:
 
 
 def tools() -> str:
-    names = [tool.name for tool in TOOLS]
-    _no_strangers("RESULTS", RESULTS, names)
-    _all_described("tool's result", names, RESULTS)
     text = f"""
 # Tools
 
@@ -281,9 +222,8 @@ Without anything to say, a result is exactly what the server sent. `--notices bl
 
 When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or the server asks something, the first
 block of the reply says all that is needed to go on: the task, what the server asks with the fields to fill in, and the
-very calls to make. Then comes `{{proxy_task: {{task_id, status, created_at, server, tool}}, pending_on_server:
-{{server, tasks, elicitations_for_server, sampling_requests_for_server}}}}`; in `structuredContent` the questions stand
-there whole, and `next` names the calls. The call goes on; `get_task_result` returns its result. See
+very calls to make. Then comes `{_shape(Promotion)}`; in `structuredContent` the questions stand
+there whole, and only there `next` names the calls. The call goes on; `get_task_result` returns its result. See
 [tasks](../explanation/tasks.md).
 
 ## What clients are told
@@ -296,7 +236,7 @@ Some clients show a model only a few tools at first, and let it search for the o
 load always (`anthropic/alwaysLoad`), and by which words the others are found (`anthropic/searchHint`). `list_tools`
 also says that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
 
-{_table(["tool", "title", "annotations", "loaded"], [_told(tool) for tool in TOOLS])}"""
+{_table(["tool", "title", "annotations", "loaded"], [_annotation_row(tool) for tool in TOOLS])}"""
     for module in _families():
         own = [tool for tool in TOOLS if vars(module).get(tool.name) is tool]
         title = module.__name__.rpartition(".")[2].replace("_", " ").capitalize()
@@ -304,7 +244,7 @@ also says that a long result should reach the model whole (`anthropic/maxResultS
     return text
 
 
-def _told(tool: Tool) -> list[str]:
+def _annotation_row(tool: Tool) -> list[str]:
     hints = [f"`{name}: {json.dumps(value)}`" for name, value in tool.effect.annotations().items()]
     loaded = "always" if tool.load.always else f"by “{tool.load.search}”"
     return [f"[`{tool.name}`](#{tool.name})", tool.title, ", ".join(hints), loaded]
@@ -332,7 +272,43 @@ def _tool(tool: Tool) -> str:
         text += "\nArguments: the keys of [a server](settings.md#a-server).\n"
     elif tool.input_schema["properties"]:
         text += "\n" + _schema_table("argument", compact_schema(tool.params, keeps_bounds=True))
-    return text + f"\nReturns: {RESULTS[tool.name]}\n"
+    return text + f"\nReturns: {_result(tool)}\n"
+
+
+def _result(tool: Tool) -> str:
+    """The type of a tool's result in words: its shape, and the docstring of the type."""
+    kind = tool.result
+    if (text := _described(kind)) is not None:
+        return text
+    if get_origin(kind) is OwnResult:
+        (kind,) = get_args(kind)
+    if not is_typeddict(kind) or not kind.__doc__:
+        raise Undocumented(f"the result of {tool.name} has no type of its own, or that has no docstring")
+    return f"`{_shape(kind)}`. {' '.join(kind.__doc__.split())}"
+
+
+def _shape(kind: Any) -> str:
+    """An object by its keys; nothing for what has no keys."""
+    if (text := _described(kind)) is not None:
+        return text
+    if get_origin(kind) is list:
+        inner = _shape(get_args(kind)[0])
+        return f"[{inner}]" if inner else ""
+    if not is_typeddict(kind):
+        return ""
+    keys = [_key(name, hint) for name, hint in get_type_hints(kind, include_extras=True).items()]
+    return f"{{{', '.join(sorted(keys, key=lambda key: key.partition(':')[0].endswith('?')))}}}"
+
+
+def _key(name: str, hint: Any) -> str:
+    is_optional = get_origin(hint) is NotRequired
+    inner = _shape(get_args(hint)[0] if is_optional else hint)
+    return name + ("?" if is_optional else "") + (f": {inner}" if inner else "")
+
+
+def _described(kind: Any) -> str | None:
+    marks = [mark.text for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, Described)]
+    return marks[0] if marks else None
 
 
 # Events and diagrams.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.config import Config, HttpConfig
-from emceepee.console.api import Api
+from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.login import LOGIN_PATH
@@ -28,10 +28,8 @@ from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
@@ -47,10 +45,8 @@ Invite = Callable[[str], None]  # told where a person can open the console
 async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
-        repository = StoredServers(MemoryServers())
         registry = ServerRegistry(
             config.servers,
-            repository,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
         )
@@ -209,7 +205,7 @@ def http_parts(
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
-        fallback=ConsoleApp(gate, logins, Api(directory, clock, config.limits), Assets(package_files()))
+        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits), Assets(package_files()))
         if logins
         else None,
     )

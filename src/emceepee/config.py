@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -34,7 +35,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
-    """The HTTP door."""
+    """What `emceepee serve` listens on, and whom it admits."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -71,8 +72,16 @@ class HttpConfig:
                 f"listening on {self.host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}) or "
                 "--oauth-issuer, or say --insecure"
             )
+        if self.oauth_issuer and not self.insecure and not _is_private_to_us(self.oauth_issuer):
+            raise ConfigError("--oauth-issuer must begin with https://: else anyone on the way could choose the keys")
         if self.oauth_issuer and not self.oauth_resource:
             raise ConfigError("--oauth-issuer needs --oauth-resource, the public URL of this server's /mcp")
+
+
+def _is_private_to_us(url: str) -> bool:
+    """Whether what comes from there cannot have been changed on the way."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,13 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
+# How long each kind of closing may take before it is given up, with a warning.
+CLOSE_IDLE_SECONDS = 1.0  # tasks that only wait, or only have a socket to close
+CLOSE_TASKS_SECONDS = 5.0  # cancelled tasks that may still write an answer
+CLOSE_LINK_SECONDS = 10.0  # a link: more than a child's whole way from end of input to SIGKILL
+CLOSE_CONNECTION_SECONDS = 5 * CLOSE_LINK_SECONDS  # it may be opening and closing links meanwhile
+CLOSE_SESSION_SECONDS = 30.0  # its connections close at the same time
+
 
 class TaskOwner:
     """The background tasks of one object. They end, at the latest, when their owner closes."""
@@ -36,7 +43,7 @@ class TaskOwner:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    async def close(self, *, within: float) -> None:
+    async def close(self, *, within: float = CLOSE_TASKS_SECONDS) -> None:
         """Cancel what still runs and wait for it, but not for ever."""
         self._closed = True
         current = asyncio.current_task()

@@ -13,7 +13,7 @@ from emceepee import config
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
 from emceepee.server.http.endpoint import MCP_PATH
-from emceepee.tools.catalogue import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.pages import ROOT, Block, Page, blocks, pages
 
 ENVIRONMENT = {"TRACKER_TOKEN": "a token"}

@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import ModuleType
 
 import pytest
@@ -95,7 +95,6 @@ def test_every_diagram_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("table", "page", "known"),
     [
-        ("RESULTS", "tools", "await_activity"),
         ("EVENT_DATA", "events", "task_created"),
         ("TOP_KEYS", "settings", "roots"),
         ("RESTART_KEYS", "settings", "enabled"),
@@ -114,6 +113,11 @@ def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(
         with pytest.raises(generate.Undocumented, match="long_gone"):
             write()
     write()
+
+
+def test_the_generator_stops_at_a_tool_whose_result_has_no_type(generate: ModuleType) -> None:
+    with pytest.raises(generate.Undocumented, match="add_server"):
+        generate._tool(replace(TOOLS[0], result=JsonObject))
 
 
 def test_the_generator_stops_at_a_state_diagram_whose_states_it_does_not_know(

@@ -10,9 +10,9 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Outcome
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.servers import list_servers
 
 
 async def garbage(params: Any, session: Session, caller: RequestContext) -> Outcome:
@@ -27,5 +27,5 @@ async def garbage(params: Any, session: Session, caller: RequestContext) -> Outc
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", garbage)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", garbage)  # frozen for everyone else
     sys.exit(main())

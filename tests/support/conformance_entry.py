@@ -80,7 +80,7 @@ class Fixtures(Tools):
                 description="For the conformance suite.",
                 params=NoParams,
                 input_schema=schema,
-                verb=unused,
+                run=unused,
                 needs_session=False,
             )
             for name, (_, schema) in self._fixtures.items()

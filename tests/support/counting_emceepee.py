@@ -7,9 +7,9 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Outcome
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.servers import list_servers
 
 
 async def count(params: Any, session: Session, caller: RequestContext) -> Outcome:
@@ -18,5 +18,5 @@ async def count(params: Any, session: Session, caller: RequestContext) -> Outcom
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", count)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", count)  # frozen for everyone else
     sys.exit(main())

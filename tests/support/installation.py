@@ -9,11 +9,9 @@ from emceepee.backends.dialer import Dialer
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from support.fake_clock import FakeClock
 from support.scene import scripted_spec
@@ -45,7 +43,7 @@ async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[In
     backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
     settings = Limits(health_check_seconds=0, **limits)
     parts = SessionParts(
-        registry=ServerRegistry(map(scripted_spec, backends), StoredServers(MemoryServers())),
+        registry=ServerRegistry(map(scripted_spec, backends)),
         dialer=cast(Dialer, ScriptedDialer(**backends)),
         clock=clock,
         limits=settings,

@@ -21,6 +21,7 @@ class Issuer:
         self.fetches = 0
         self.named: str | None = None  # in its metadata, if not itself
         self.redirects = False  # whether the keys are elsewhere
+        self.padding = 0  # bytes besides the key
         self.about_key: dict[str, Any] = {"use": "sig", "alg": "ES256"}
         self.is_slow = asyncio.Event()  # while it is set, whoever fetches keys waits
         self.go_on = asyncio.Event()
@@ -50,7 +51,8 @@ class Issuer:
         if self.is_slow.is_set():
             await asyncio.wait_for(self.go_on.wait(), 20)
         key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
-        return web.json_response({"keys": [key | {"kid": self._key_id} | self.about_key]})
+        document = {"keys": [key | {"kid": self._key_id} | self.about_key], "padding": "x" * self.padding}
+        return web.json_response(document)
 
 
 @asynccontextmanager

@@ -8,14 +8,14 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.declaration import Outcome
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.servers import list_servers
 
-QUIET = CATALOGUE["list_servers"].verb
+QUIET = list_servers.run
 
 
-def printing_verb(params: Any, session: Session, caller: RequestContext) -> Awaitable[Outcome]:
+def print_and_list(params: Any, session: Session, caller: RequestContext) -> Awaitable[Outcome]:
     print("printed")
     sys.stdout.flush()
     os.write(1, b"written to descriptor 1\n")
@@ -24,5 +24,5 @@ def printing_verb(params: Any, session: Session, caller: RequestContext) -> Awai
 
 
 if __name__ == "__main__":
-    object.__setattr__(CATALOGUE["list_servers"], "verb", printing_verb)  # frozen for everyone else
+    object.__setattr__(list_servers, "run", print_and_list)  # frozen for everyone else
     sys.exit(main())

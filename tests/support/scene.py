@@ -10,17 +10,16 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.tools.request_context import RequestContext
 from support.contexts import call_tool
 from support.fake_clock import FakeClock, settle
 from support.replies import own_part
 from support.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.shapes import check_result
 from support.taking import take
 
 BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
@@ -42,7 +41,9 @@ class Scene:
         result = await self.call(tool, **arguments)
         assert not result.get("isError"), result
         structured = cast(JsonObject, result["structuredContent"])
-        return structured if tool == "await_activity" else own_part(structured)
+        value = structured if tool == "await_activity" else own_part(structured)
+        check_result(tool, value)
+        return value
 
     async def error(self, tool: str, /, **arguments: Any) -> JsonObject:
         """The error of a call that must fail."""
@@ -91,7 +92,7 @@ async def a_scene(
     if specs is None:
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
-    registry = ServerRegistry(specs, StoredServers(MemoryServers()), most_added=limits.servers_per_principal)
+    registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
     dialer = cast(Dialer, ScriptedDialer(**backends))
     budget = EventBudget(limits.events_in_all)
     parts = SessionParts(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
 from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, parse
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
@@ -31,7 +31,7 @@ def names(config: Config) -> list[str]:
 FILES = BackendSpec(
     name="files",
     target=StdioTarget(
-        command="mcp-files", args=("--root", "/srv"), env={"A": "b"}, cwd="/", restart=RestartPolicy(max_attempts=2)
+        command="mcp-files", args=("--root", "/srv"), env={"A": "b"}, cwd="/", restart=RestartConfig(maxAttempts=2)
     ),
     tools=ToolFilter(("read_*",), ("read_secret",)),
     timeout=1.5,

@@ -6,7 +6,7 @@ from typing import TypeVar
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.connection_events import ConnectionEvents, Observer
-from emceepee.backends.dialer import CLOSE_SECONDS, Dialer
+from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.input_rounds import InputRounds, wants_input
@@ -17,7 +17,7 @@ from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
@@ -145,11 +145,11 @@ class Connection:
 
     async def close(self) -> None:
         """Carried through even if the one who asked for it leaves."""
-        await close_bounded(self._close(), within=CLOSE_SECONDS * 5, what=f"the connection to {self.spec.name}")
+        await close_bounded(self._close(), within=CLOSE_CONNECTION_SECONDS, what=f"the connection to {self.spec.name}")
 
     async def _close(self) -> None:
         await self._supervisor.close()
-        await self._tasks.close(within=CLOSE_SECONDS)
+        await self._tasks.close(within=CLOSE_LINK_SECONDS)
 
     # What the supervisor calls when a link comes and goes.
 

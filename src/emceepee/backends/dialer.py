@@ -20,10 +20,9 @@ from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.clock import Clock
-from emceepee.lifecycle import close_bounded
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
 
-CLOSE_SECONDS = 10.0  # more than a child's whole way from end of input to SIGKILL
 AGENT = {"user-agent": f"emceepee/{__version__}"}
 CALLER_HEADER = "emceepee-session-id"
 # The answers that an older SSE server gives to a POST at its stream's address.
@@ -208,7 +207,7 @@ async def _closing_on_failure(link: Link) -> AsyncIterator[None]:
     try:
         yield
     except BaseException as error:
-        await close_bounded(link.close(), within=CLOSE_SECONDS, what="a link that could not be opened")
+        await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what="a link that could not be opened")
         if isinstance(error, asyncio.CancelledError | RpcError | LinkError):
             raise
         raise LinkError(Failure.PROTOCOL, f"{type(error).__name__}: {error}") from error

@@ -20,7 +20,7 @@ from emceepee.ids import request_numbers
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
-Send = Callable[[JsonObject], Awaitable[None]]
+SendMessage = Callable[[JsonObject], Awaitable[None]]
 MOST_IN_BATCH = 1000  # messages
 
 
@@ -34,7 +34,13 @@ class Duplex:
     """One conversation: our requests by number, the backend's by its own ids."""
 
     def __init__(
-        self, send: Send, listener: Listener, tasks: TaskOwner, *, most_requests: int, reply: Send | None = None
+        self,
+        send: SendMessage,
+        listener: Listener,
+        tasks: TaskOwner,
+        *,
+        most_requests: int,
+        reply: SendMessage | None = None,
     ) -> None:
         """`most_requests` of the backend are served at once; `reply` sends our answers, if not as everything else."""
         self._send, self._tasks = send, tasks

@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.duplex import Duplex
 from emceepee.backends.json_rpc import unreadable
 from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, negotiate
+from emceepee.backends.negotiation import Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
@@ -42,7 +43,7 @@ class DuplexLink(LinkLifetime, ABC):
 
     def set_log_level(self, level: str) -> None:
         if self._duplex.envelope is not None:
-            self._duplex.envelope[LOG_LEVEL_KEY] = level
+            self._duplex.envelope[LOG_LEVEL_META_KEY] = level
 
     @property
     def is_busy(self) -> bool:

@@ -5,6 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from emceepee import __version__
@@ -15,14 +22,12 @@ from emceepee.json_types import JsonObject
 CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
 CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
 ROOTS_CAPABILITY: JsonObject = {"roots": {}}
-UNSUPPORTED_VERSION = -32022
-LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
 # A handshake-era server that ignores what it does not know never answers `server/discover`; a slow starter answers it
 # late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
 PROBE_SECONDS = 5.0
 
-Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+AskServer = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
 class EndedByProbe(LinkError):
@@ -48,13 +53,13 @@ def client_capabilities(*, has_roots: bool) -> JsonObject:
 def envelope(version: str, capabilities: JsonObject) -> JsonObject:
     """What every request of the 2026-07-28 era carries in `_meta`."""
     return {
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: CLIENT_INFO,
+        CLIENT_CAPABILITIES_META_KEY: capabilities,
     }
 
 
-async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
+async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
     """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
 
     Raises:
@@ -73,7 +78,7 @@ async def negotiate(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts
     return await _initialize(initialize, terms)
 
 
-async def _probe_eras(discover: Ask, initialize: Ask, terms: Terms) -> ServerFacts:
+async def _probe_eras(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
     probe = asyncio.ensure_future(_discover(discover))
     try:
         await asyncio.wait({probe}, timeout=PROBE_SECONDS)
@@ -85,7 +90,7 @@ async def _probe_eras(discover: Ask, initialize: Ask, terms: Terms) -> ServerFac
         await asyncio.gather(probe, return_exceptions=True)
 
 
-async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
     try:
         return probe.result()
     except LinkError as error:
@@ -98,12 +103,12 @@ async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: Ask, te
         return await _initialize(initialize, terms)
     except RpcError as error:
         # A modern backend of a version unknown here refuses both; its first words say more.
-        if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_VERSION:
+        if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_PROTOCOL_VERSION:
             raise refusal from error
         raise
 
 
-async def _race_eras(probe: "asyncio.Future[ServerFacts]", initialize: Ask, terms: Terms) -> ServerFacts:
+async def _race_eras(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
     handshake = asyncio.ensure_future(_initialize(initialize, terms))
     try:
         done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,24 +123,24 @@ async def _race_eras(probe: "asyncio.Future[ServerFacts]", initialize: Ask, term
         await asyncio.gather(handshake, return_exceptions=True)
 
 
-async def _discover(discover: Ask) -> ServerFacts:
+async def _discover(discover: AskServer) -> ServerFacts:
     version = MODERN_PROTOCOL_VERSIONS[-1]
     try:
         answer = await discover("server/discover", {})
     except RpcError as error:
         # Refused, and named as supported: a gateway that was not ready, or another server behind it. Once more.
         supported = _mapping(error.error.get("data")).get("supported")
-        if error.code != UNSUPPORTED_VERSION or not isinstance(supported, list) or version not in supported:
+        if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(supported, list) or version not in supported:
             raise
         answer = await discover("server/discover", {})
     offered = answer.get("supportedVersions")
     if not isinstance(offered, list) or version not in offered:
-        raise RpcError({"code": UNSUPPORTED_VERSION, "message": f"the server offers the versions {offered}"})
-    stamp = _mapping(_mapping(answer.get("_meta")).get("io.modelcontextprotocol/serverInfo"))
+        raise RpcError({"code": UNSUPPORTED_PROTOCOL_VERSION, "message": f"the server offers the versions {offered}"})
+    stamp = _mapping(_mapping(answer.get("_meta")).get(SERVER_INFO_META_KEY))
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 
-async def _initialize(initialize: Ask, terms: Terms) -> ServerFacts:
+async def _initialize(initialize: AskServer, terms: Terms) -> ServerFacts:
     proposal = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
         "capabilities": terms.capabilities,

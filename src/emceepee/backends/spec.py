@@ -36,22 +36,23 @@ Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 HttpKind: TypeAlias = Literal["any", "http", "sse"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartPolicy:
-    """How often and how fast a crashed process is started again. Delays are seconds."""
+class RestartConfig(BaseModel):
+    """How often and how fast a crashed stdio server is started again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = True
-    max_attempts: int = 5
-    base_delay: float = 1.0
-    max_delay: float = 60.0
-    multiplier: float = 2.0
+    maxAttempts: int = Field(5, ge=0, le=1_000_000)
+    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)
+    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)
+    backoffMultiplier: float = Field(2, ge=1, le=1000)
 
-    def retries(self, *, stable_after: float) -> RetryPolicy:
+    def policy(self, *, stable_after: float) -> RetryPolicy:
         return RetryPolicy(
-            base=self.base_delay,
-            multiplier=self.multiplier,
-            longest=self.max_delay,
-            most=self.max_attempts if self.enabled else 0,
+            base=self.baseDelayMs / 1000,
+            multiplier=self.backoffMultiplier,
+            longest=self.maxDelayMs / 1000,
+            most=self.maxAttempts if self.enabled else 0,
             stable_after=stable_after,
         )
 
@@ -80,7 +81,7 @@ class StdioTarget:
     args: tuple[str, ...] = field(default=(), repr=False)
     env: dict[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
-    restart: RestartPolicy = RestartPolicy()
+    restart: RestartConfig = RestartConfig()
 
     @property
     def label(self) -> str:
@@ -98,37 +99,6 @@ class BackendSpec:
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
-
-
-class RestartConfig(BaseModel):
-    """How a crashed stdio server is restarted."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    enabled: bool = True
-    maxAttempts: int = Field(5, ge=0, le=1_000_000)  # noqa: N815  # wire name
-    baseDelayMs: int = Field(1000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    maxDelayMs: int = Field(60_000, ge=1, le=86_400_000)  # noqa: N815  # wire name
-    backoffMultiplier: float = Field(2, ge=1, le=1000)  # noqa: N815  # wire name
-
-    @classmethod
-    def of(cls, policy: RestartPolicy) -> "RestartConfig":
-        return cls(
-            enabled=policy.enabled,
-            maxAttempts=policy.max_attempts,
-            baseDelayMs=round(policy.base_delay * 1000),
-            maxDelayMs=round(policy.max_delay * 1000),
-            backoffMultiplier=policy.multiplier,
-        )
-
-    def policy(self) -> RestartPolicy:
-        return RestartPolicy(
-            enabled=self.enabled,
-            max_attempts=self.maxAttempts,
-            base_delay=self.baseDelayMs / 1000,
-            max_delay=self.maxDelayMs / 1000,
-            multiplier=self.backoffMultiplier,
-        )
 
 
 def root_uri(root: str) -> str:
@@ -174,15 +144,15 @@ class ServerEntry(BaseModel):
     args: list[str] | None = Field(None, repr=False, description="Program arguments")
     env: dict[str, str] | None = Field(None, repr=False, description="Environment variables")
     cwd: str | None = Field(None, description="Program directory")
-    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(  # noqa: N815  # wire name
+    restartConfig: Annotated[RestartConfig | None, WithJsonSchema(_FREE_OBJECT)] = Field(
         None, description=f"Program restarts: {', '.join(RestartConfig.model_fields)}"
     )
-    allowedTools: list[str] | None = Field(None, description="Names or globs")  # noqa: N815  # wire name
-    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")  # noqa: N815  # wire name
+    allowedTools: list[str] | None = Field(None, description="Names or globs")
+    deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")
     timeout_ms: int | None = Field(None, ge=0, description="Default for calls to it")
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
-    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")  # noqa: N815  # wire name
+    sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")
 
     @field_validator("url")
     @classmethod
@@ -242,36 +212,6 @@ class ServerEntry(BaseModel):
             description=one_line(self.description or "", DESCRIPTION_CHARS) or None,
         )
 
-    @classmethod
-    def of(cls, spec: BackendSpec) -> "ServerEntry":
-        """The entry that `spec()` turns into this."""
-        common: JsonObject = {
-            "name": spec.name,
-            "description": spec.description,
-            "allowedTools": list(spec.tools.allowed) or None,
-            "deniedTools": list(spec.tools.denied) or None,
-            "timeout_ms": None if spec.timeout is None else round(spec.timeout * 1000),
-            "mode": spec.mode,
-            "roots": list(spec.roots) or None,
-        }
-        match spec.target:
-            case HttpTarget(url=url, headers=headers, kind=kind, tells_session=tells_session):
-                own: JsonObject = {
-                    "url": url,
-                    "headers": headers or None,
-                    "type": None if kind == "any" else kind,
-                    "sessionHeader": None if tells_session else False,
-                }
-            case StdioTarget() as target:
-                own = {
-                    "command": target.command,
-                    "args": list(target.args) or None,
-                    "env": target.env or None,
-                    "cwd": target.cwd,
-                    "restartConfig": RestartConfig.of(target.restart),
-                }
-        return cls.model_validate(common | own)
-
     def _target(self) -> HttpTarget | StdioTarget:
         if self.url is not None:
             kind: HttpKind = self.type if self.type in ("http", "sse") else "any"
@@ -283,5 +223,5 @@ class ServerEntry(BaseModel):
             args=tuple(self.args or ()),
             env=self.env or {},
             cwd=self.cwd,
-            restart=(self.restartConfig or RestartConfig()).policy(),
+            restart=self.restartConfig or RestartConfig(),
         )

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
@@ -15,7 +17,6 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("backends")
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 ACKNOWLEDGE_SECONDS = 10.0
 LONGEST_URI = 8192
 Notify = Callable[[str, JsonObject], None]
@@ -237,7 +238,7 @@ def _list_flags(link: Link) -> dict[str, bool]:
 def without_subscription(params: JsonObject) -> JsonObject:
     """The notification without the mark of the stream it came on, which means nothing beyond the link."""
     meta = params.get("_meta")
-    if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:
+    if not isinstance(meta, dict) or SUBSCRIPTION_ID_META_KEY not in meta:
         return params
-    rest = {key: value for key, value in meta.items() if key != SUBSCRIPTION_KEY}
+    rest = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID_META_KEY}
     return {key: value for key, value in params.items() if key != "_meta"} | ({"_meta": rest} if rest else {})

@@ -20,14 +20,13 @@ from typing import Any, Protocol, assert_never
 
 from emceepee.backends.caller_errors import unavailable
 from emceepee.backends.connection_events import ConnectionEvents
-from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import Closing, ConnectionState, LinkEnd, LinkEndKind, Up
 from emceepee.state.connection_effects import (
     AbandonDial,
@@ -224,7 +223,7 @@ class Supervisor:
 
     async def _wait_for_work(self) -> None:
         if self._work is not None:
-            await asyncio.wait({self._work}, timeout=CLOSE_SECONDS * 2)
+            await asyncio.wait({self._work}, timeout=CLOSE_LINK_SECONDS * 2)
 
     def next_retry_ms(self) -> int | None:
         retry_at = self._state.view.retry_at
@@ -357,7 +356,7 @@ class Supervisor:
         self._owner.detach_link()
         self._resumption = link.resumption
         try:
-            await close_bounded(link.close(), within=CLOSE_SECONDS, what=f"the link to {self._spec.name}")
+            await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what=f"the link to {self._spec.name}")
         finally:
             self._last_process = link.process()
 
@@ -375,7 +374,7 @@ class Supervisor:
 
 def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:
     if isinstance(spec.target, StdioTarget):
-        return spec.target.restart.retries(stable_after=limits.stable_seconds)
+        return spec.target.restart.policy(stable_after=limits.stable_seconds)
     return RetryPolicy(
         base=limits.http_retry_seconds,
         longest=limits.longest_http_retry_seconds,

@@ -1,4 +1,4 @@
-"""What the page asks for and does: each route is one verb of a session of the one who is logged in."""
+"""What the page asks for and does: each route is one query or action on a session of the one who is logged in."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,7 +9,7 @@ from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_view, timer_view
 from emceepee.state.limits import Limits
@@ -21,22 +21,21 @@ from emceepee.web.streams import Writing
 
 BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
 SHOWN_BYTES = 256 << 10  # of a task's result
-CLOSING_SECONDS = 1.0
-Verb = Callable[[Session, JsonObject], Awaitable[JsonObject]]
+Action = Callable[[Session, JsonObject], Awaitable[JsonObject]]
 
 
-class Api:
+class ConsoleApi:
     """The routes with data behind them. None is open: each is served for a principal only."""
 
-    def __init__(self, house: SessionSource, clock: Clock, limits: Limits) -> None:
-        self._house, self._clock, self._limits = house, clock, limits
+    def __init__(self, source: SessionSource, clock: Clock, limits: Limits) -> None:
+        self._source, self._clock, self._limits = source, clock, limits
         self._tasks = TaskOwner("console")
         self._streams: dict[Writing, ConsoleRequest] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
-        looks = {"/console/request": _request, "/console/task": _task}
-        deeds = {
+        queries = {"/console/request": _request, "/console/task": _task}
+        actions = {
             "/console/answer": _answer,
             "/console/complete": _complete,
             "/console/refuse": _refuse,
@@ -48,8 +47,8 @@ class Api:
         return (
             Route("GET", "/waterfall/json", self._waterfall),
             Route("GET", "/console/feed", self._feed),
-            *(Route("GET", path, partial(self._look, verb)) for path, verb in looks.items()),
-            *(Route("POST", path, partial(self._do, verb)) for path, verb in deeds.items()),
+            *(Route("GET", path, partial(self._run_query, run)) for path, run in queries.items()),
+            *(Route("POST", path, partial(self._run_action, run)) for path, run in actions.items()),
         )
 
     def end_streams(self) -> None:
@@ -58,18 +57,18 @@ class Api:
         for stream in list(self._streams):
             stream.stop()
 
-    def someone_left(self) -> None:
+    def end_stale_streams(self) -> None:
         """Who is no longer logged in is told nothing more."""
         for stream, request in list(self._streams.items()):
-            if not request.is_still_in():
+            if not request.is_logged_in():
                 stream.stop()
 
     async def close(self) -> None:
         self.end_streams()
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     async def _feed(self, request: ConsoleRequest) -> None:
-        feed = Feed(self._house, request.principal or "", self._clock, self._limits)
+        feed = Feed(self._source, request.principal or "", self._clock, self._limits)
         stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
         self._streams[stream] = request
         if self._is_ending:
@@ -80,28 +79,28 @@ class Api:
             del self._streams[stream]
 
     async def _waterfall(self, request: ConsoleRequest) -> None:
-        sessions = self._house.sessions_of(request.principal or "")
+        sessions = self._source.sessions_of(request.principal or "")
         await respond_json(request.send, 200, waterfall(sessions, iso(self._clock.now())))
 
-    async def _look(self, verb: Verb, request: ConsoleRequest) -> None:
+    async def _run_query(self, run: Action, request: ConsoleRequest) -> None:
         session = self._session(request, request.query.get("session"))
-        await respond_json(request.send, 200, await verb(session, dict(request.query)))
+        await respond_json(request.send, 200, await run(session, dict(request.query)))
 
-    async def _do(self, verb: Verb, request: ConsoleRequest) -> None:
+    async def _run_action(self, run: Action, request: ConsoleRequest) -> None:
         given = await request.json()
         session = self._session(request, given.get("session"))
         session.touch()
-        await respond_json(request.send, 200, await verb(session, given))
+        await respond_json(request.send, 200, await run(session, given))
 
     def _session(self, request: ConsoleRequest, session_id: object) -> Session:
         """Raises: EmceepeeError. Another principal's session is as unknown as one that never was."""
-        for session in self._house.sessions_of(request.principal or ""):
+        for session in self._source.sessions_of(request.principal or ""):
             if session.session_id == session_id:
                 return session
         raise EmceepeeError("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)
 
     async def _end_session(self, session: Session, given: JsonObject) -> JsonObject:
-        if not await self._house.end(session):
+        if not await self._source.end(session):
             raise EmceepeeError("This session ends with its process.", code=ErrorCode.NOT_ALLOWED)
         return {"ended": session.session_id}
 

@@ -1,4 +1,4 @@
-"""The console's door: which path leads where, who may go there, and what becomes of what goes wrong."""
+"""The console as an HTTP application: its routes, who may use each, and how errors become responses."""
 
 import logging
 from dataclasses import replace
@@ -20,7 +20,7 @@ PAGES = ("/", "/waterfall")
 MOST_QUERY_FIELDS = 20
 NOT_LOGGED_IN, INTERNAL, SHUTTING_DOWN = "ERR_NOT_LOGGED_IN", "ERR_INTERNAL", "ERR_SHUTTING_DOWN"
 # For every answer that does not say otherwise itself.
-GUARDED: tuple[Header, ...] = (
+SECURITY_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -51,7 +51,7 @@ class RouteProvider(Protocol):
 
     def end_streams(self) -> None: ...
 
-    def someone_left(self) -> None:
+    def end_stale_streams(self) -> None:
         """End the streams whose readers are no longer logged in."""
         ...
 
@@ -64,7 +64,7 @@ class ConsoleApp:
     def __init__(self, gate: Gate, logins: Logins, api: RouteProvider, assets: Assets) -> None:
         self._gate, self._api, self._assets = gate, api, assets
         self._is_draining = False
-        logins.on_end = api.someone_left
+        logins.on_end = api.end_stale_streams
         pages = (Route(method, path, self._page, is_open=True) for path in PAGES for method in ("GET", "HEAD"))
         self.routes = (*pages, *LoginPages(gate, logins, assets).routes(), *assets.routes(), *api.routes())
         self._table: dict[str, dict[str, Route]] = {}
@@ -85,7 +85,7 @@ class ConsoleApp:
             await answer.refuse(405, ErrorCode.INVALID_ARGUMENTS, words, (b"allow", allowed.encode()))
         elif route.is_open:
             principal = self._gate.logged_in(headers, method=route.method)
-            await self._follow(route, _request_of(scope, headers, receive, answer, principal), answer)
+            await self._serve_route(route, _request_of(scope, headers, receive, answer, principal), answer)
         else:
             await self._admit(route, scope, headers, receive, answer)
         return True
@@ -109,16 +109,18 @@ class ConsoleApp:
         else:
             request = _request_of(scope, headers, receive, answer, principal)
             if self._gate.logged_in(headers, method=method) is not None:  # a token holds as long as the request does
-                request = replace(request, is_still_in=lambda: self._gate.logged_in(headers, method=method) is not None)
-            await self._follow(route, request, answer)
+                request = replace(
+                    request, is_logged_in=lambda: self._gate.logged_in(headers, method=method) is not None
+                )
+            await self._serve_route(route, request, answer)
 
-    async def _follow(self, route: Route, request: ConsoleRequest, answer: "_Answer") -> None:
+    async def _serve_route(self, route: Route, request: ConsoleRequest, answer: "_Answer") -> None:
         try:
             await route.serve(request)
         except CallerLeft:
             pass
         except EmceepeeError as error:
-            await answer.fail(STATUSES.get(error.code, OTHER_STATUS), _told(error))
+            await answer.fail(STATUSES.get(error.code, OTHER_STATUS), _error_body(error))
         except Exception:
             logger.exception("%s %s failed", route.method, route.path)
             await answer.refuse(500, INTERNAL, "This failed inside emceepee; its log says more.")
@@ -141,8 +143,8 @@ class _Answer:
     async def send(self, message: JsonObject) -> None:
         if message["type"] == "http.response.start":
             self._is_begun = True
-            said = {name for name, _ in message["headers"]}
-            missing = [header for header in GUARDED if header[0] not in said]
+            present = {name for name, _ in message["headers"]}
+            missing = [header for header in SECURITY_HEADERS if header[0] not in present]
             message = message | {"headers": [*message["headers"], *missing]}
         await self._send(message)
 
@@ -150,7 +152,7 @@ class _Answer:
         await self.fail(status, {"code": str(code), "message": words}, *headers)
 
     async def fail(self, status: int, error: JsonObject, *headers: Header) -> None:
-        if not self._is_begun:  # else what was begun stays cut short, and the server below closes the line
+        if not self._is_begun:  # else what was begun stays cut short, and the server below closes the connection
             await respond_json(self.send, status, {"error": error}, *headers)
 
 
@@ -178,5 +180,5 @@ def _peer(scope: Scope) -> str | None:
     return client[0] if client else None
 
 
-def _told(error: EmceepeeError) -> JsonObject:
+def _error_body(error: EmceepeeError) -> JsonObject:
     return {key: value for key, value in error.body().items() if key != "details" or value}

@@ -1,4 +1,4 @@
-"""What an open page is told: everything once, then whatever is different, as server-sent events."""
+"""What an open page is sent: everything once, then whatever is different, as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -34,34 +34,34 @@ class SessionSource(Protocol):
 class Feed:
     """One page's feed: `frames` is the stream."""
 
-    def __init__(self, house: SessionSource, principal: str, clock: Clock, limits: Limits) -> None:
-        self._house, self._principal, self._clock, self._limits = house, principal, clock, limits
-        self._followed: dict[str, _Followed] = {}
+    def __init__(self, source: SessionSource, principal: str, clock: Clock, limits: Limits) -> None:
+        self._source, self._principal, self._clock, self._limits = source, principal, clock, limits
+        self._followed: dict[str, _SessionFeed] = {}
         self._due = asyncio.Event()
         self._is_new = True  # whether sessions came or went since the last look
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         began = self._clock.monotonic()
-        self._house.watch(self._sessions_changed)
+        self._source.watch(self._sessions_changed)
         try:
             yield _frame("hello", self._hello())
-            for frame in self._news():
+            for frame in self._changed_frames():
                 yield frame
             yield _frame("ready", {})
             while self._clock.monotonic() - began < LONGEST_SECONDS:
-                if not await self._something():
+                if not await self._wait_for_change():
                     yield PING
                     continue
                 await self._clock.sleep(BATCH_SECONDS)
-                for frame in self._news():
+                for frame in self._changed_frames():
                     yield frame
         finally:
-            self._house.unwatch(self._sessions_changed)
+            self._source.unwatch(self._sessions_changed)
             for followed in self._followed.values():
                 followed.close()
 
-    async def _something(self) -> bool:
-        """Wait until something is different; False if nothing was for so long that the line must be kept awake."""
+    async def _wait_for_change(self) -> bool:
+        """Wait until something is different; False if nothing was for so long that a ping is due."""
         waiting = asyncio.ensure_future(self._due.wait())
         try:
             await within(self._clock, PING_SECONDS, waiting)
@@ -77,22 +77,22 @@ class Feed:
             self._is_new = True
             self._due.set()
 
-    def _news(self) -> Iterator[bytes]:
+    def _changed_frames(self) -> Iterator[bytes]:
         if self._is_new:
             self._is_new = False
-            yield from self._comings_and_goings()
+            yield from self._session_changes()
         for followed in list(self._followed.values()):
             if followed.is_different:
-                yield from followed.news()
+                yield from followed.changed_frames()
 
-    def _comings_and_goings(self) -> Iterator[bytes]:
-        present = {session.session_id: session for session in self._house.sessions_of(self._principal)}
+    def _session_changes(self) -> Iterator[bytes]:
+        present = {session.session_id: session for session in self._source.sessions_of(self._principal)}
         for session_id in self._followed.keys() - present.keys():
             self._followed.pop(session_id).close()
             yield _frame("session_gone", {"id": session_id})
         for session_id, session in present.items():
             if session_id not in self._followed:
-                self._followed[session_id] = _Followed(session, self._due.set)
+                self._followed[session_id] = _SessionFeed(session, self._due.set)
 
     def _hello(self) -> JsonObject:
         limits = self._limits
@@ -109,7 +109,7 @@ class Feed:
         }
 
 
-class _Followed:
+class _SessionFeed:
     """One session, and how much of it the page has seen."""
 
     def __init__(self, session: Session, due: Callable[[], None]) -> None:
@@ -128,7 +128,7 @@ class _Followed:
             self.is_different = True
             self._due()
 
-    def news(self) -> Iterator[bytes]:
+    def changed_frames(self) -> Iterator[bytes]:
         self.is_different = False
         session = self._session
         view = session_view(session)

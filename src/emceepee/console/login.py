@@ -1,11 +1,11 @@
-"""Coming in and leaving: a one-time link or a token is exchanged for a cookie."""
+"""Login and logout: a one-time link or a token is exchanged for a cookie."""
 
 from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import InvalidArguments, NotAllowed
-from emceepee.guard.gate import Gate, is_of_our_page
+from emceepee.guard.gate import Gate, is_same_origin
 from emceepee.guard.identity import Rejection
 from emceepee.guard.logins import Logins, cookie_name, cookies
 from emceepee.telemetry.logs import EventLog
@@ -24,40 +24,40 @@ NO_TOKENS = "This server takes no tokens. Open the link in the output of emceepe
 
 
 class LoginPages:
-    """Open to everyone, and telling nothing but whether what was brought is good."""
+    """Open to everyone; says nothing but whether a code or token is valid."""
 
     def __init__(self, gate: Gate, logins: Logins, assets: Assets) -> None:
         self._gate, self._logins, self._assets = gate, logins, assets
 
     def routes(self) -> tuple[Route, ...]:
         return (
-            Route("GET", LOGIN_PATH, self._show, is_open=True),
+            Route("GET", LOGIN_PATH, self._show_form, is_open=True),
             Route("POST", LOGIN_PATH, self._log_in, is_open=True),
             Route("POST", LOGOUT_PATH, self._log_out, is_open=True),
         )
 
-    async def _show(self, request: ConsoleRequest) -> None:
+    async def _show_form(self, request: ConsoleRequest) -> None:
         code = request.query.get("code")
         if code is None:
             await self._page(request, 200, "")
         elif (principal := await self._gate.redeem(code, request.peer)) is not None:
-            await self._let_in(request, principal, "link")
+            await self._begin_login(request, principal, "link")
         elif request.principal is not None:  # the link once more, in the browser that used it
             await redirect(request, HOME_PATH)
         else:
             await self._page(request, 403, USED)
 
     async def _log_in(self, request: ConsoleRequest) -> None:
-        _must_be_ours(request)
+        _check_same_origin(request)
         if request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
             raise InvalidArguments("Send the form of this page.")
         try:
             fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=MOST_FIELDS))
         except ValueError:
             raise InvalidArguments("The form cannot be read.") from None
-        verdict = await self._gate.holder(fields.get("token", "").strip().encode(), request.peer)
+        verdict = await self._gate.check_token(fields.get("token", "").strip().encode(), request.peer)
         if not isinstance(verdict, Rejection):
-            await self._let_in(request, verdict, "token")
+            await self._begin_login(request, verdict, "token")
             return
         log.info("console_login_refused")
         if verdict.status == 401:
@@ -66,17 +66,17 @@ class LoginPages:
             await self._page(request, verdict.status, verdict.message)
 
     async def _log_out(self, request: ConsoleRequest) -> None:
-        _must_be_ours(request)
-        self._end(request)
+        _check_same_origin(request)
+        self._end_login(request)
         await redirect(request, LOGIN_PATH, _cookie(request.headers, "", 0))
 
-    async def _let_in(self, request: ConsoleRequest, principal: str, by: str) -> None:
-        self._end(request)
+    async def _begin_login(self, request: ConsoleRequest, principal: str, by: str) -> None:
+        self._end_login(request)
         log.info("console_login", principal=principal, by=by)
         secret = self._logins.begin(principal)
         await redirect(request, HOME_PATH, _cookie(request.headers, secret, round(self._logins.seconds)))
 
-    def _end(self, request: ConsoleRequest) -> None:
+    def _end_login(self, request: ConsoleRequest) -> None:
         for secret in cookies(request.headers):
             self._logins.end(secret)
 
@@ -88,9 +88,9 @@ async def redirect(request: ConsoleRequest, path: str, *headers: Header) -> None
     await respond(request.send, 303, b"", (b"location", path.encode()), *headers)
 
 
-def _must_be_ours(request: ConsoleRequest) -> None:
+def _check_same_origin(request: ConsoleRequest) -> None:
     """Nobody is logged in or out by a page elsewhere. Raises: NotAllowed."""
-    if not is_of_our_page(request.headers, method="POST"):
+    if not is_same_origin(request.headers, method="POST"):
         raise NotAllowed("Only the console's own page may send this.")
 
 

@@ -13,7 +13,7 @@ LARGEST_BODY = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleRequest:
-    """A request of someone who was let in. On open routes `principal` may be nobody, which is None."""
+    """An authenticated request; on open routes `principal` may be None."""
 
     principal: str | None
     path: str
@@ -22,7 +22,7 @@ class ConsoleRequest:
     receive: Receive
     send: Send
     peer: str | None = None  # the address that it came from
-    is_still_in: Callable[[], bool] = lambda: True  # whether the login holds, for what goes on for long
+    is_logged_in: Callable[[], bool] = lambda: True  # whether the login still holds, for long responses
 
     async def body(self) -> bytes:
         """Raises: InvalidArguments, CallerLeft."""

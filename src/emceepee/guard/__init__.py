@@ -1,4 +1,4 @@
-"""Who may come in, and what they may do: Host, Origin, tokens, logins, and the policy for adding servers.
+"""Authenticates HTTP requests (Host, Origin, tokens, logins), and decides which servers callers may add.
 
 Knows HTTP headers and server configurations, nothing of tools or sessions. Start at `gate.py`.
 """

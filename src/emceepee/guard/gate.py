@@ -35,11 +35,11 @@ class GateRules:
     origins: frozenset[str] = frozenset()  # pages elsewhere that may call us
     any_host: bool = False  # for those who are proven by a token anyway
     any_address: bool = False  # names can be made to point at us by any page's owner, addresses cannot
-    only_logins: bool = False  # not even a program on this machine comes in without a login
+    only_logins: bool = False  # a login is needed even by programs on this machine
 
 
 class Gate:
-    """Decides without acting: a visitor, or a reason to turn away."""
+    """Authenticates requests: an identity, or a rejection to send."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class Gate:
         return bool(self._tokens) or self._check is not None
 
     def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> Rejection | None:
-        """Whether the request means us (Host) and comes from a page that may (Origin): no page can be tricked in."""
+        """Reject a foreign Host or Origin (DNS rebinding, CSRF); None if both are fine."""
         host = headers.get(b"host", b"").decode("latin-1")
-        if not self._is_our_name(host):
+        if not self._is_own_host(host):
             return Rejection(
                 421, f"This server does not answer to the host {host[:100]!r}; start it with --allow-host."
             )
         origin = headers.get(b"origin")
-        if origin is not None and not self._is_our_page(origin.decode("latin-1"), host):
+        if origin is not None and not self._is_allowed_origin(origin.decode("latin-1"), host):
             return Rejection(403, "Pages of this origin may not call; start the server with --allow-origin.")
         return None
 
@@ -72,8 +72,10 @@ class Gate:
     ) -> CallerIdentity | Rejection:
         """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
         is_page = b"origin" in headers
-        is_remote = not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_strange(headers))
-        principal = await self._proven(headers, peer, method) if _proves_something(headers) else None
+        is_remote = (
+            not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_foreign_page(headers))
+        )
+        principal = await self._authenticate(headers, peer, method) if _has_credentials(headers) else None
         if isinstance(principal, Rejection):
             return principal
         if principal is not None:
@@ -87,48 +89,50 @@ class Gate:
     async def admit_to_console(
         self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
     ) -> str | Rejection:
-        """The principal. Nobody comes in here without a login or a token."""
-        principal = await self._proven(headers, peer, method)
+        """The principal. A login or a token is always needed here."""
+        principal = await self._authenticate(headers, peer, method)
         return self._challenge("Log in at /console/login.") if principal is None else principal
 
     def logged_in(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
         """The principal whose cookie the request carries, if it is a request of our own page."""
-        if self._logins is None or not is_of_our_page(headers, method=method):
+        if self._logins is None or not is_same_origin(headers, method=method):
             return None
-        holders = (self._logins.holder(secret) for secret in cookies(headers))
-        return next((principal for principal in holders if principal is not None), None)
+        principals = (self._logins.principal_of(secret) for secret in cookies(headers))
+        return next((principal for principal in principals if principal is not None), None)
 
-    async def holder(self, token: bytes, peer: str | None) -> str | Rejection:
+    async def check_token(self, token: bytes, peer: str | None) -> str | Rejection:
         """Whose token it is. Wrong ones are answered the later the more of them there are."""
-        verdict: str | Rejection | None = self._holder(token)
+        verdict: str | Rejection | None = self._find_token(token)
         if verdict is None and self._check is not None:
             verdict = await self._check.principal_of(token.decode("latin-1"))
         elif verdict is None:
             verdict = self._challenge("The token is not known here.")
         if self._throttle is not None:
             if not isinstance(verdict, Rejection):
-                await self._throttle.succeeded(peer, token)
+                await self._throttle.delay_success(peer, token)
             elif verdict.status == 401:
-                await self._throttle.failed(peer)
+                await self._throttle.delay_failure(peer)
         return verdict
 
     async def redeem(self, code: str, peer: str | None) -> str | None:
         """Whom the code of a link lets in, if anyone."""
         principal = None if self._logins is None else self._logins.redeem(code)
         if principal is None and self._throttle is not None:
-            await self._throttle.failed(peer)
+            await self._throttle.delay_failure(peer)
         return principal
 
-    async def _proven(self, headers: Mapping[bytes, bytes], peer: str | None, method: str) -> str | Rejection | None:
-        """By a token first: who sends one means it. None if nothing was sent that proves anything."""
+    async def _authenticate(
+        self, headers: Mapping[bytes, bytes], peer: str | None, method: str
+    ) -> str | Rejection | None:
+        """By a token first, then by a cookie. None if there are no credentials."""
         if self.takes_tokens and b"authorization" in headers:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() == b"bearer" and token.strip():
-                return await self.holder(token.strip(), peer)
+                return await self.check_token(token.strip(), peer)
         return self.logged_in(headers, method=method) if b"cookie" in headers else None
 
-    def _holder(self, given: bytes) -> str | None:
-        """Compares with every token in constant time, so that timing tells nothing."""
+    def _find_token(self, given: bytes) -> str | None:
+        """Compares with every token in constant time, against timing attacks."""
         found = None
         for token, principal in self._tokens:
             if hmac.compare_digest(token, given):
@@ -141,39 +145,39 @@ class Gate:
         words = self._check.challenge() if self._check else b"Bearer"
         return Rejection(401, message, ((b"www-authenticate", words),))
 
-    def _is_our_name(self, host: str) -> bool:
-        rules, place = self._rules, _place(host)
-        if place is None:
+    def _is_own_host(self, host: str) -> bool:
+        rules, found = self._rules, _host_and_port(host)
+        if found is None:
             return False
-        name = place[0]
+        name = found[0]
         known = name in LOOPBACK_NAMES or name in rules.hosts or host in rules.hosts
         return known or rules.any_host or (rules.any_address and _is_address(name))
 
-    def _is_our_page(self, origin: str, host: str) -> bool:
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
         if origin in self._rules.origins:
             return True
         scheme, separator, netloc = origin.partition("://")
         if scheme not in ("http", "https") or not separator:
             return False
-        place = _place(netloc)
+        place = _host_and_port(netloc)
         return netloc == host or (place is not None and place[0] in LOOPBACK_NAMES)
 
-    def _is_strange(self, headers: Mapping[bytes, bytes]) -> bool:
+    def _is_foreign_page(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether the page is another server's on this machine: it may call, but not start what it likes."""
         origin, host = headers[b"origin"].decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
         netloc = origin.partition("://")[2]
         if origin in self._rules.origins or netloc == host:
             return False
-        page, here = _place(netloc), _place(host)
+        page, here = _host_and_port(netloc), _host_and_port(host)
         # A loopback address has several names, but its port is one server's.
         return page is None or here is None or page[1] != here[1] or not {page[0], here[0]} <= LOOPBACK_NAMES
 
 
-def _proves_something(headers: Mapping[bytes, bytes]) -> bool:
+def _has_credentials(headers: Mapping[bytes, bytes]) -> bool:
     return b"authorization" in headers or b"cookie" in headers
 
 
-def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
+def is_same_origin(headers: Mapping[bytes, bytes], *, method: str) -> bool:
     """Whether a browser sent it for a page of exactly this origin, or for someone who opened the address.
 
     Cookies come along with the requests of pages at any port of this host, so they prove nothing by themselves.
@@ -192,7 +196,7 @@ def is_of_our_page(headers: Mapping[bytes, bytes], *, method: str) -> bool:
 
 
 @lru_cache(maxsize=256)  # callers name the same few hosts in every request
-def _place(netloc: str) -> tuple[str, str] | None:
+def _host_and_port(netloc: str) -> tuple[str, str] | None:
     """Host and port, nothing else: what programs read in two ways names no place. None if it is none."""
     found = _NETLOC(netloc)
     if found is None or int(found["port"] or 0) > LAST_PORT:
@@ -210,7 +214,7 @@ def _is_address(name: str) -> bool:
 
 def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
     """Who comes through a proxy on this machine may come from anywhere."""
-    place = _place(headers.get(b"host", b"").decode("latin-1"))
+    place = _host_and_port(headers.get(b"host", b"").decode("latin-1"))
     return place is None or place[0] not in LOOPBACK_NAMES or is_forwarded(tuple(headers))
 
 

@@ -1,4 +1,4 @@
-"""Who is at the door, once the guard has let them in or turned them away."""
+"""What the guard found out about a request: who calls, or why it is rejected."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class CallerIdentity:
-    """Someone who was let in. `principal` owns sessions and servers; an unproven one is nobody in particular."""
+    """Who calls. `principal` owns sessions and servers; without proof it is whoever can reach us."""
 
     principal: str = LOCAL
     is_proven: bool = False

@@ -1,6 +1,7 @@
 """The keys that an authorization server publishes: fetched when they are needed, and used for what they are for."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,13 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from emceepee.clock import Clock
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.clock import Clock, give_up_after
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
@@ -22,8 +26,8 @@ STALE_SECONDS = 900.0  # after which they are not any more: an issuer that canno
 PAUSE_SECONDS = 1.0  # between two fetches for a key that nobody knows, whoever asks for it
 NEVER = float("-inf")
 DOCUMENT_BYTES = 1 << 20
+MOST_CONNECTIONS = 2  # the keys may be at another origin than the metadata
 MOST_KEYS = 100
-CLOSING_SECONDS = 1.0
 # Which algorithms go with which kind of key: never a shared secret, never none.
 _BY_KIND = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -50,7 +54,7 @@ Keys = dict[str | None, VerifyingKey]
 
 
 class IssuerKeys:
-    """Nobody waits for a fetch who brings a key id that is known; those who do not share one."""
+    """A cache of keys. A known key id never waits for a fetch, and callers with unknown ones share one."""
 
     def __init__(self, fetch: Callable[[], Awaitable[Keys]], clock: Clock) -> None:
         self._fetch, self._clock = fetch, clock
@@ -73,18 +77,18 @@ class IssuerKeys:
         return self._keys[key_id]
 
     async def close(self) -> None:
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     def _age(self) -> float:
         return self._clock.monotonic() - self._fetched_at
 
     def _refresh(self) -> "asyncio.Task[None] | None":
-        """The fetch that runs, or a new one; None if the last was a moment ago: whoever makes ids up gains nothing."""
+        """The fetch that runs, or a new one; None if the last was a moment ago: made-up ids cause no load."""
         if self._fetching is None and self._clock.monotonic() - self._tried_at > PAUSE_SECONDS:
-            self._fetching = self._tasks.spawn(self._fetched(), name="fetch")
+            self._fetching = self._tasks.spawn(self._run_fetch(), name="fetch")
         return self._fetching
 
-    async def _fetched(self) -> None:
+    async def _run_fetch(self) -> None:
         try:
             self._keys = await self._fetch()
             self._fetched_at, self._problem = self._clock.monotonic(), ""
@@ -98,33 +102,33 @@ class IssuerKeys:
 # Fetching.
 
 
-async def fetch_keys(issuer: str) -> Keys:
+async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext) -> Keys:
     """Raises: KeysUnavailable."""
-    import aiohttp  # here: it takes a tenth of the time to start, and few installations need it
-
-    timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
-
-    async def document(address: str) -> JsonObject | None:
-        """None if it is not there. A redirect is not followed: whoever can make one would choose the keys."""
-        async with http.get(address, allow_redirects=False) as response:
-            if response.status != 200:
-                return None
-            data = b""
-            async for chunk in response.content.iter_chunked(1 << 16):
-                data += chunk
-                if len(data) > DOCUMENT_BYTES:
-                    raise ValueError(f"{address} is larger than {DOCUMENT_BYTES} bytes")
-            found = decode(data)
-            return found if isinstance(found, dict) else None
-
     try:
-        async with aiohttp.ClientSession(timeout=timeout) as http:
-            keys = await document(await _key_address(issuer, document))
-    except (aiohttp.ClientError, TimeoutError, ValueError, LookupError) as error:
+        async with ConnectionPool.running(clock, tls, in_all=MOST_CONNECTIONS) as pool:
+            address = await _key_address(issuer, lambda url: fetch_document(pool, url))
+            keys = await fetch_document(pool, address)
+    except (HttpFailure, TimeoutError, ValueError, LookupError) as error:
         raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
     if keys is None:
         raise KeysUnavailable("the key set is not where the metadata says, or elsewhere by a redirect")
     return verifying_keys(keys)
+
+
+async def fetch_document(pool: ConnectionPool, url: str) -> JsonObject | None:
+    """None if it is not there. A redirect is not followed: whoever can make one would choose the keys.
+
+    Raises:
+        HttpFailure, TimeoutError, ValueError
+    """
+    client = HttpClient(pool, url, {"accept": "application/json"})
+    async with give_up_after(pool.clock, FETCH_SECONDS):
+        response = await client.request("GET")
+        if response.status != 200:
+            response.close()
+            return None
+        found = decode(await response.read(DOCUMENT_BYTES))
+    return found if isinstance(found, dict) else None
 
 
 async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObject | None]]) -> str:

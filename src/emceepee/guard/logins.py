@@ -1,4 +1,4 @@
-"""People at a browser: one-time codes that let them in, and the cookies by which they are known afterwards."""
+"""Logins of people at a browser: one-time codes, and the session cookies that these are exchanged for."""
 
 import hashlib
 import re
@@ -27,10 +27,10 @@ class Logins:
 
     def __init__(self, clock: Clock, *, seconds: float = LOGIN_SECONDS) -> None:
         self._clock, self.seconds = clock, seconds
-        self._codes: dict[bytes, str] = {}  # one a principal
+        self._codes: dict[bytes, str] = {}  # one per principal
         self._logins: dict[bytes, _Login] = {}  # in the order in which they end
-        self.on_end: Callable[[], None] | None = None  # told when someone has logged out
-        self.on_code: Callable[[str], None] | None = None  # told every new code, for a link that people can open
+        self.on_end: Callable[[], None] | None = None  # called when someone has logged out
+        self.on_code: Callable[[str], None] | None = None  # called with every new code, for a link that people can open
 
     def invite(self, principal: str) -> None:
         """Make a code that lets the principal in once. It holds until it is used; the one before does not any more."""
@@ -55,7 +55,7 @@ class Logins:
         self._logins[_digest(secret)] = _Login(principal, self._clock.monotonic() + self.seconds)
         return secret
 
-    def holder(self, secret: str) -> str | None:
+    def principal_of(self, secret: str) -> str | None:
         """Who logged in with it, as long as that holds."""
         login = self._logins.get(_digest(secret))
         if login is None or self._clock.monotonic() >= login.until:

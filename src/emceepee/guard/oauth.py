@@ -1,5 +1,7 @@
 """OAuth resource-server mode: bearer tokens are JWTs of an issuer the operator trusts."""
 
+import ssl
+
 import jwt
 
 from emceepee.clock import Clock
@@ -14,8 +16,9 @@ class OAuthCheck:
     """Verifies tokens against the issuer's published keys."""
 
     def __init__(self, issuer: str, *, resource: str, scopes: tuple[str, ...], clock: Clock) -> None:
+        tls = ssl.create_default_context()
         self._issuer, self._resource, self._scopes = issuer.rstrip("/"), resource, scopes
-        self._keys = IssuerKeys(lambda: fetch_keys(self._issuer), clock)
+        self._keys = IssuerKeys(lambda: fetch_keys(self._issuer, clock, tls), clock)
 
     async def close(self) -> None:
         await self._keys.close()

@@ -72,7 +72,7 @@ class Tools:
         if span.task_id is None:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.
-        takes_notices = tool.carries_news or isinstance(outcome, EmceepeeError)
+        takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if not takes_notices or context.is_gone:
             return result
         return with_notices(result, session, outcome, context.record_events)
@@ -82,7 +82,7 @@ class Tools:
     ) -> tuple[JsonObject, Outcome | EmceepeeError]:
         """The result as it goes out, and what it was made of."""
         try:
-            outcome = await tool.verb(tool.check(arguments), session, context)
+            outcome = await tool.run(tool.check(arguments), session, context)
             return reply(outcome), outcome
         except EmceepeeError as error:
             failure = caught(error)

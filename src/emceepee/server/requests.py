@@ -34,7 +34,7 @@ from emceepee.json_rpc import (
     result_message,
 )
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.server.dispatch import BadCall, Tools
 from emceepee.server.eras import Era
 from emceepee.sessions.directory import SessionDirectory
@@ -44,7 +44,6 @@ from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
-CLOSE_SECONDS = 5.0  # for requests that are cancelled to end
 Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
 
 
@@ -206,7 +205,7 @@ class Requests:
             await asyncio.wait(tasks, timeout=within)
 
     async def close(self) -> None:
-        await self.tasks.close(within=CLOSE_SECONDS)
+        await self.tasks.close(within=CLOSE_TASKS_SECONDS)
 
 
 def error_for(request: Request, error: Exception) -> JsonObject:

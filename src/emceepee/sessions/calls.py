@@ -13,11 +13,10 @@ future `released`:
 import asyncio
 from datetime import datetime
 
-from emceepee.backends.dialer import CLOSE_SECONDS
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caught
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
 from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
@@ -56,7 +55,7 @@ class Calls:
         return len(self._in_flight)
 
     async def close(self) -> None:
-        await self._runners.close(within=CLOSE_SECONDS)
+        await self._runners.close(within=CLOSE_LINK_SECONDS)
 
     # The tool's side.
 

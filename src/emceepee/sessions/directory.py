@@ -9,7 +9,7 @@ from enum import StrEnum
 from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
@@ -18,7 +18,6 @@ log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
-CLOSE_SECONDS = 30.0
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
 
@@ -164,13 +163,13 @@ class SessionDirectory:
             if self.on_end is not None:
                 await self.on_end(session)
         finally:  # who asked for it may hang up meanwhile, and nobody else would
-            await close_bounded(session.close(), within=CLOSE_SECONDS, what="a session")
+            await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
 
     async def close_all(self) -> None:
         if self._next_sweep is not None:
             self._next_sweep.cancel()
         await asyncio.gather(*(self.close(key) for key in list(self._sessions)))
-        await self._tasks.close(within=CLOSE_SECONDS)
+        await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _open(self, key: SessionKey) -> tuple[SessionKey, Session]:
         self._make_room(key.principal)

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.server_repository import ServerRepository
 from emceepee.state.limits import Limits
 
 
@@ -43,24 +42,20 @@ class ServerRegistry:
     def __init__(
         self,
         operators: Iterable[BackendSpec],
-        repository: ServerRepository,
         *,
         operators_are_fixed: bool = False,
         most_added: int = Limits().servers_per_principal,
     ) -> None:
         self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
-        self._repository = repository
         self._added: dict[str, dict[str, BackendSpec]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
 
-    async def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
+    def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
         """Follow a principal's servers from now on; returns those there are."""
-        if principal not in self._added:
-            self._added[principal] = {spec.name: spec for spec in await self._repository.all(principal)}
         self._watchers.setdefault(principal, []).append(watcher)
-        return self._operators | self._added[principal]
+        return self._operators | self._added.get(principal, {})
 
     def leave(self, principal: str, watcher: Watcher) -> None:
         watchers = self._watchers.get(principal, [])
@@ -68,7 +63,6 @@ class ServerRegistry:
             watchers.remove(watcher)
         if not watchers:
             self._watchers.pop(principal, None)
-            self._added.pop(principal, None)
 
     def trial_of(self, principal: str, spec: BackendSpec) -> Trial | None:
         """One to wait for: of the same server, or one that will leave its name."""
@@ -105,8 +99,8 @@ class ServerRegistry:
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
 
-    async def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
-        await self._repository.add(principal, spec)
+    def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
+        """Keep it for the principal as long as the process runs, and tell its sessions but `by`."""
         self._added.setdefault(principal, {})[spec.name] = spec
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
@@ -122,8 +116,15 @@ class ServerRegistry:
             if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             del self._operators[name]
-        elif not await self._repository.remove(principal, name):
-            raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
-        self._added.get(principal, {}).pop(name, None)
+        else:
+            self._forget(principal, name)
         watchers = list(self._watchers.get(principal, []))
         await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))
+
+    def _forget(self, principal: str, name: str) -> None:
+        added = self._added.get(principal, {})
+        if name not in added:
+            raise UnknownBackend(name, known=[*self._operators, *added])
+        del added[name]
+        if not added:
+            del self._added[principal]

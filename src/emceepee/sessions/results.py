@@ -8,7 +8,7 @@ from emceepee.sessions.buffers import BYTES_PER_VALUE
 from emceepee.state.task import Task
 
 
-class Holder(Protocol):
+class ResultHolder(Protocol):
     """The tasks of one session."""
 
     def drop_result(self, task_id: str) -> None:
@@ -21,11 +21,11 @@ class ResultBudget:
 
     def __init__(self, most_bytes: int, most_bytes_per_session: int) -> None:
         self._in_all, self._per_session = most_bytes, most_bytes_per_session
-        self._sizes: OrderedDict[tuple[Holder, str], int] = OrderedDict()
-        self._own: dict[Holder, int] = {}
+        self._sizes: OrderedDict[tuple[ResultHolder, str], int] = OrderedDict()
+        self._own: dict[ResultHolder, int] = {}
         self.used = 0
 
-    def keep(self, holder: Holder, task: Task) -> None:
+    def keep(self, holder: ResultHolder, task: Task) -> None:
         """A task has finished."""
         size = _weight(task)
         self._sizes[holder, task.task_id] = size
@@ -40,7 +40,7 @@ class ResultBudget:
         while self.used > self._in_all and (oldest := next(iter(self._sizes))) != newest:
             self._evict(oldest)
 
-    def release(self, holder: Holder, task_id: str) -> None:
+    def release(self, holder: ResultHolder, task_id: str) -> None:
         """It was forgotten."""
         size = self._sizes.pop((holder, task_id), 0)
         self.used -= size
@@ -49,12 +49,12 @@ class ResultBudget:
             if not self._own[holder]:
                 del self._own[holder]
 
-    def leave(self, holder: Holder) -> None:
+    def leave(self, holder: ResultHolder) -> None:
         """The session has ended."""
         for _, task_id in [key for key in self._sizes if key[0] is holder]:
             self.release(holder, task_id)
 
-    def _evict(self, key: tuple[Holder, str]) -> None:
+    def _evict(self, key: tuple[ResultHolder, str]) -> None:
         holder, task_id = key
         self.release(holder, task_id)
         holder.drop_result(task_id)

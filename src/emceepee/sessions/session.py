@@ -120,7 +120,7 @@ class Session:
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
-        for spec in (await self._registry.join(self.principal, self)).values():
+        for spec in self._registry.join(self.principal, self).values():
             self._connections[spec.name] = self._connection(spec)
         self.is_open = True
 
@@ -233,7 +233,7 @@ class Session:
                 trial.is_called_off = True
                 await self._discard(connection)
                 raise
-            await self._registry.add(self.principal, spec, by=self)
+            self._registry.add(self.principal, spec, by=self)
             self._connections[spec.name] = connection
         return connection
 

@@ -1,6 +1,8 @@
-"""How records look from outside: to a caller, and to a person."""
+"""How records look from outside, to a caller and to a person; the reference of the tools is made of these types."""
 
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from emceepee.backends.connection import Connection
 from emceepee.clock import iso
@@ -13,7 +15,131 @@ from emceepee.state.timer import Timer
 LONGEST_MESSAGE = 500  # of a question, where it is only announced
 
 
-def event_view(event: Event) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Marks a type whose shape is not ours to declare: the reference shows this text instead."""
+
+    text: str
+
+
+ServerObject = Annotated[JsonObject, Described("{…}")]  # as the server sent it
+
+
+class EventView(TypedDict):
+    """An event."""
+
+    id: str
+    type: str
+    server: str
+    createdAt: str
+    data: JsonObject
+
+
+class TaskSummary(TypedDict):
+    """A task among those at work."""
+
+    taskId: str
+    toolName: str
+    status: str
+
+
+class TaskView(TaskSummary):
+    """A task."""
+
+    server: str
+    createdAt: str
+    lastUpdatedAt: str
+    ttl: int
+    hasResult: bool
+    statusMessage: NotRequired[str]
+    progress: NotRequired[JsonObject]
+    error: NotRequired[str]
+
+
+class QuestionSummary(TypedDict):
+    """That someone waits for an answer."""
+
+    requestId: str
+    server: str
+    message: NotRequired[str]
+
+
+PendingQuestion = Annotated[JsonObject, Described("{requestId, server, message?, …}")]  # … is the server's own
+
+
+class QuestionView(TypedDict):
+    """A question in full: the server's own words, and what is needed to answer."""
+
+    requestId: str
+    server: str
+    timestamp: str
+    expiresAt: str
+    callId: NotRequired[str]
+    taskId: NotRequired[str]
+
+
+class ElicitationView(QuestionView):
+    """What a server asks the user. The words are the server's own."""
+
+    mode: str
+    message: NotRequired[str]
+    requestedSchema: NotRequired[ServerObject]
+    url: NotRequired[str]
+    elicitationId: NotRequired[str]
+
+
+class ServerSummary(TypedDict):
+    """A server among all."""
+
+    name: str
+    url: str
+    status: str
+    connected: bool
+    healthStatus: str
+    description: NotRequired[str]
+    connectedAt: NotRequired[str]
+    lastError: NotRequired[str]
+    reconnectAttempt: NotRequired[int]
+    nextRetryMs: NotRequired[int]
+    consecutiveHealthFailures: NotRequired[int]
+    protocolVersion: NotRequired[str]
+    tools: NotRequired[int]
+
+
+class ProcessView(TypedDict):
+    """A server's process."""
+
+    pid: int
+    exitCode: NotRequired[int]
+    signal: NotRequired[str]
+    stderrTail: NotRequired[list[str]]
+    restarts: int
+
+
+class ServerView(ServerSummary):
+    """A server with everything it told of itself."""
+
+    serverInfo: NotRequired[ServerObject]
+    capabilities: NotRequired[ServerObject]
+    instructions: NotRequired[str]
+    process: NotRequired[ProcessView]
+    subscriptions: NotRequired[list[str]]
+
+
+class TimerView(TypedDict):
+    """A timer."""
+
+    timerId: str
+    message: str
+    durationMs: int
+    interval: bool
+    status: str
+    fireCount: int
+    createdAt: str
+    expiresAt: str
+
+
+def event_view(event: Event) -> EventView:
     return {
         "id": event.event_id,
         "type": str(event.type),
@@ -23,18 +149,12 @@ def event_view(event: Event) -> JsonObject:
     }
 
 
-def task_summary(task: Task) -> JsonObject:
-    """A line among what is at work."""
+def task_summary(task: Task) -> TaskSummary:
     return {"taskId": task.task_id, "toolName": task.tool, "status": str(task.status)}
 
 
-def task_view(task: Task) -> JsonObject:
-    optional = {
-        "statusMessage": task.message,
-        "progress": task.progress,
-        "error": task.message if task.error else None,
-    }
-    return {
+def task_view(task: Task) -> TaskView:
+    view: TaskView = {
         "taskId": task.task_id,
         "server": task.server,
         "toolName": task.tool,
@@ -43,12 +163,19 @@ def task_view(task: Task) -> JsonObject:
         "lastUpdatedAt": iso(task.updated_at),
         "ttl": _ms(task.ttl),
         "hasResult": task.result is not None,
-    } | {key: value for key, value in optional.items() if value is not None}
+    }
+    if task.message is not None:
+        view["statusMessage"] = task.message
+    if task.progress is not None:
+        view["progress"] = task.progress
+    if task.error and task.message is not None:
+        view["error"] = task.message
+    return view
 
 
-def question_view(question: Question, *, task_id: str | None = None) -> JsonObject:
-    """A question in full: the backend's own words, and what is needed to answer. None of them can pass for ours."""
-    own: JsonObject = {
+def question_view(question: Question, *, task_id: str | None = None) -> QuestionView:
+    """None of the backend's own words can pass for ours."""
+    own: QuestionView = {
         "requestId": question.request_id,
         "server": question.server,
         "timestamp": iso(question.created_at),
@@ -60,16 +187,15 @@ def question_view(question: Question, *, task_id: str | None = None) -> JsonObje
         own["taskId"] = task_id
     mode = {"mode": "form"} if question.kind is QuestionKind.ELICITATION else {}
     words = {key: value for key, value in question.params.items() if key not in ("_meta", "callId", "taskId")}
-    return own | mode | words | own
+    return cast(QuestionView, {**own, **mode, **words, **own})
 
 
-def question_summary(question: Question) -> JsonObject:
-    """A line that says that someone waits."""
-    line: JsonObject = {"requestId": question.request_id, "server": question.server}
+def question_summary(question: Question) -> QuestionSummary:
+    summary: QuestionSummary = {"requestId": question.request_id, "server": question.server}
     if question.kind is QuestionKind.ELICITATION:
         message = str(question.params.get("message", ""))
-        line["message"] = message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
-    return line
+        summary["message"] = message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+    return summary
 
 
 def question_details(question: Question) -> JsonObject:
@@ -77,8 +203,7 @@ def question_details(question: Question) -> JsonObject:
     return {key: value for key, value in question.params.items() if key not in ("_meta", "requestId", "server")}
 
 
-def server_summary(connection: Connection) -> JsonObject:
-    """A line of `list_servers`."""
+def server_summary(connection: Connection) -> ServerSummary:
     state, facts, tools = connection.state, connection.facts, connection.known_tools()
     failures = connection.health.failures if connection.is_connected else 0
     optional = {
@@ -91,37 +216,31 @@ def server_summary(connection: Connection) -> JsonObject:
         "protocolVersion": facts.protocol_version if facts else None,
         "tools": None if tools is None else len(tools),
     }
-    return {
+    view: ServerSummary = {
         "name": connection.spec.name,
         "url": connection.spec.target.label,
         "status": str(state.status),
         "connected": connection.is_connected,
         "healthStatus": str(connection.health.status) if connection.is_connected else "unknown",
-    } | {key: value for key, value in optional.items() if value is not None}
-
-
-def server_view(connection: Connection) -> JsonObject:
-    """One server with everything it told of itself."""
-    facts = connection.facts
-    if facts is None:
-        process = connection.process
-        return server_summary(connection) | ({} if process is None else {"process": process})
-    optional = {
-        "instructions": facts.instructions,
-        "process": connection.process,
-        "subscriptions": connection.subscriptions or None,
     }
-    return (
-        server_summary(connection)
-        | {
+    return cast(ServerSummary, view | _known(optional))
+
+
+def server_view(connection: Connection) -> ServerView:
+    facts, process = connection.facts, connection.process
+    optional: JsonObject = {"process": process}
+    if facts is not None:
+        optional = {
             "serverInfo": facts.server_info,
             "capabilities": facts.capabilities,
+            "instructions": facts.instructions,
+            "process": process,
+            "subscriptions": connection.subscriptions or None,
         }
-        | {key: value for key, value in optional.items() if value is not None}
-    )
+    return cast(ServerView, server_summary(connection) | _known(optional))
 
 
-def timer_view(timer: Timer) -> JsonObject:
+def timer_view(timer: Timer) -> TimerView:
     return {
         "timerId": timer.timer_id,
         "message": timer.message,
@@ -132,6 +251,10 @@ def timer_view(timer: Timer) -> JsonObject:
         "createdAt": iso(timer.created_at),
         "expiresAt": iso(timer.expires_at),
     }
+
+
+def _known(optional: JsonObject) -> JsonObject:
+    return {key: value for key, value in optional.items() if value is not None}
 
 
 def _ms(duration: timedelta) -> int:

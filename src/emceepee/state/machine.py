@@ -40,7 +40,7 @@ class Machine(Generic[S]):
 
     def check(self, source: S, target: S) -> None:
         """Raises: ForbiddenMove."""
-        if (source, target) not in self._allowed:
+        if not self.allows(source, target):
             raise ForbiddenMove(f"{self.name}: {source} does not lead to {target}")
 
     def is_final(self, state: S) -> bool:

@@ -138,10 +138,6 @@ class Question:
     call_id: str | None = None
     status: ElicitationStatus | SamplingStatus
 
-    @property
-    def is_pending(self) -> bool:
-        return self.status in (_E.PENDING, _P.PENDING)
-
     def answered(self, action: str = "accept") -> "Question":
         """By `accept`, `decline` or `cancel`; a sampling request is just answered."""
         if self.kind is QuestionKind.SAMPLING:

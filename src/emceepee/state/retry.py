@@ -9,11 +9,11 @@ JITTER = 0.1
 class RetryPolicy:
     """Delays are seconds. `most` None means for ever."""
 
-    base: float = 1.0
+    base: float
     multiplier: float = 2.0
-    longest: float = 180.0
+    longest: float
     most: int | None = None
-    stable_after: float = 60.0  # a connection that lasted this long has earned a fresh count
+    stable_after: float  # a connection that lasted this long has earned a fresh count
 
     def delay(self, attempt: int, spread: float) -> float:
         """Before the given attempt (the first is 1); `spread` from -1 to 1 keeps many from coming at once."""

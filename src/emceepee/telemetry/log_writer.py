@@ -32,7 +32,7 @@ class LogWriter:
         self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
         # Each number is changed by one side only, so that the thread needs no lock.
         self._put_bytes = self._written_bytes = 0
-        self._dropped = self._failed = self._told = 0  # lines
+        self._dropped = self._failed = self._reported = 0  # lines
         self._is_failing = self._is_mid_line = False
         self._thread: threading.Thread | None = None
 
@@ -67,7 +67,7 @@ class LogWriter:
             lines, behind = self._batch()
             if lines:
                 self._write(lines)
-            self._tell_dropped()
+            self._report_dropped()
             if isinstance(behind, threading.Event):
                 behind.set()
             elif behind is not None:
@@ -95,10 +95,10 @@ class LogWriter:
             self._failed += len(lines)
         self._written_bytes += sum(map(len, lines))
 
-    def _tell_dropped(self) -> None:
-        missing = self._dropped + self._failed - self._told
+    def _report_dropped(self) -> None:
+        missing = self._dropped + self._failed - self._reported
         if missing and not self._is_failing and self._try(_encoded(self.dropped_line(missing))):
-            self._told += missing
+            self._reported += missing
 
     def _try(self, data: bytes) -> bool:
         try:

@@ -85,7 +85,7 @@ class Phase:
 
 
 class Span:
-    """One request from the door to its reply, and on, if it becomes a task. Times are seconds after `at`."""
+    """One request from its arrival to its reply, and on, if it becomes a task. Times are seconds after `at`."""
 
     __slots__ = (
         "_arguments",

@@ -1,7 +1,7 @@
 """The tool that waits for whatever happens next."""
 
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -9,27 +9,82 @@ from emceepee.clock import within
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import task_summary
+from emceepee.sessions.views import EventView, PendingQuestion, TaskSummary, task_summary
 from emceepee.state.events import Delivery, Event, EventType
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
-from emceepee.tools.limited import ACTIVITY, usual
+from emceepee.tools.limited import LimitedBy
 from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
 from emceepee.tools.request_context import RequestContext
 
 NO_EVENTS = Delivery([])
+WAIT = LimitedBy(most="longest_call_seconds", least=100, description="Longest wait")
 
 
 class AwaitActivity(Params):
     """How long to wait."""
 
-    timeout_ms: Annotated[int, ACTIVITY] = Field(30_000, ge=100, le=usual(ACTIVITY), description="Longest wait")
+    timeout_ms: Annotated[int, WAIT] = WAIT.field(30_000)
     last_event_id: str | None = Field(None, description="Repeat what came after this lastEventId")
 
 
-@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_news=False)
-async def await_activity(params: AwaitActivity, session: Session, caller: RequestContext) -> JsonObject:
+class Trigger(TypedDict):
+    """Why the wait ended."""
+
+    type: str
+    server: NotRequired[str]
+    eventType: NotRequired[str]
+
+
+class EventEntry(EventView):
+    """An event, or several equal ones."""
+
+    firstId: NotRequired[str]
+    count: NotRequired[int]
+    cut: NotRequired[str]
+
+
+class ServerEvents(TypedDict):
+    """The events of one server."""
+
+    server: str
+    events: list[EventEntry]
+
+
+class PendingServer(TypedDict):
+    """A server that is busy."""
+
+    server: str
+    working_tasks: list[TaskSummary]
+
+
+class PendingClient(TypedDict):
+    """The questions that wait on the caller."""
+
+    elicitations: list[PendingQuestion]
+    sampling_requests: list[PendingQuestion]
+    more: NotRequired[JsonObject]
+
+
+class ActivityReport(TypedDict):
+    """`triggers` says why it returned: `immediate` (there were undelivered events), `event` with `server` and
+    `eventType`, `server_disconnected` with `server`, or `timeout`. `events` are as in [events](events.md).
+    `pending_server` names the working tasks of each server, `pending_client` the questions that wait on you.
+    `cursorLost` says that `last_event_id` is not known (any more) and all events kept were returned."""
+
+    triggers: list[Trigger]
+    events: list[ServerEvents]
+    pending_server: list[PendingServer]
+    pending_client: PendingClient
+    lastEventId: str
+    more: NotRequired[int]
+    events_dropped: NotRequired[int]
+    cursorLost: NotRequired[bool]
+
+
+@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_notices=False)
+async def await_activity(params: AwaitActivity, session: Session, caller: RequestContext) -> ActivityReport:
     """Wait until something happens (a task ends, a server asks, notifies or is lost, a timer fires) and return it, with
     what waits on you.
     """
@@ -61,7 +116,7 @@ def _trigger(event: Event) -> JsonObject:
 
 def _report(
     triggers: list[JsonObject], found: Delivery, session: Session, caller: RequestContext, *, whole: bool = False
-) -> JsonObject:
+) -> ActivityReport:
     """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
     limits = session.limits
     report: JsonObject = {
@@ -86,7 +141,7 @@ def _report(
         report["lastEventId"] = found.events[digest.count - 1].event_id
     if found.cursor_lost:
         report["cursorLost"] = True
-    return report | leftovers(found, digest)
+    return cast(ActivityReport, report | leftovers(found, digest))
 
 
 def _grouped(events: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:

@@ -51,5 +51,3 @@ TOOLS: tuple[Tool, ...] = (
     sessions.open_session,
     sessions.close_session,
 )
-
-CATALOGUE: dict[str, Tool] = {tool.name: tool for tool in TOOLS}

@@ -1,12 +1,13 @@
 """What a backend's resource or prompt looks like as the content of a reply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, OwnResult, Told
+from emceepee.tools.declaration import NO_MENTIONS, BackendResult, Mentions, OwnResult
 
+CallResult = BackendResult | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
 _MEDIA = ("image", "audio")
 
@@ -15,15 +16,15 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def result_of(method: str, result: JsonObject, told: Told = NOTHING_TOLD) -> BackendResult | OwnResult:
+def result_of(method: str, result: JsonObject, mentions: Mentions = NO_MENTIONS) -> CallResult:
     """What a backend answered to this method, as the tools show it."""
     match method:
         case "resources/read":
-            return OwnResult(resource_content(result), result, told)
+            return OwnResult(resource_content(result), result, mentions)
         case "prompts/get":
-            return OwnResult(prompt_content(result), result, told)
+            return OwnResult(prompt_content(result), result, mentions)
         case _:
-            return BackendResult(result, told)
+            return BackendResult(result, mentions)
 
 
 def resource_content(result: JsonObject) -> list[JsonObject]:

@@ -1,9 +1,9 @@
 """How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,8 +34,8 @@ AnyServer = Annotated[str | None, Field(description="Default: all")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a result tells by itself, so that the notices behind it need not."""
+class Mentions:
+    """What a result says by itself, so that the notices behind it need not repeat it."""
 
     ended_task: str | None = None
     created_task: str | None = None
@@ -43,7 +43,7 @@ class Told:
     questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
 
 
-NOTHING_TOLD = Told()
+NO_MENTIONS = Mentions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,27 @@ class BackendResult:
     """A backend's own result, passed on as it came."""
 
     result: JsonObject
-    told: Told = NOTHING_TOLD
+    mentions: Mentions = NO_MENTIONS
+
+
+V = TypeVar("V", bound=Mapping[str, Any], covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnResult:
+class OwnResult(Generic[V]):
     """A result of emceepee's whose content is more, or less, than its value as JSON."""
 
     content: list[JsonObject]
-    value: JsonObject
-    told: Told = NOTHING_TOLD
+    value: V
+    mentions: Mentions = NO_MENTIONS
 
 
 OnEvents = Callable[[Session, Taken], None]
-Outcome = JsonObject | BackendResult | OwnResult
-Written = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
-Verb = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
+
+
+Outcome = Mapping[str, Any] | BackendResult | OwnResult[Mapping[str, Any]]
+DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
+ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +83,13 @@ class Tool:
     description: str
     params: type[BaseModel]
     input_schema: JsonObject
-    verb: Verb
+    run: ToolFunction
+    result: Any = None  # the type of what it returns, from which the reference is made
     effect: Effect = Effect()
     load: Load = Load()
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
-    carries_news: bool = True  # whether the reply gets the notices; false for the tool that is made of them
+    carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
     aliases: Aliases = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,16 +120,16 @@ class Tool:
 
 
 def tool(
-    *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_news: bool = True
-) -> Callable[[Written], Tool]:
+    *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_notices: bool = True
+) -> Callable[[DeclaredFunction], Tool]:
     """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
     RequestContext.
 
-    `carries_news` is false for a tool whose own result is the news, and of no meaning without a session.
+    `carries_notices` is false for a tool whose own result is the news, and of no meaning without a session.
     """
 
-    def declare(written: Written) -> Tool:
-        hints = get_type_hints(written)
+    def declare(written: DeclaredFunction) -> Tool:
+        hints = get_type_hints(written, include_extras=True)
         parameters = list(inspect.signature(written).parameters)
         params = hints[parameters[0]]
         return Tool(
@@ -132,18 +138,19 @@ def tool(
             description=" ".join(inspect.cleandoc(written.__doc__ or "").split()),
             params=params,
             input_schema=compact_schema(params),
-            verb=_verb(written, [hints[name] for name in parameters[1:]]),
+            run=_with_all_parameters(written, [hints[name] for name in parameters[1:]]),
+            result=hints["return"],
             effect=effect,
             load=load,
             needs_session=needs_session,
             private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
-            carries_news=carries_news and needs_session,
+            carries_notices=carries_notices and needs_session,
         )
 
     return declare
 
 
-def _verb(written: Written, wants: list[type]) -> Verb:
+def _with_all_parameters(written: DeclaredFunction, wants: list[type]) -> ToolFunction:
     """The function with the same parameters as every other."""
     if wants == [Session, RequestContext]:
         return written

@@ -1,6 +1,6 @@
 """Tools that list and call the backends' tools."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import Field
 
@@ -11,17 +11,30 @@ from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownT
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, Outcome, Params, ServerName, tool
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.declaration import BackendResult, OwnResult, Params, ServerName, tool
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
-from emceepee.tools.limited import CALL, TASK, usual
-from emceepee.tools.paging import Paged, page
+from emceepee.tools.limited import LimitedBy
+from emceepee.tools.paging import ListedEntry, Page, Paged, page
 from emceepee.tools.patterns import compile_pattern
-from emceepee.tools.promotion import promoted
+from emceepee.tools.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
 
 _SUMMARY_LENGTH = 120
+DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
+TIMEOUT = LimitedBy(
+    most="longest_call_seconds",
+    names="quiet_call_seconds",
+    description="Longest wait, then a task; default {}",
+)
+TASK_TTL = LimitedBy(
+    most="longest_task_ttl_seconds",
+    least=1,
+    names="task_ttl_seconds",
+    description="Longest life of the task; default {}",
+)
 
 
 class ListTools(Paged):
@@ -29,17 +42,13 @@ class ListTools(Paged):
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
-    detail: Literal["names", "summary", "full"] = Field(
-        "full", description="full has the schemas; unasked only up to 32 kB"
-    )
+    detail: Annotated[Literal["names", "summary", "full"], DETAIL] = DETAIL.field("full")
 
 
 class Timed(Params):
     """For calls to a backend."""
 
-    timeout_ms: Annotated[int | None, CALL] = Field(
-        None, ge=0, le=usual(CALL), description="Longest wait, then a task; default 50000"
-    )
+    timeout_ms: Annotated[int | None, TIMEOUT] = TIMEOUT.field(None)
 
 
 class ExecuteTool(Timed):
@@ -48,14 +57,28 @@ class ExecuteTool(Timed):
     server: ServerName
     tool: str = Field(description="Tool name")
     args: dict[str, Any] | None = Field(None, description="By the tool's inputSchema")
-    task_ttl_ms: Annotated[int | None, TASK] = Field(
-        None, ge=1, le=usual(TASK), description="Longest life of the task; default 600000"
-    )
+    task_ttl_ms: Annotated[int | None, TASK_TTL] = TASK_TTL.field(None)
     on_question: Literal["promote", "wait"] = Field("promote", description="wait: no task if the server asks")
 
 
+class ListedTools(Page):
+    """A server that cannot be asked is named in `errors` and hides no other. `note` says why there are no schemas."""
+
+    tools: list[ListedEntry]
+    note: NotRequired[str]
+
+
+ToolResult = Annotated[
+    BackendResult | OwnResult[Promotion],
+    Described(
+        "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`. If the call "
+        "[becomes a task](#a-call-that-becomes-a-task), the reply names the task."
+    ),
+]
+
+
 @tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
-async def list_tools(params: ListTools, session: Session) -> JsonObject:
+async def list_tools(params: ListTools, session: Session) -> ListedTools:
     """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
     Regexes are unanchored.
     """
@@ -65,12 +88,12 @@ async def list_tools(params: ListTools, session: Session) -> JsonObject:
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
     listed = page("tools", Listing(found, listing.errors), params)
     if "detail" not in params.model_fields_set:
-        return _in_full_if_it_fits(listed, session.limits.full_list_bytes)
-    return listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]}
+        return cast(ListedTools, _in_full_if_it_fits(listed, session.limits.full_list_bytes))
+    return cast(ListedTools, listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]})
 
 
 @tool(title="Call a server's tool", effect=Effect(), load=CORE)
-async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> Outcome:
+async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> ToolResult:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
     (promotion): the reply names its task_id, get_task_result waits for the result.
     """
@@ -84,7 +107,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
         )
     arguments = params.args or {}
     try:
-        with kept_awake(caller, session.clock) as on_progress:
+        with relay_progress(caller, session.clock) as on_progress:
             result = await session.call(
                 params.server,
                 "tools/call",
@@ -103,7 +126,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
             raise unknown from error
         raise
     if isinstance(result, Task):
-        return promoted(result, session)
+        return describe_promotion(result, session)
     if result.get("isError") and (
         unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
     ):

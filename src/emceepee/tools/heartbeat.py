@@ -1,4 +1,4 @@
-"""Progress for a caller that waits long, so that an impatient client stays on the line."""
+"""Progress for a caller that waits long, so that an impatient client does not give up."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,8 +14,8 @@ NUDGE = 1e-6  # progress must grow with every message, and must not overtake the
 @contextmanager
 def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iterator[None]:
     """While the block waits, tell a caller that asked for progress how long it has waited."""
-    tell, started = caller.on_progress, clock.monotonic()
-    if tell is None:
+    send_progress, started = caller.on_progress, clock.monotonic()
+    if send_progress is None:
         yield
         return
     pending: Handle
@@ -23,7 +23,7 @@ def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iter
     def beat() -> None:
         nonlocal pending
         waited = round(clock.monotonic() - started, 3)
-        tell({"progress": waited, "message": "waiting"} | ({} if total is None else {"total": total}))
+        send_progress({"progress": waited, "message": "waiting"} | ({} if total is None else {"total": total}))
         pending = clock.call_later(BEAT_SECONDS, beat)
 
     pending = clock.call_later(BEAT_SECONDS, beat)
@@ -36,13 +36,15 @@ def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iter
 _NO_PROGRESS: AbstractContextManager[None] = nullcontext()
 
 
-def kept_awake(caller: RequestContext, clock: Clock) -> AbstractContextManager[Callable[[JsonObject], None] | None]:
+def relay_progress(caller: RequestContext, clock: Clock) -> AbstractContextManager[Callable[[JsonObject], None] | None]:
     """Gives where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
-    return _NO_PROGRESS if caller.on_progress is None else _passing_on(caller.on_progress, clock)
+    return _NO_PROGRESS if caller.on_progress is None else _relay_with_heartbeat(caller.on_progress, clock)
 
 
 @contextmanager
-def _passing_on(tell: Callable[[JsonObject], None], clock: Clock) -> Iterator[Callable[[JsonObject], None]]:
+def _relay_with_heartbeat(
+    send_progress: Callable[[JsonObject], None], clock: Clock
+) -> Iterator[Callable[[JsonObject], None]]:
     latest: JsonObject = {"progress": 0}
     pending: Handle
 
@@ -51,7 +53,7 @@ def _passing_on(tell: Callable[[JsonObject], None], clock: Clock) -> Iterator[Ca
         latest = params
         pending.cancel()
         pending = clock.call_later(BEAT_SECONDS, beat)
-        tell(params)
+        send_progress(params)
 
     def beat() -> None:
         value = latest.get("progress")

@@ -1,4 +1,4 @@
-"""Arguments whose largest value the configuration decides: what is listed is what is checked."""
+"""Arguments that the configuration bounds: what is listed is what is checked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,28 +11,38 @@ from emceepee.state.limits import Limits
 from emceepee.tools.declaration import Tool
 from emceepee.tools.schema import compact_schema
 
-_USUAL = Limits()
+_DEFAULTS = Limits()
+_REQUIRED: Any = ...
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """Marks a field of milliseconds: `limit` bounds it, and `told` is the limit whose value its description names."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedBy:
+    """Marks a field. `most` is the limit that bounds it, and `names` the one that stands for {} in its description."""
 
-    limit: str
-    told: str | None = None
+    description: str
+    names: str | None = None
+    most: str | None = None
+    least: int = 0
 
+    def field(self, default: Any = _REQUIRED, limits: Limits = _DEFAULTS) -> Any:
+        """The field as these limits have it. Durations are milliseconds."""
+        if self.most is None:
+            return Field(default, description=self._describe(limits, None))
+        most = _milliseconds(limits, self.most)
+        default = min(default, most) if isinstance(default, int) else default
+        return Field(default, ge=min(self.least, most), le=most, description=self._describe(limits, most))
 
-CALL = Bound("longest_call_seconds", told="quiet_call_seconds")
-TASK = Bound("longest_task_ttl_seconds", told="task_ttl_seconds")
-TASK_RESULT = Bound("longest_task_ttl_seconds", told="quiet_call_seconds")
-ACTIVITY = Bound("longest_call_seconds")
-SERVER_CALL = Bound("longest_call_seconds")
-TIMER = Bound("longest_timer_seconds")
+    def is_default(self, limits: Limits) -> bool:
+        names = [name for name in (self.most, self.names) if name is not None]
+        return all(getattr(limits, name) == getattr(_DEFAULTS, name) for name in names)
 
-
-def usual(bound: Bound) -> int:
-    """What holds if nothing is configured."""
-    return _milliseconds(_USUAL, bound.limit)
+    def _describe(self, limits: Limits, most: int | None) -> str:
+        if self.names is None:
+            return self.description
+        if self.names.endswith("_bytes"):
+            return self.description.format(f"{getattr(limits, self.names) / 1024:g} kB")
+        named = _milliseconds(limits, self.names)
+        return self.description.format(named if most is None else min(named, most))
 
 
 def fit_tools(tools: Iterable[Tool], limits: Limits) -> list[Tool]:
@@ -42,9 +52,9 @@ def fit_tools(tools: Iterable[Tool], limits: Limits) -> list[Tool]:
 
 def _fitted(tool: Tool, limits: Limits) -> Tool:
     changed = {
-        name: _bounded(field, bound, limits)
+        name: (Annotated[field.annotation, mark], mark.field(field.default, limits))
         for name, field in tool.params.model_fields.items()
-        if (bound := _bound_of(field)) is not None and not _is_usual(bound, limits)
+        if (mark := _mark_of(field)) is not None and not mark.is_default(limits)
     }
     if not changed:
         return tool
@@ -55,25 +65,8 @@ def _fitted(tool: Tool, limits: Limits) -> Tool:
     return replace(tool, params=params, input_schema=compact_schema(params))
 
 
-def _bound_of(field: FieldInfo) -> Bound | None:
-    return next((item for item in field.metadata if isinstance(item, Bound)), None)
-
-
-def _is_usual(bound: Bound, limits: Limits) -> bool:
-    names = (bound.limit, bound.told or bound.limit)
-    return all(_milliseconds(limits, name) == _milliseconds(_USUAL, name) for name in names)
-
-
-def _bounded(field: FieldInfo, bound: Bound, limits: Limits) -> tuple[Any, Any]:
-    most = _milliseconds(limits, bound.limit)
-    least = next(int(item.ge) for item in field.metadata if hasattr(item, "ge"))
-    default = min(field.default, most) if isinstance(field.default, int) else field.default
-    words = field.description or ""
-    if bound.told is not None:
-        told = min(_milliseconds(limits, bound.told), most)
-        words = words.replace(str(_milliseconds(_USUAL, bound.told)), str(told))
-    fresh: Any = Field(default, ge=min(least, most), le=most, description=words)
-    return Annotated[field.annotation, bound], fresh
+def _mark_of(field: FieldInfo) -> LimitedBy | None:
+    return next((item for item in field.metadata if isinstance(item, LimitedBy)), None)
 
 
 def _milliseconds(limits: Limits, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
@@ -10,7 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_details, question_summary
 from emceepee.state.events import Delivery, Event, EventType, Taken
 from emceepee.state.question import Question, QuestionKind
-from emceepee.tools.declaration import NOTHING_TOLD, Told
+from emceepee.tools.declaration import NO_MENTIONS, Mentions
 
 MOST_QUESTIONS = 5  # of each kind; the rest is a count and the tool that lists them
 DETAILS_BYTES = 4096  # for the forms and messages of all questions in a reply together
@@ -24,7 +25,7 @@ _PENDING_KEYS = {QuestionKind.ELICITATION: "elicitations", QuestionKind.SAMPLING
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Events as a reply tells them: `count` of those found stand in it, delivered or merged or told already."""
+    """Events as a reply lists them. `count` of those found are covered: listed, merged, or mentioned by the result."""
 
     entries: list[JsonObject]
     count: int
@@ -39,31 +40,33 @@ class Notices:
     taken: Taken  # the events in it, for the case that nobody reads the reply
 
 
-def take_notices(session: Session, told: Told = NOTHING_TOLD) -> Notices:
-    """Events that are told here are delivered, if the reply is read. `told` is what the result tells by itself.
+def take_notices(session: Session, mentions: Mentions = NO_MENTIONS) -> Notices:
+    """Events that are listed count as delivered, if the reply is read. `mentions` is what the result says by itself.
 
     The blocks are read by models and leave out what the result's own words say; a program finds every event.
     """
     found, limits = session.activity.undelivered(), session.limits
-    digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, told=told)
+    digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, mentions=mentions)
     taken = session.activity.deliver(found, digest.count)
     blocks: list[JsonObject] = []
     structured: JsonObject = {}
     if digest.entries or found.dropped:
         rest = leftovers(found, digest)
         structured |= {"events_since_last_response": digest.entries} | rest
-        in_words = [_shortened(entry, told) for entry in digest.entries if not _is_said_in_words(entry, told)]
+        in_words = [_shortened(entry, mentions) for entry in digest.entries if not _is_said_in_words(entry, mentions)]
         if in_words or rest:
             blocks.append({"events_since_last_response": in_words} | rest)
     if session.questions.is_any_open:
         new = new_questions(found, digest)
-        pending = pending_client(session.questions.open(), detailed=new, bare=told.questions)
+        pending = pending_client(session.questions.open(), detailed=new, bare=mentions.questions)
         blocks.append({"pending_client_action": pending})
         structured["pending_client_action"] = pending
     return Notices(blocks, structured, taken)
 
 
-def digest_events(found: Delivery, *, room: int, event_room: int | None = None, told: Told = NOTHING_TOLD) -> Digest:
+def digest_events(
+    found: Delivery, *, room: int, event_room: int | None = None, mentions: Mentions = NO_MENTIONS
+) -> Digest:
     """As many as fit into `room` bytes, but at least one. Equal notifications are one entry.
 
     With `event_room` a larger event is cut, and a question is announced by its id alone; without, all is whole.
@@ -71,7 +74,7 @@ def digest_events(found: Delivery, *, room: int, event_room: int | None = None, 
     entries: dict[object, JsonObject] = {}
     used, count, before = 0, 0, found.before or BEFORE_ALL
     for event in found.events:
-        if told.ended_task is None or not _tells_end_of(event, told.ended_task):
+        if mentions.ended_task is None or not _tells_end_of(event, mentions.ended_task):
             key = _sameness(event)
             earlier = entries.get(key)
             entry = _entry(event, before, event_room) if earlier is None else _merged(earlier, event)
@@ -110,7 +113,7 @@ def pending_client(
     for kind, of_kind in by_kind.items():
         entries: list[JsonObject] = []
         for question in of_kind[:MOST_QUESTIONS]:
-            entry = question_summary(question)
+            entry = cast(JsonObject, question_summary(question))
             if question.request_id in bare:
                 entry.pop("message", None)
             elif question.request_id in detailed:
@@ -141,7 +144,7 @@ def _merged(entry: JsonObject, event: Event) -> JsonObject:
 
 
 def _entry(event: Event, before: str, room: int | None) -> JsonObject:
-    view = event_view(event)
+    view = cast(JsonObject, event_view(event))
     if room is None:
         return view
     if event.type in _QUESTION_EVENTS:
@@ -162,14 +165,14 @@ def _cut_values(data: JsonObject, room: int) -> JsonObject:
     return {key: cut(value, share) if key in large else value for key, value in data.items()}
 
 
-def _is_said_in_words(entry: JsonObject, told: Told) -> bool:
+def _is_said_in_words(entry: JsonObject, mentions: Mentions) -> bool:
     if entry["type"] == EventType.TASK_CREATED:
-        return bool(entry["data"].get("taskId") == told.created_task)
-    return entry["type"] in _QUESTION_EVENTS and entry["data"].get("requestId") in told.questions
+        return bool(entry["data"].get("taskId") == mentions.created_task)
+    return entry["type"] in _QUESTION_EVENTS and entry["data"].get("requestId") in mentions.questions
 
 
-def _shortened(entry: JsonObject, told: Told) -> JsonObject:
-    if entry["type"] != EventType.SERVER_CONNECTED or entry["server"] != told.server:
+def _shortened(entry: JsonObject, mentions: Mentions) -> JsonObject:
+    if entry["type"] != EventType.SERVER_CONNECTED or entry["server"] != mentions.server:
         return entry
     return entry | {"data": {key: value for key, value in entry["data"].items() if key != "capabilities"}}
 

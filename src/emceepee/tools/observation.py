@@ -1,13 +1,14 @@
 """Tools that show what backends said unasked: notifications and logs."""
 
 import asyncio
+from typing import NotRequired, TypedDict
 
 from pydantic import Field
 
 from emceepee.backends.connection import Connection
 from emceepee.clock import iso
 from emceepee.errors import EmceepeeError
-from emceepee.json_types import JsonObject
+from emceepee.json_types import JsonObject, JsonValue
 from emceepee.sessions.buffers import BackendNotification, LogLevel, LogLine, LogSource, read_logs
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import AnyServer, Params, tool
@@ -39,17 +40,61 @@ class SetLogLevel(FromServer):
     level: LogLevel = Field(description="Lowest")
 
 
+class NotificationView(TypedDict):
+    """A notification of a server."""
+
+    server: str
+    method: str
+    timestamp: str
+    params: NotRequired[JsonObject]
+
+
+class TakenNotifications(TypedDict):
+    """`dropped` counts those lost to the buffer's limit since it was last asked."""
+
+    notifications: list[NotificationView]
+    dropped: NotRequired[int]
+
+
+class LogLineView(TypedDict):
+    """A line that a server logged."""
+
+    server: str
+    timestamp: str
+    level: str
+    source: str
+    logger: NotRequired[str]
+    data: JsonValue
+
+
+class TakenLogs(TypedDict):
+    """With `clear`, exactly the lines returned are forgotten; `dropped` counts those lost to the buffer's limit since
+    it was last asked."""
+
+    logs: list[LogLineView]
+    dropped: int
+
+
+class ObedientServers(TypedDict):
+    """The names of those that obeyed."""
+
+    servers: list[str]
+
+
 @tool(title="Take notifications", effect=TAKES, load=found_by("MCP server notifications"))
-async def get_notifications(params: FromServer, session: Session) -> JsonObject:
+async def get_notifications(params: FromServer, session: Session) -> TakenNotifications:
     """Take the notifications that servers sent; each is returned once."""
     rings = [buffers.notifications for buffers in session.buffers_of(params.server)]
     taken = sorted((item for ring in rings for item in ring.take_all()), key=lambda item: item.at)
     dropped = sum(ring.take_dropped() for ring in rings)
-    return {"notifications": [_notification(item) for item in taken]} | ({"dropped": dropped} if dropped else {})
+    result: TakenNotifications = {"notifications": [_notification(item) for item in taken]}
+    if dropped:
+        result["dropped"] = dropped
+    return result
 
 
 @tool(title="Take log lines", effect=TAKES, load=found_by("MCP server logs stderr debug"))
-async def get_logs(params: GetLogs, session: Session) -> JsonObject:
+async def get_logs(params: GetLogs, session: Session) -> TakenLogs:
     """Take servers' log lines: log messages, stderr, noise on stdout. Lines returned are cleared."""
 
     def wanted(line: LogLine) -> bool:
@@ -64,7 +109,7 @@ async def get_logs(params: GetLogs, session: Session) -> JsonObject:
 
 
 @tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"))
-async def set_log_level(params: SetLogLevel, session: Session) -> JsonObject:
+async def set_log_level(params: SetLogLevel, session: Session) -> ObedientServers:
     """Set the lowest level of log messages that servers send."""
     if params.server is not None:
         await session.connection(params.server).set_log_level(params.level)
@@ -81,18 +126,21 @@ async def _willing(connection: Connection, level: LogLevel) -> str | None:
     return connection.spec.name
 
 
-def _notification(item: BackendNotification) -> JsonObject:
-    shown: JsonObject = {"server": item.server, "method": item.method, "timestamp": iso(item.at)}
-    return shown if item.params is None else shown | {"params": item.params}
+def _notification(item: BackendNotification) -> NotificationView:
+    view: NotificationView = {"server": item.server, "method": item.method, "timestamp": iso(item.at)}
+    if item.params is not None:
+        view["params"] = item.params
+    return view
 
 
-def _log_line(line: LogLine) -> JsonObject:
-    shown: JsonObject = {
+def _log_line(line: LogLine) -> LogLineView:
+    view: LogLineView = {
         "server": line.server,
         "timestamp": iso(line.at),
         "level": str(line.level),
         "source": str(line.source),
+        "data": line.data,
     }
     if line.logger is not None:
-        shown["logger"] = line.logger
-    return shown | {"data": line.data}
+        view["logger"] = line.logger
+    return view

@@ -2,12 +2,14 @@
 
 import base64
 import binascii
+from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing
+from emceepee.sessions.views import Described
 from emceepee.tools.declaration import Params
 
 
@@ -16,6 +18,23 @@ class Paged(Params):
 
     limit: int | None = Field(None, ge=1, description="Per page")
     cursor: str | None = Field(None, description="nextCursor")
+
+
+ListedEntry = Annotated[JsonObject, Described("{server, …as the server sent it}")]
+
+
+class ListingError(TypedDict):
+    """A server that could not be asked."""
+
+    server: str
+    message: str
+
+
+class Page(TypedDict):
+    """What every list has besides its entries."""
+
+    nextCursor: NotRequired[str]
+    errors: NotRequired[list[ListingError]]
 
 
 def page(key: str, listing: Listing, params: Paged) -> JsonObject:

@@ -1,21 +1,58 @@
 """What a caller hears when its call has become a task."""
 
+from typing import NotRequired, TypedDict, cast
+
 from emceepee.clock import iso
 from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import cut
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import LONGEST_MESSAGE, question_details, question_summary, task_summary
+from emceepee.sessions.views import (
+    LONGEST_MESSAGE,
+    PendingQuestion,
+    TaskSummary,
+    question_details,
+    question_summary,
+    task_summary,
+)
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import OwnResult, Told
+from emceepee.tools.declaration import Mentions, OwnResult
 from emceepee.tools.notices import MOST_QUESTIONS, pending_client
 
 MOST_TASKS = 10  # of the server that are named; list_tasks has all
 
 
-def promoted(task: Task, session: Session) -> OwnResult:
+class ProxyTask(TypedDict):
+    """The task that a call became."""
+
+    task_id: str
+    status: str
+    created_at: str
+    server: str
+    tool: str
+
+
+class PendingOnServer(TypedDict):
+    """What the server is busy with, and what it asks."""
+
+    server: str
+    tasks: list[TaskSummary]
+    elicitations_for_server: list[PendingQuestion]
+    sampling_requests_for_server: list[PendingQuestion]
+    more_for_server: NotRequired[JsonObject]
+
+
+class Promotion(TypedDict):
+    """What the reply of a promoted call has as structured content."""
+
+    proxy_task: ProxyTask
+    pending_on_server: PendingOnServer
+    next: str
+
+
+def describe_promotion(task: Task, session: Session) -> OwnResult[Promotion]:
     """A text that says all that is needed to go on, then what the contract promises as JSON.
 
     The words of a question stand once in the content, in the text, and once in the structured content.
@@ -23,7 +60,7 @@ def promoted(task: Task, session: Session) -> OwnResult:
     asked = session.questions.open(server=task.server)
     shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
     room = session.limits.event_notice_bytes
-    told = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
+    lines = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -41,9 +78,9 @@ def promoted(task: Task, session: Session) -> OwnResult:
     whole = pending_client(asked, detailed={question.request_id for question in shown})
     steps = [*(_answer_call(question) for question in shown), _next(task)]
     return OwnResult(
-        [text_block("\n".join(told)), text_block(encode_text(_with_questions(value, bare)))],
-        _with_questions(value, whole) | {"next": " ".join(steps)},
-        Told(created_task=task.task_id, questions=frozenset(question.request_id for question in shown)),
+        [text_block("\n".join(lines)), text_block(encode_text(_with_questions(value, bare)))],
+        cast(Promotion, _with_questions(value, whole) | {"next": " ".join(steps)}),
+        Mentions(created_task=task.task_id, questions=frozenset(question.request_id for question in shown)),
     )
 
 

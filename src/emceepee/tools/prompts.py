@@ -1,18 +1,22 @@
 """Tools for the backends' prompts and for completing arguments."""
 
+from typing import Annotated, NotRequired, TypedDict, cast
+
 from pydantic import Field
 
 from emceepee.backends.catalog import Kind
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.content import result_of
-from emceepee.tools.declaration import Outcome, Params, ServerName, tool
+from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.declaration import Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import READS, found_by
-from emceepee.tools.promotion import promoted
+from emceepee.tools.paging import ListedEntry, Page
+from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.resources import ListOf, list_kind
 
@@ -35,19 +39,42 @@ class Complete(Params):
     context: dict[str, str] | None = Field(None, description="Known arguments")
 
 
+class ListedPrompts(Page):
+    """A server that cannot be asked is named in `errors`."""
+
+    prompts: list[ListedEntry]
+
+
+PromptResult = Annotated[
+    CallResult,
+    Described(
+        "The server's own result: `{description?, messages: […]}`, or [the task](#a-call-that-becomes-a-task) that the "
+        "call became."
+    ),
+]
+
+
+class Completion(TypedDict):
+    """As the server suggests."""
+
+    values: list[str]
+    total: NotRequired[int]
+    hasMore: NotRequired[bool]
+
+
 @tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"))
-async def list_prompts(params: ListOf, session: Session) -> JsonObject:
+async def list_prompts(params: ListOf, session: Session) -> ListedPrompts:
     """List servers' prompts and their arguments."""
-    return await list_kind(Kind.PROMPTS, params, session)
+    return cast(ListedPrompts, await list_kind(Kind.PROMPTS, params, session))
 
 
 @tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
-async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext) -> Outcome:
+async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext) -> PromptResult:
     """Get a prompt's messages, its arguments filled in."""
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
-    with kept_awake(caller, session.clock) as on_progress:
+    with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
             "prompts/get",
@@ -58,11 +85,11 @@ async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return promoted(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
+    return describe_promotion(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
 
 
 @tool(title="Complete an argument", effect=READS, load=found_by("autocomplete MCP prompt argument"))
-async def complete(params: Complete, session: Session) -> JsonObject:
+async def complete(params: Complete, session: Session) -> Completion:
     """Suggest values for an argument of a prompt or resource template."""
     connection = session.connection(params.server)
     link = await connection.ready()
@@ -76,6 +103,5 @@ async def complete(params: Complete, session: Session) -> JsonObject:
     result = await connection.ask("completion/complete", request)
     completion = result.get("completion")
     completion = completion if isinstance(completion, dict) else {}
-    return {"values": completion.get("values", [])} | {
-        key: completion[key] for key in ("total", "hasMore") if completion.get(key) is not None
-    }
+    known = {key: completion[key] for key in ("total", "hasMore") if completion.get(key) is not None}
+    return cast(Completion, {"values": completion.get("values", [])} | known)

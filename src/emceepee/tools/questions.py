@@ -1,6 +1,6 @@
 """Tools to see and answer what servers ask: elicitations (of the user) and sampling requests (of the model)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 from pydantic import Field, WithJsonSchema
 
@@ -8,10 +8,10 @@ from emceepee.codec import encode_text
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import question_view
+from emceepee.sessions.views import Described, ElicitationView, QuestionView, question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import OwnResult, Params, Told, tool
+from emceepee.tools.declaration import Mentions, OwnResult, Params, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.observation import FromServer
 
@@ -27,13 +27,13 @@ _BLOCK_KEYS = {
 _TEXT_OR_BLOCKS: JsonObject = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object", "additionalProperties": True}}]
 }
-RequestId = Annotated[str, Field(description="Its requestId")]
+QuestionId = Annotated[str, Field(description="Its requestId")]
 
 
 class RespondToSampling(Params):
     """A completion."""
 
-    request_id: RequestId
+    request_id: QuestionId
     role: Literal["user", "assistant"] = Field(description="As a rule assistant")
     content: Annotated[str | dict[str, Any] | list[dict[str, Any]], WithJsonSchema(_TEXT_OR_BLOCKS)] = Field(
         description="Text, or content blocks", repr=False
@@ -55,14 +55,48 @@ class RespondToElicitation(Params):
 class CancelRequest(Params):
     """A request that will get no answer."""
 
-    request_id: RequestId
+    request_id: QuestionId
     reason: str | None = Field(None, description="Why")
 
 
+class Responded(TypedDict):
+    """The question that was answered."""
+
+    responded: str
+
+
+class Elicited(Responded):
+    """With `accept`, the content is checked against the form first. If it does not fit, the error says where, and the
+    question stays open."""
+
+    action: str
+
+
+class Cancelled(TypedDict):
+    """The question that gets no answer."""
+
+    cancelled: str
+
+
+class Elicitations(TypedDict):
+    """`mode` is `form` or `url`. A server may say more."""
+
+    requests: list[ElicitationView]
+
+
+SamplingView = Annotated[QuestionView, Described("{requestId, server, timestamp, expiresAt, …, callId?, taskId?}")]
+
+
+class SamplingRequests(TypedDict):
+    """`…` is what the server asked, in its own words."""
+
+    requests: list[SamplingView]
+
+
 @tool(title="List sampling requests", effect=READS_RECORDS, load=found_by("pending sampling completion requests"))
-async def get_sampling_requests(params: FromServer, session: Session) -> OwnResult:
+async def get_sampling_requests(params: FromServer, session: Session) -> OwnResult[SamplingRequests]:
     """List servers' requests for a completion by you: messages, systemPrompt, maxTokens."""
-    return _listed(QuestionKind.SAMPLING, params.server, session)
+    return cast(OwnResult[SamplingRequests], _list_questions(QuestionKind.SAMPLING, params.server, session))
 
 
 @tool(
@@ -70,7 +104,7 @@ async def get_sampling_requests(params: FromServer, session: Session) -> OwnResu
     effect=Effect(destructive=False),
     load=found_by("answer sampling completion request"),
 )
-async def respond_to_sampling(params: RespondToSampling, session: Session) -> JsonObject:
+async def respond_to_sampling(params: RespondToSampling, session: Session) -> Responded:
     """Answer a sampling request with a completion."""
     answer: JsonObject = {"role": params.role, "content": _content(params.content), "model": params.model}
     if params.stop_reason is not None:
@@ -80,39 +114,39 @@ async def respond_to_sampling(params: RespondToSampling, session: Session) -> Js
 
 
 @tool(title="Refuse a sampling request", effect=Effect(), load=found_by("refuse sampling completion request"))
-async def cancel_sampling_request(params: CancelRequest, session: Session) -> JsonObject:
+async def cancel_sampling_request(params: CancelRequest, session: Session) -> Cancelled:
     """Refuse a sampling request."""
     session.questions.cancel(params.request_id, QuestionKind.SAMPLING, params.reason)
     return {"cancelled": params.request_id}
 
 
 @tool(title="List servers' questions", effect=READS_RECORDS, load=found_by("pending questions forms elicitation"))
-async def get_elicitations(params: FromServer, session: Session) -> OwnResult:
+async def get_elicitations(params: FromServer, session: Session) -> OwnResult[Elicitations]:
     """List what servers ask the user: requestId, message, and a form (requestedSchema) or url."""
-    return _listed(QuestionKind.ELICITATION, params.server, session)
+    return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params.server, session))
 
 
 @tool(title="Answer a server's question", effect=Effect(), load=CORE)
-async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> JsonObject:
+async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> Elicited:
     """Answer a server's question with what the user decided; its task goes on. get_elicitations has the form."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)
     return {"responded": params.request_id, "action": params.action}
 
 
 @tool(title="Dismiss a server's question", effect=Effect(), load=found_by("dismiss question elicitation"))
-async def cancel_elicitation_request(params: CancelRequest, session: Session) -> JsonObject:
+async def cancel_elicitation_request(params: CancelRequest, session: Session) -> Cancelled:
     """Dismiss a server's question."""
     session.questions.cancel(params.request_id, QuestionKind.ELICITATION, params.reason)
     return {"cancelled": params.request_id}
 
 
-def _listed(kind: QuestionKind, server: str | None, session: Session) -> OwnResult:
+def _list_questions(kind: QuestionKind, server: str | None, session: Session) -> OwnResult[JsonObject]:
     if server is not None:
         session.connection(server)
     waiting = session.questions.open(kind, server)
-    listed = {"requests": [question_view(item, task_id=session.tasks.id_for(item)) for item in waiting]}
-    told = Told(questions=frozenset(item.request_id for item in waiting))
-    return OwnResult([text_block(encode_text(listed))], listed, told)
+    listed: JsonObject = {"requests": [question_view(item, task_id=session.tasks.id_for(item)) for item in waiting]}
+    mentions = Mentions(questions=frozenset(item.request_id for item in waiting))
+    return OwnResult([text_block(encode_text(listed))], listed, mentions)
 
 
 def _content(given: str | JsonObject | list[JsonObject]) -> JsonObject | list[JsonObject]:

@@ -5,7 +5,7 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import NOTHING_TOLD, BackendResult, OnEvents, Outcome, OwnResult, Told
+from emceepee.tools.declaration import NO_MENTIONS, BackendResult, Mentions, OnEvents, Outcome, OwnResult
 from emceepee.tools.notices import take_notices
 
 OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
@@ -36,7 +36,7 @@ def with_notices(
     """
     if not session.questions.is_any_open and not session.activity.has_news:
         return result
-    notices = take_notices(session, _told_by(outcome))
+    notices = take_notices(session, _mentions_of(outcome))
     if on_events is not None:
         on_events(session, notices.taken)
     if not notices.structured:
@@ -49,14 +49,14 @@ def with_notices(
     return carrying
 
 
-def _told_by(outcome: Outcome | EmceepeeError) -> Told:
+def _mentions_of(outcome: Outcome | EmceepeeError) -> Mentions:
     match outcome:
-        case BackendResult(told=told) | OwnResult(told=told):
-            return told
+        case BackendResult(mentions=mentions) | OwnResult(mentions=mentions):
+            return mentions
         case EmceepeeError(details={"taskId": str(task_id)}):
-            return Told(ended_task=task_id)
+            return Mentions(ended_task=task_id)
         case _:
-            return NOTHING_TOLD
+            return NO_MENTIONS
 
 
 def _add_to_structured(result: JsonObject, notices: JsonObject, *, is_backends: bool) -> None:

@@ -1,6 +1,7 @@
 """Tools for the backends' resources."""
 
 from collections.abc import Sequence
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -11,15 +12,16 @@ from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.content import result_of
-from emceepee.tools.declaration import AnyServer, Outcome, Params, ServerName, tool
+from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.declaration import AnyServer, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
-from emceepee.tools.heartbeat import kept_awake
+from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
-from emceepee.tools.paging import Paged, page
-from emceepee.tools.promotion import promoted
+from emceepee.tools.paging import ListedEntry, Page, Paged, page
+from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import RequestContext
 
 
@@ -36,27 +38,67 @@ class ReadResource(Timed):
     uri: str = Field(min_length=1, description="From list_resources or a template")
 
 
+class ListedResources(Page):
+    """A server that cannot be asked is named in `errors`."""
+
+    resources: list[ListedEntry]
+
+
+class ListedTemplates(Page):
+    """A server that cannot be asked is named in `errors`."""
+
+    resourceTemplates: list[ListedEntry]
+
+
+ResourceResult = Annotated[
+    CallResult | JsonObject,
+    Described(
+        "The server's own result: `{contents: […]}`, or [the task](#a-call-that-becomes-a-task) that the call became. "
+        "emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)) and `emceepee://events`, "
+        "which a client can subscribe to (to hear *that* something happened)."
+    ),
+]
+
+
+class Subscribed(TypedDict):
+    """Changes arrive as `notification` events and in `get_notifications`."""
+
+    subscribed: str
+    note: NotRequired[str]
+
+
+class _Note(TypedDict):
+    note: NotRequired[str]
+
+
+class Unsubscribed(TypedDict):
+    """The resource that is no longer followed."""
+
+    unsubscribed: str
+
+
 @tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
-async def list_resources(params: ListOf, session: Session) -> JsonObject:
+async def list_resources(params: ListOf, session: Session) -> ListedResources:
     """List servers' resources, for read_resource."""
     own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
-        return page("resources", Listing(own), params)
-    return await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
+        return cast(ListedResources, page("resources", Listing(own), params))
+    listed = await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
+    return cast(ListedResources, listed)
 
 
 @tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
-async def list_resource_templates(params: ListOf, session: Session) -> JsonObject:
+async def list_resource_templates(params: ListOf, session: Session) -> ListedTemplates:
     """List servers' resource templates: URIs to fill in for read_resource."""
-    return await list_kind(Kind.TEMPLATES, params, session)
+    return cast(ListedTemplates, await list_kind(Kind.TEMPLATES, params, session))
 
 
 @tool(title="Read a resource", effect=READS, load=CORE)
-async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> Outcome:
+async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> ResourceResult:
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
-    with kept_awake(caller, session.clock) as on_progress:
+    with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
             "resources/read",
@@ -67,7 +109,7 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return promoted(result, session) if isinstance(result, Task) else result_of("resources/read", result)
+    return describe_promotion(result, session) if isinstance(result, Task) else result_of("resources/read", result)
 
 
 class OneResource(Params):
@@ -78,16 +120,16 @@ class OneResource(Params):
 
 
 @tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
-async def subscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> JsonObject:
+async def subscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> Subscribed:
     """Hear of changes to a resource: each is an event (await_activity)."""
     if params.server == RESERVED_NAME:
-        return {"subscribed": params.uri} | _follow_own(params.uri, caller, wanted=True)
+        return {"subscribed": params.uri, **_follow_own(params.uri, caller, wanted=True)}
     await (await _subscribable(params.server, session)).subscribe(params.uri)
     return {"subscribed": params.uri}
 
 
 @tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"))
-async def unsubscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> JsonObject:
+async def unsubscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> Unsubscribed:
     """No longer hear of changes to a resource."""
     if params.server == RESERVED_NAME:
         _follow_own(params.uri, caller, wanted=False)
@@ -103,7 +145,7 @@ async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[
     return page(kind.key, Listing([*listing.entries, *own], listing.errors), params)
 
 
-def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> JsonObject:
+def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
     """Only the events ever change. Events are told by replies anyway; a subscriber hears at once that there is one."""
     check_own_resource(uri)
     if uri != EVENTS_URI:

@@ -1,31 +1,39 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired, TypedDict, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
 from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError
-from emceepee.json_types import JsonObject
+from emceepee.json_types import JsonValue
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import question_summary, server_summary, server_view, task_summary
+from emceepee.sessions.views import (
+    QuestionSummary,
+    ServerSummary,
+    ServerView,
+    TaskSummary,
+    question_summary,
+    server_summary,
+    server_view,
+    task_summary,
+)
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import NoParams, OwnResult, Params, ServerName, Told, tool
+from emceepee.tools.declaration import Mentions, NoParams, OwnResult, Params, ServerName, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
-from emceepee.tools.limited import SERVER_CALL, usual
+from emceepee.tools.limited import LimitedBy
 from emceepee.tools.request_context import RequestContext
 
 STDERR_LINES_SHOWN = 20
+CALL_TIMEOUT = LimitedBy(most="longest_call_seconds", description="Default for calls to it")
 
 
 class AddServer(Params, ServerEntry):
     """A server to add."""
 
-    timeout_ms: Annotated[int | None, SERVER_CALL] = Field(
-        None, ge=0, le=usual(SERVER_CALL), description="Default for calls to it"
-    )
+    timeout_ms: Annotated[int | None, CALL_TIMEOUT] = CALL_TIMEOUT.field(None)
 
     @field_validator("headers")
     @classmethod
@@ -49,8 +57,44 @@ class OneServer(Params):
     server: ServerName
 
 
+class ConnectedServer(TypedDict):
+    """The server as it is now."""
+
+    server: ServerView
+
+
+class AddedServer(ConnectedServer):
+    """`tools` is how many tools it has. If it cannot be connected, the error says why and nothing of it is left."""
+
+    tools: int
+    toolsError: NotRequired[str]
+
+
+class RemovedServer(TypedDict):
+    """Comes when its process and everything it started are gone."""
+
+    removed: str
+
+
+class ServerList(TypedDict):
+    """Those of the operator and those that were added."""
+
+    servers: list[ServerSummary]
+
+
+class ServerStatus(ServerView):
+    """`stderrTail` has the last lines that it wrote to standard error."""
+
+    workingTasks: list[TaskSummary]
+    pendingRequests: list[QuestionSummary]
+    stderrTail: list[JsonValue]
+
+
+S = TypeVar("S", bound=ConnectedServer)
+
+
 @tool(title="Add a server", effect=SETS, load=CORE)
-async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult:
+async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult[AddedServer]:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
@@ -60,27 +104,28 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
     try:
         tools = len(await connection.entries(Kind.TOOLS))
     except EmceepeeError as error:
-        return _telling({"server": view, "tools": 0, "toolsError": str(error)})
-    return _telling({"server": view | {"tools": tools}, "tools": tools})
+        return _with_capabilities(AddedServer(server=view, tools=0, toolsError=str(error)))
+    view["tools"] = tools
+    return _with_capabilities(AddedServer(server=view, tools=tools))
 
 
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
-async def remove_server(params: ByName, session: Session, caller: RequestContext) -> JsonObject:
+async def remove_server(params: ByName, session: Session, caller: RequestContext) -> RemovedServer:
     """Disconnect a server, end its process and forget it."""
     await session.remove_server(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}
 
 
 @tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
-async def reconnect_server(params: ByName, session: Session) -> OwnResult:
+async def reconnect_server(params: ByName, session: Session) -> OwnResult[ConnectedServer]:
     """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
     await connection.reconnect()
-    return _telling({"server": server_view(connection)})
+    return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 
 @tool(title="List servers", effect=READS_RECORDS, load=CORE)
-async def list_servers(params: NoParams, session: Session) -> JsonObject:
+async def list_servers(params: NoParams, session: Session) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
     return {"servers": [server_summary(connection) for connection in session.connections]}
 
@@ -88,18 +133,19 @@ async def list_servers(params: NoParams, session: Session) -> JsonObject:
 @tool(
     title="Show a server's status", effect=READS_RECORDS, load=found_by("MCP server details capabilities stderr error")
 )
-async def get_server_status(params: OneServer, session: Session) -> JsonObject:
+async def get_server_status(params: OneServer, session: Session) -> ServerStatus:
     """One server in full: capabilities, its instructions, process, tasks, questions, stderr."""
     connection = session.connection(params.server)
     waiting = session.questions.open(server=params.server)
     stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]
-    return server_view(connection) | {
+    return {
+        **server_view(connection),
         "workingTasks": [task_summary(task) for task in session.tasks.working(params.server)],
         "pendingRequests": [question_summary(question) for question in waiting],
         "stderrTail": stderr[-STDERR_LINES_SHOWN:],
     }
 
 
-def _telling(value: JsonObject) -> OwnResult:
-    """A server with its capabilities, so that the event of its connection need not repeat them."""
-    return OwnResult([text_block(encode_text(value))], value, Told(server=value["server"]["name"]))
+def _with_capabilities(value: S) -> OwnResult[S]:
+    """The event of its connection need not repeat them."""
+    return OwnResult([text_block(encode_text(value))], value, Mentions(server=value["server"]["name"]))

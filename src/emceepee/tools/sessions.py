@@ -1,8 +1,9 @@
 """Tools for explicit sessions, for callers whose protocol has none."""
 
+from typing import NotRequired, TypedDict
+
 from pydantic import Field
 
-from emceepee.json_types import JsonObject
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import Effect, found_by
 from emceepee.tools.request_context import RequestContext
@@ -20,23 +21,39 @@ class CloseSession(Params):
     session: str = Field(description="Handle from open_session, or a session's name")
 
 
+class OpenedSession(TypedDict):
+    """The handle works only for the one who opened it."""
+
+    session: str
+    expiresAfterIdleMs: int
+    label: NotRequired[str]
+
+
+class ClosedSession(TypedDict):
+    """Comes when everything the session started is gone."""
+
+    closed: str
+
+
 @tool(
     title="Open a session",
     effect=Effect(destructive=False, open_world=False),
     load=found_by("separate emceepee session handle"),
     needs_session=False,
 )
-async def open_session(params: OpenSession, caller: RequestContext) -> JsonObject:
+async def open_session(params: OpenSession, caller: RequestContext) -> OpenedSession:
     """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
     in other calls. Else you have one already.
     """
     handle, kept_ms = await caller.open_session()
-    opened: JsonObject = {"session": handle, "expiresAfterIdleMs": kept_ms}
-    return opened if params.label is None else opened | {"label": params.label}
+    opened: OpenedSession = {"session": handle, "expiresAfterIdleMs": kept_ms}
+    if params.label is not None:
+        opened["label"] = params.label
+    return opened
 
 
 @tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
-async def close_session(params: CloseSession, caller: RequestContext) -> JsonObject:
+async def close_session(params: CloseSession, caller: RequestContext) -> ClosedSession:
     """End a session of open_session and everything it started."""
     await caller.close_session(params.session)
     return {"closed": params.session}

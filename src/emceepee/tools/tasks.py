@@ -1,22 +1,28 @@
 """Tools for calls that became tasks."""
 
-from typing import Annotated
+from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import question_view, task_view
+from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
-from emceepee.tools.content import result_of
-from emceepee.tools.declaration import AnyServer, Outcome, Params, Told, tool
+from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.declaration import AnyServer, Mentions, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import TASK_RESULT, usual
+from emceepee.tools.limited import LimitedBy
 from emceepee.tools.request_context import RequestContext
+
+RESULT_WAIT = LimitedBy(
+    most="longest_task_ttl_seconds",
+    names="quiet_call_seconds",
+    description="Longest wait; default {}, with a progress token the task's time left",
+)
 
 
 class ListTasks(Params):
@@ -36,16 +42,47 @@ class OneTask(Params):
 class GetTaskResult(OneTask):
     """A task's result, and how long to wait for it."""
 
-    timeout_ms: Annotated[int | None, TASK_RESULT] = Field(
-        None,
-        ge=0,
-        le=usual(TASK_RESULT),
-        description="Longest wait; default 50000, with a progress token the task's time left",
-    )
+    timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
+
+
+FinishedCall = Annotated[
+    CallResult,
+    Described(
+        "What the call itself would have returned, unchanged. A task that failed, was cancelled or has expired is an "
+        "error that says so. If it still works when `timeout_ms` has passed, the error is `TOOL_ERR_TIMEOUT`, and the "
+        "task goes on."
+    ),
+]
+
+
+class TaskList(TypedDict):
+    """Those at work, or those that were asked for."""
+
+    tasks: list[TaskView]
+
+
+class TaskInFull(TaskView):
+    """A task, and what it was called with."""
+
+    toolArgs: JsonObject
+
+
+class OneTaskView(TypedDict):
+    """The questions are those of its server."""
+
+    task: TaskInFull
+    pending_elicitations: list[ElicitationView]
+
+
+class Cancellation(TypedDict):
+    """`success` is false if the task had ended already."""
+
+    success: bool
+    message: str
 
 
 @tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
-async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
+async def list_tasks(params: ListTasks, session: Session) -> TaskList:
     """List the calls that became tasks."""
 
     def wanted(task: Task) -> bool:
@@ -56,18 +93,20 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
 
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
-async def get_task(params: OneTask, session: Session) -> JsonObject:
+async def get_task(params: OneTask, session: Session) -> OneTaskView:
     """One task: status, progress, and what its server asks."""
     task = session.tasks.get(params.task_id)
     questions = session.questions.open(QuestionKind.ELICITATION, task.server)
     return {
-        "task": task_view(task) | {"toolArgs": task.arguments},
-        "pending_elicitations": [question_view(item, task_id=session.tasks.id_for(item)) for item in questions],
+        "task": {**task_view(task), "toolArgs": task.arguments},
+        "pending_elicitations": cast(
+            list[ElicitationView], [question_view(item, task_id=session.tasks.id_for(item)) for item in questions]
+        ),
     }
 
 
 @tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
-async def get_task_result(params: GetTaskResult, session: Session, caller: RequestContext) -> Outcome:
+async def get_task_result(params: GetTaskResult, session: Session, caller: RequestContext) -> FinishedCall:
     """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
     """
@@ -77,7 +116,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
     if task.result is not None:
-        return result_of(task.method, task.result, Told(ended_task=task.task_id))
+        return result_of(task.method, task.result, Mentions(ended_task=task.task_id))
     if task.error is not None:
         raise EmceepeeError(
             f"Task {task.task_id} failed: {task.error['message']}",
@@ -100,7 +139,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
 
 
 @tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
-async def cancel_task(params: OneTask, session: Session) -> JsonObject:
+async def cancel_task(params: OneTask, session: Session) -> Cancellation:
     """Cancel a working task; its server is told."""
     before = session.tasks.get(params.task_id)
     if before.has_ended:

@@ -1,25 +1,25 @@
 """Tools for timers: messages that come back later as events."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from pydantic import Field
 
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.sessions.views import timer_view
+from emceepee.sessions.views import TimerView, timer_view
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import TIMER, usual
+from emceepee.tools.limited import LimitedBy
 
 SHORTEST_INTERVAL_MS = 1000
+DURATION = LimitedBy(most="longest_timer_seconds", least=1, description=f"An interval: at least {SHORTEST_INTERVAL_MS}")
 
 
 class SetTimer(Params):
     """A timer."""
 
-    duration_ms: Annotated[int, TIMER] = Field(ge=1, le=usual(TIMER), description="An interval: at least 1000")
+    duration_ms: Annotated[int, DURATION] = DURATION.field()
     message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
     interval: bool = Field(False, description="Fire again and again")
 
@@ -36,12 +36,36 @@ class OneTimer(Params):
     timer_id: str = Field(description="Its timerId")
 
 
+class StartedTimer(TypedDict):
+    """A timer that was just started."""
+
+    timerId: str
+    message: str
+    durationMs: int
+    interval: bool
+    createdAt: str
+    expiresAt: str
+
+
+class TimerList(TypedDict):
+    """The active ones, or with `include_inactive` all."""
+
+    timers: list[TimerView]
+
+
+class DeletedTimer(TypedDict):
+    """The timer as it was."""
+
+    deleted: bool
+    timer: TimerView
+
+
 @tool(
     title="Set a timer",
     effect=Effect(destructive=False, open_world=False),
     load=found_by("reminder delay alarm wake up"),
 )
-async def set_timer(params: SetTimer, session: Session) -> JsonObject:
+async def set_timer(params: SetTimer, session: Session) -> StartedTimer:
     """Start a timer: its message arrives as an event (await_activity)."""
     if params.interval and params.duration_ms < SHORTEST_INTERVAL_MS:
         raise InvalidArguments(f"duration_ms: an interval must be at least {SHORTEST_INTERVAL_MS}.")
@@ -50,22 +74,29 @@ async def set_timer(params: SetTimer, session: Session) -> JsonObject:
         raise InvalidArguments(f"duration_ms: may be at most {most}.")
     duration = timedelta(milliseconds=params.duration_ms)
     view = timer_view(session.timers.set(duration, params.message, repeats=params.interval))
-    return {key: view[key] for key in ("timerId", "message", "durationMs", "interval", "createdAt", "expiresAt")}
+    return {
+        "timerId": view["timerId"],
+        "message": view["message"],
+        "durationMs": view["durationMs"],
+        "interval": view["interval"],
+        "createdAt": view["createdAt"],
+        "expiresAt": view["expiresAt"],
+    }
 
 
 @tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"))
-async def list_timers(params: ListTimers, session: Session) -> JsonObject:
+async def list_timers(params: ListTimers, session: Session) -> TimerList:
     """List the timers."""
     return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
 
 
 @tool(title="Show a timer", effect=READS_RECORDS, load=found_by("reminder timer status"))
-async def get_timer(params: OneTimer, session: Session) -> JsonObject:
+async def get_timer(params: OneTimer, session: Session) -> TimerView:
     """One timer."""
     return timer_view(session.timers.get(params.timer_id))
 
 
 @tool(title="Delete a timer", effect=Effect(open_world=False), load=found_by("stop cancel reminder timer"))
-async def delete_timer(params: OneTimer, session: Session) -> JsonObject:
+async def delete_timer(params: OneTimer, session: Session) -> DeletedTimer:
     """Stop a timer and delete it."""
     return {"deleted": True, "timer": timer_view(session.timers.delete(params.timer_id))}

@@ -60,6 +60,13 @@ async def test_keys_are_not_fetched_from_where_a_redirect_leads() -> None:
         assert issuer.fetches == 0
 
 
+@pytest.mark.parametrize(("padding", "expected"), [(1_000_000, 200), (1 << 20, 503)])
+async def test_a_key_set_that_is_too_large_is_not_read(padding: int, expected: int) -> None:
+    async with guarded() as (issuer, door):
+        issuer.padding = padding
+        assert await status(door, issuer.token(aud=RESOURCE)) == expected
+
+
 async def test_an_unknown_key_id_delays_nobody_else_and_is_asked_for_seldom() -> None:
     async with guarded() as (issuer, door):
         good = issuer.token(aud=RESOURCE)

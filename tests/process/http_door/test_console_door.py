@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.console.api import Api
+from emceepee.console.api import ConsoleApi
 from emceepee.console.request import Route
 from emceepee.state.limits import Limits
 from support.browser import OPENING, OWN, Browser, the_link
@@ -177,7 +177,7 @@ async def test_a_session_of_the_page_connects_nothing_by_itself(door: Door) -> N
 
 def data_routes() -> list[Route]:
     """Everything that the installation serves of anyone's, from its own table."""
-    return list(Api(SessionSource(), FakeClock(), Limits()).routes())
+    return list(ConsoleApi(SessionSource(), FakeClock(), Limits()).routes())
 
 
 async def test_no_route_with_data_answers_whoever_is_not_logged_in(door: Door) -> None:

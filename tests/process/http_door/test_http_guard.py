@@ -289,6 +289,7 @@ async def test_new_keys_are_fetched_and_a_dead_issuer_is_no_verdict() -> None:
     [
         (["--host", "0.0.0.0"], "lets other machines in"),
         (["--oauth-issuer", "http://127.0.0.1:9"], "--oauth-resource"),
+        (["--oauth-issuer", "http://login.example", "--oauth-resource", "https://h/mcp"], "must begin with https://"),
         (["--token", ""], "expected a token"),
         (["--token", "name="], None),
     ],

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartPolicy, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
 from emceepee.errors import BackendDisconnected
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
@@ -101,7 +101,7 @@ async def test_a_process_that_stayed_up_for_a_minute_gets_a_fresh_budget() -> No
 
 
 async def test_a_server_that_is_not_to_be_restarted_stays_disconnected_until_asked() -> None:
-    spec = replace(scripted_spec("one"), target=StdioTarget(command="one", restart=RestartPolicy(enabled=False)))
+    spec = replace(scripted_spec("one"), target=StdioTarget(command="one", restart=RestartConfig(enabled=False)))
     backend = process()
     async with a_scene(specs=[spec], one=backend) as scene:
         backend.link.crash()

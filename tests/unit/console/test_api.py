@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.console.api import Api
+from emceepee.console.api import ConsoleApi
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
@@ -39,7 +39,7 @@ class Desk:
     def __init__(self, scene: Scene, *, principal: str = "local") -> None:
         self.scene, self.principal = scene, principal
         self.house = SessionSource(scene.session)
-        self.api = Api(self.house, scene.clock, scene.session.limits)
+        self.api = ConsoleApi(self.house, scene.clock, scene.session.limits)
         self._routes = {route.path: route for route in self.api.routes()}
 
     async def get(self, path: str, **query: str) -> Any:
@@ -54,7 +54,7 @@ class Desk:
             await self.post(path, **given)
         return caught.value
 
-    def visit(self, *, is_still_in: Callable[[], bool]) -> ConsoleRequest:
+    def visit(self, *, is_logged_in: Callable[[], bool]) -> ConsoleRequest:
         """A request of someone who stays."""
 
         async def receive() -> JsonObject:
@@ -71,7 +71,7 @@ class Desk:
             headers={},
             receive=receive,
             send=send,
-            is_still_in=is_still_in,
+            is_logged_in=is_logged_in,
         )
 
     async def _visit(self, method: str, path: str, query: dict[str, str], body: bytes) -> Any:
@@ -244,11 +244,11 @@ async def test_who_logs_out_is_told_nothing_more() -> None:
         [route] = [route for route in desk.api.routes() if route.path == "/console/feed"]
         for name in is_in:
             open_pages[name] = asyncio.ensure_future(
-                route.serve(desk.visit(is_still_in=partial(is_in.__getitem__, name)))
+                route.serve(desk.visit(is_logged_in=partial(is_in.__getitem__, name)))
             )
         await settle()
         is_in["one"] = False
-        desk.api.someone_left()
+        desk.api.end_stale_streams()
         await asyncio.wait_for(open_pages["one"], 5)
         assert not open_pages["two"].done()
         await desk.api.close()

@@ -58,7 +58,7 @@ class FakeApi:
             await visit.send({"type": "http.response.start", "status": 200, "headers": []})
         self.fails()
 
-    def someone_left(self) -> None:
+    def end_stale_streams(self) -> None:
         pass
 
     def end_streams(self) -> None:

@@ -63,7 +63,7 @@ class Lobby:
     def who(self, answered: Answered) -> str | None:
         """Whom the cookie that was set stands for."""
         secret = answered.headers["set-cookie"].partition(";")[0].partition("=")[2]
-        return self.logins.holder(secret)
+        return self.logins.principal_of(secret)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ async def test_no_page_elsewhere_logs_anyone_in_or_out(lobby: Lobby, headers: di
             await lobby.ask(
                 "POST", path, body="token=ses+ame%2B%C3%A9", cookie=f"emceepee_8080={secret}", **kind, **headers
             )
-    assert lobby.logins.holder(secret) == "ada"
+    assert lobby.logins.principal_of(secret) == "ada"
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ async def test_logging_out_ends_the_login_and_takes_the_cookie_away(lobby: Lobby
     answered = await lobby.ask("POST", "/console/logout", cookie=f"emceepee_8080={secret}", **OURS)
     assert (answered.status, answered.headers["location"]) == (303, "/console/login")
     assert answered.headers["set-cookie"].startswith("emceepee_8080=; Path=/; Max-Age=0;")
-    assert lobby.logins.holder(secret) is None
+    assert lobby.logins.principal_of(secret) is None
     assert (await lobby.ask("POST", "/console/logout", **OURS)).status == 303
 
 
 async def test_logging_in_again_ends_the_login_before(lobby: Lobby) -> None:
     secret = lobby.logins.begin("ada")
     answered = await lobby.ask("POST", body="token=ses+ame%2B%C3%A9", cookie=f"emceepee_8080={secret}", **FORM)
-    assert (lobby.who(answered), lobby.logins.holder(secret)) == ("bob", None)
+    assert (lobby.who(answered), lobby.logins.principal_of(secret)) == ("bob", None)
 
 
 async def test_the_login_page_asks_for_nothing_at_first(lobby: Lobby) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.guard.gate import Gate, GateRules, is_of_our_page
+from emceepee.guard.gate import Gate, GateRules, is_same_origin
 from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.logins import Logins
 from support.fake_clock import FakeClock
@@ -63,12 +63,12 @@ class Doorkeeper:
     ],
 )
 def test_a_cookie_counts_only_for_our_own_page(method: str, headers: Given, counts: bool) -> None:
-    assert is_of_our_page({b"host": HOST, **headers}, method=method) is counts
+    assert is_same_origin({b"host": HOST, **headers}, method=method) is counts
 
 
 @pytest.mark.parametrize("origin", [b"http://", b"https://"])
 def test_a_request_without_a_host_is_of_no_page(origin: bytes) -> None:
-    assert not is_of_our_page({b"origin": origin}, method="POST")
+    assert not is_same_origin({b"origin": origin}, method="POST")
 
 
 async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_login_says_who() -> None:

@@ -22,13 +22,13 @@ def throttle(clock: FakeClock) -> LoginThrottle:
 
 async def fails(throttle: LoginThrottle, clock: FakeClock, peer: str | None = "10.0.0.1") -> float:
     """How long the answer took."""
-    return await waited(throttle.failed(peer), clock)
+    return await waited(throttle.delay_failure(peer), clock)
 
 
 async def succeeds(
     throttle: LoginThrottle, clock: FakeClock, secret: bytes = b"right", peer: str | None = "10.0.0.1"
 ) -> float:
-    return await waited(throttle.succeeded(peer, secret), clock)
+    return await waited(throttle.delay_success(peer, secret), clock)
 
 
 async def waited(work: Coroutine[None, None, None], clock: FakeClock) -> float:
@@ -48,7 +48,7 @@ async def test_the_first_are_answered_at_once_and_the_next_later_and_later(
 
 async def test_many_at_once_do_not_share_the_wait_of_one(throttle: LoginThrottle, clock: FakeClock) -> None:
     began = clock.monotonic()
-    waiting = [asyncio.create_task(throttle.failed("10.0.0.1")) for _ in range(20)]
+    waiting = [asyncio.create_task(throttle.delay_failure("10.0.0.1")) for _ in range(20)]
     await settle()
     assert sum(task.done() for task in waiting) == FREE_TRIES
     await clock.advance(LONGEST)
@@ -100,8 +100,8 @@ async def test_a_network_of_one_owner_is_one_place(throttle: LoginThrottle, cloc
 
 async def test_what_is_remembered_is_bounded(throttle: LoginThrottle, clock: FakeClock) -> None:
     for number in range(MOST_KEPT + 50):
-        await throttle.failed(f"10.0.{number // 256}.{number % 256}")
-    assert len(throttle._troubles) == MOST_KEPT
+        await throttle.delay_failure(f"10.0.{number // 256}.{number % 256}")
+    assert len(throttle._failures) == MOST_KEPT
     for _ in range(FREE_TRIES + 1):
         await fails(throttle, clock, "10.9.9.9")
     for number in range(MOST_KEPT + 50):

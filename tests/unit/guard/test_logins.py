@@ -56,9 +56,9 @@ def test_a_login_ends_after_its_time_however_much_it_is_used() -> None:
     secret = lobby.logins.begin("ada")
     for _ in range(11):
         lobby.clock.jump(3600)
-        assert lobby.logins.holder(secret) == "ada"
+        assert lobby.logins.principal_of(secret) == "ada"
     lobby.clock.jump(3600)
-    assert lobby.logins.holder(secret) is None
+    assert lobby.logins.principal_of(secret) is None
 
 
 def test_a_login_ends_when_it_is_ended_and_no_other_with_it() -> None:
@@ -66,14 +66,14 @@ def test_a_login_ends_when_it_is_ended_and_no_other_with_it() -> None:
     first, second = lobby.logins.begin("ada"), lobby.logins.begin("ada")
     lobby.logins.end(first)
     lobby.logins.end("never was one")
-    assert [lobby.logins.holder(secret) for secret in (first, second)] == [None, "ada"]
+    assert [lobby.logins.principal_of(secret) for secret in (first, second)] == [None, "ada"]
 
 
 def test_beyond_the_limit_the_oldest_login_is_forgotten() -> None:
     lobby = Lobby()
     oldest, *others = [lobby.logins.begin("ada") for _ in range(MOST_LOGINS + 1)]
-    assert lobby.logins.holder(oldest) is None
-    assert {lobby.logins.holder(secret) for secret in others} == {"ada"}
+    assert lobby.logins.principal_of(oldest) is None
+    assert {lobby.logins.principal_of(secret) for secret in others} == {"ada"}
 
 
 def test_no_secret_is_kept() -> None:

@@ -6,9 +6,9 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.request_context import RequestContext
 from support.another_session import another_session
+from support.catalogue import CATALOGUE
 from support.contexts import call_tool
 from support.fake_clock import settle
 from support.scene import a_scene
@@ -64,7 +64,7 @@ async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(caplog: p
     async def broken(params: Any, session: Session, caller: RequestContext) -> JsonObject:
         raise ZeroDivisionError("a secret detail")
 
-    tools = Tools([replace(CATALOGUE["list_servers"], verb=broken)])
+    tools = Tools([replace(CATALOGUE["list_servers"], run=broken)])
     async with a_scene() as scene:
         result = await tools.call({"name": "list_servers"}, RequestContext(session=scene.session))
     error = result["structuredContent"]["error"]

@@ -8,8 +8,8 @@ from emceepee.json_types import JsonObject
 from emceepee.server.eras import Era, HandshakeEra, ModernEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.sdk_server import build_sdk_server
-from emceepee.tools.catalogue import CATALOGUE
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
+from support.catalogue import CATALOGUE
 from support.figures import record_figure
 
 ENVELOPE: JsonObject = {

@@ -6,8 +6,6 @@ import pytest
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.server_repository import StoredServers
-from emceepee.store.memory import MemoryServers
 from support.fake_clock import settle
 from support.scene import scripted_spec
 
@@ -31,51 +29,50 @@ class Watching:
 
 
 def a_registry(*operators: str, fixed: bool = False) -> ServerRegistry:
-    repository = StoredServers(MemoryServers())
-    return ServerRegistry([scripted_spec(name) for name in operators], repository, operators_are_fixed=fixed)
+    return ServerRegistry([scripted_spec(name) for name in operators], operators_are_fixed=fixed)
 
 
 async def test_a_session_finds_the_operators_servers_and_those_of_its_principal() -> None:
     registry, first = a_registry("theirs"), Watching()
-    assert list(await registry.join("ann", first)) == ["theirs"]
-    await registry.add("ann", scripted_spec("mine"), by=first)
-    assert list(await registry.join("ann", Watching())) == ["theirs", "mine"]
-    assert list(await registry.join("bob", Watching())) == ["theirs"]
+    assert list(registry.join("ann", first)) == ["theirs"]
+    registry.add("ann", scripted_spec("mine"), by=first)
+    assert list(registry.join("ann", Watching())) == ["theirs", "mine"]
+    assert list(registry.join("bob", Watching())) == ["theirs"]
 
 
 async def test_an_added_server_reaches_the_principals_other_sessions_and_nobody_else() -> None:
     registry, adder, other, stranger = a_registry(), Watching(), Watching(), Watching()
     for principal, watcher in (("ann", adder), ("ann", other), ("bob", stranger)):
-        await registry.join(principal, watcher)
-    await registry.add("ann", scripted_spec("new"), by=adder)
+        registry.join(principal, watcher)
+    registry.add("ann", scripted_spec("new"), by=adder)
     assert (adder.added, other.added, stranger.added) == ([], ["new"], [])
 
 
 async def test_a_session_that_left_hears_nothing_more() -> None:
     registry, adder, gone = a_registry(), Watching(), Watching()
-    await registry.join("ann", adder)
-    await registry.join("ann", gone)
+    registry.join("ann", adder)
+    registry.join("ann", gone)
     registry.leave("ann", gone)
     registry.leave("ann", gone)
-    await registry.add("ann", scripted_spec("new"), by=adder)
+    registry.add("ann", scripted_spec("new"), by=adder)
     await registry.remove("ann", "new")
     assert (gone.added, gone.removed) == ([], [])
 
 
 async def test_what_was_added_outlives_the_sessions() -> None:
     registry, first = a_registry(), Watching()
-    await registry.join("ann", first)
+    registry.join("ann", first)
     spec = BackendSpec(name="new", target=HttpTarget(url="https://h", headers={"a": "b"}), timeout=1.5)
-    await registry.add("ann", spec, by=first)
+    registry.add("ann", spec, by=first)
     registry.leave("ann", first)
-    assert await registry.join("ann", Watching()) == {"new": spec}
+    assert registry.join("ann", Watching()) == {"new": spec}
 
 
 @pytest.mark.parametrize("name", ["theirs", "mine"])
 async def test_a_name_in_use_cannot_be_reserved(name: str) -> None:
     registry, watcher = a_registry("theirs"), Watching()
-    await registry.join("ann", watcher)
-    await registry.add("ann", scripted_spec("mine"), by=watcher)
+    registry.join("ann", watcher)
+    registry.add("ann", scripted_spec("mine"), by=watcher)
     with (
         pytest.raises(InvalidArguments, match=f'The name "{name}" is in use'),
         registry.reserve_name("ann", scripted_spec(name)),
@@ -112,8 +109,8 @@ async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
 
 async def test_removing_returns_when_every_session_has_let_go() -> None:
     registry, quick, slow = a_registry("x"), Watching(), Watching(lets_go=False)
-    await registry.join("ann", quick)
-    await registry.join("ann", slow)
+    registry.join("ann", quick)
+    registry.join("ann", slow)
     removing = asyncio.create_task(registry.remove("ann", "x"))
     await settle()
     assert quick.removed == ["x"]
@@ -126,20 +123,20 @@ async def test_removing_returns_when_every_session_has_let_go() -> None:
 
 async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() -> None:
     registry, watcher = a_registry("theirs"), Watching()
-    await registry.join("ann", watcher)
-    await registry.add("ann", scripted_spec("mine"), by=watcher)
+    registry.join("ann", watcher)
+    registry.add("ann", scripted_spec("mine"), by=watcher)
     for name in ("theirs", "mine"):
         await registry.remove("ann", name)
         with registry.reserve_name("ann", scripted_spec(name)):
             pass
-    assert await registry.join("ann", Watching()) == {}
+    assert registry.join("ann", Watching()) == {}
 
 
 async def test_a_principal_cannot_remove_what_another_one_added() -> None:
     registry, watcher = a_registry(), Watching()
-    await registry.join("ann", watcher)
-    await registry.join("bob", Watching())
-    await registry.add("ann", scripted_spec("hers"), by=watcher)
+    registry.join("ann", watcher)
+    registry.join("bob", Watching())
+    registry.add("ann", scripted_spec("hers"), by=watcher)
     with pytest.raises(UnknownBackend, match='No server is called "hers"'):
         await registry.remove("bob", "hers")
     assert watcher.removed == []
@@ -147,17 +144,17 @@ async def test_a_principal_cannot_remove_what_another_one_added() -> None:
 
 async def test_the_operators_servers_can_be_fixed() -> None:
     registry, watcher = a_registry("theirs", fixed=True), Watching()
-    await registry.join("ann", watcher)
+    registry.join("ann", watcher)
     with pytest.raises(NotAllowed, match="is the operator's"):
         await registry.remove("ann", "theirs")
     assert watcher.removed == []
-    assert list(await registry.join("ann", Watching())) == ["theirs"]
+    assert list(registry.join("ann", Watching())) == ["theirs"]
 
 
 async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> None:
     registry, watcher = a_registry("theirs"), Watching()
-    await registry.join("ann", watcher)
-    await registry.add("ann", scripted_spec("hers"), by=Watching())
+    registry.join("ann", watcher)
+    registry.add("ann", scripted_spec("hers"), by=Watching())
     with pytest.raises(NotAllowed, match="is the operator's"):
         await registry.remove("ann", "theirs", is_remote=True)
     await registry.remove("ann", "hers", is_remote=True)
@@ -167,6 +164,6 @@ async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> No
 
 async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -> None:
     registry = a_registry("github")
-    await registry.join("ann", Watching())
+    registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
         await registry.remove("ann", "gihub")

@@ -10,11 +10,9 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed,
 from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.server_repository import StoredServers
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryServers
 from emceepee.telemetry.journal import SpanBudget
 from support.another_session import another_session
 from support.fake_clock import FakeClock, settle
@@ -27,7 +25,7 @@ NONE: list[BackendSpec] = []
 
 async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_once() -> None:
     backends = {"a": ScriptedBackend(), "b": ScriptedBackend()}
-    registry = ServerRegistry([scripted_spec(name) for name in backends], StoredServers(MemoryServers()))
+    registry = ServerRegistry([scripted_spec(name) for name in backends])
     dialer = cast(Dialer, ScriptedDialer(**backends))
     parts = SessionParts(
         registry=registry,

@@ -23,7 +23,7 @@ from emceepee.state.machine import ForbiddenMove
 from emceepee.state.retry import Retry, RetryCount, RetryPolicy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PAST = History(retries=RetryCount(RetryPolicy()))
+PAST = History(retries=RetryCount(RetryPolicy(base=1, longest=180, stable_after=60)))
 FELL = Pausing(history=PAST, reason="it fell", retry=Retry(2, 3.1), retry_at=NOW)
 S = ConnectionStatus
 ALLOWED = {

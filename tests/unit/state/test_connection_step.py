@@ -60,8 +60,8 @@ from support.figures import record_figure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=100)
-POLICY = RetryPolicy(most=2)
-NEVER = RetryPolicy(most=0)
+POLICY = RetryPolicy(base=1, longest=180, most=2, stable_after=60)
+NEVER = RetryPolicy(base=1, longest=180, most=0, stable_after=60)
 LOST = LinkEnd(LinkEndKind.LOST, "it fell")
 FIRST_RETRY = AnnounceRetry(Retry(1, 1.0))
 

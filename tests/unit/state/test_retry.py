@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from emceepee.state.retry import JITTER, GiveUp, Retry, RetryCount, RetryPolicy
 
-HTTP = RetryPolicy(base=1, multiplier=2, longest=180)
+HTTP = RetryPolicy(base=1, multiplier=2, longest=180, stable_after=60)
 PROCESS = RetryPolicy(base=1, multiplier=2, longest=60, most=5, stable_after=60)
 spreads = st.floats(-1, 1)
 policies = st.builds(

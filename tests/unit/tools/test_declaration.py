@@ -2,8 +2,9 @@ import pytest
 
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
-from emceepee.tools.catalogue import CATALOGUE, TOOLS
+from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
+from support.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 

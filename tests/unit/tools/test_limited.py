@@ -78,3 +78,6 @@ def test_a_default_stays_within_the_limit_and_descriptions_tell_it() -> None:
     described = fitted("execute_tool", quiet_call_seconds=20, task_ttl_seconds=30).input_schema["properties"]
     assert described["timeout_ms"]["description"].endswith("default 20000")
     assert described["task_ttl_ms"]["description"].endswith("default 30000")
+    listed = fitted("list_tools", full_list_bytes=65_536).input_schema["properties"]["detail"]
+    assert listed["description"].endswith("up to 64 kB")
+    assert (listed["default"], listed["enum"]) == ("full", ["names", "summary", "full"])

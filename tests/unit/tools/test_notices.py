@@ -7,7 +7,7 @@ import pytest
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Told
+from emceepee.tools.declaration import Mentions
 from emceepee.tools.notices import digest_events, leftovers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,5 +59,5 @@ def test_only_notifications_of_the_same_server_method_and_params_are_merged() ->
 
 def test_what_the_result_tells_is_passed_over_and_counts_as_told() -> None:
     events = [an_event(0, EventType.TASK_COMPLETED, taskId="t"), an_event(1, EventType.TASK_COMPLETED, taskId="u")]
-    digest = digest_events(Delivery(events), room=9999, told=Told(ended_task="t"))
+    digest = digest_events(Delivery(events), room=9999, mentions=Mentions(ended_task="t"))
     assert ([entry["id"] for entry in digest.entries], digest.count) == (["e1"], 2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
+from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
@@ -37,7 +38,7 @@ from emceepee.backends.json_rpc import (
     request_message,
 )
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
-from emceepee.backends.negotiation import LOG_LEVEL_KEY, Terms, envelope, has_ended, negotiate
+from emceepee.backends.negotiation import Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
@@ -172,7 +173,7 @@ class HttpLink(LinkLifetime):
 
     def set_log_level(self, level: str) -> None:
         if self._envelope is not None:
-            self._envelope[LOG_LEVEL_KEY] = level
+            self._envelope[LOG_LEVEL_META_KEY] = level
 
     def process(self) -> JsonObject | None:
         return None

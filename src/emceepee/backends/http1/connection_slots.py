@@ -12,13 +12,13 @@ from emceepee.clock import Clock, within
 WAIT_SECONDS = 10.0
 
 
-class Holder(Protocol):
+class SlotHolder(Protocol):
     """The connections to one origin; `taken` is how many places they have."""
 
     taken: int
 
 
-H = TypeVar("H", bound=Holder)
+H = TypeVar("H", bound=SlotHolder)
 C = TypeVar("C")
 
 

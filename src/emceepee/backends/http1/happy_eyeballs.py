@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from itertools import chain, zip_longest
 
 from emceepee.backends.http1.resolver import SocketAddress
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 
 HEAD_START = 0.25  # seconds that an address has before the next one is tried beside it, as RFC 8305 recommends
-_GIVE_UP_SECONDS = 1.0  # for attempts that were overtaken; they only have to close a socket
 
 Connect = Callable[[SocketAddress], Awaitable[socket.socket]]
 
@@ -45,7 +44,7 @@ async def first_of(
                 patience = head_start if waiting else None
                 _, running = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await attempts.close(within=_GIVE_UP_SECONDS)
+            await attempts.close(within=CLOSE_IDLE_SECONDS)
         winner = next(iter(reached), None)
     finally:
         for sock in reached:

@@ -19,12 +19,12 @@ from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import Response
 from emceepee.clock import Clock, Handle, give_up_after
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS
 
 CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
 IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
 DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
-CLOSE_SECONDS = 1.0  # for aborted connections to report that they are gone
 UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # OpenSSL's codes: the certificate is nobody's that this machine trusts
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
 
@@ -95,7 +95,7 @@ class ConnectionPool:
         for connection in list(self.open):
             connection.abort()
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(CLOSE_IDLE_SECONDS):
                 await self._all_gone.wait()
 
     def _close_oldest_idle(self) -> None:

@@ -7,10 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from emceepee.clock import Clock
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 
 KEPT_SECONDS = 10.0  # an answer of the resolver
-_CLOSE_SECONDS = 1.0  # for lookups that nobody waits for any more
 
 SocketAddress = tuple[socket.AddressFamily, Any]
 Place = tuple[str, int]  # host and port
@@ -53,7 +52,7 @@ class Resolver:
         self._known.pop((host, port), None)
 
     async def close(self) -> None:
-        await self._tasks.close(within=_CLOSE_SECONDS)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     async def _ask(self, place: Place) -> list[SocketAddress] | Exception:
         try:

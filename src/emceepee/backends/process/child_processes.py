@@ -12,7 +12,7 @@ from pathlib import Path
 from emceepee.backends.process import guardian
 from emceepee.backends.process.kept_process import GuardianLost, KeptProcess, SocketPairs
 
-CLOSE_SECONDS = 2.0
+SLACK_SECONDS = 2.0  # on a busy machine, beyond what the guardian itself grants
 MOST_AT_ONCE = 32  # being started: the socket to the guardian holds some hundred descriptors, not any number
 
 
@@ -92,7 +92,7 @@ class ChildProcesses:
         self._disconnect_guardian()
         if process is not None:
             with suppress(TimeoutError):
-                async with asyncio.timeout(guardian.GIVE_UP_SECONDS + guardian.TERM_SECONDS + CLOSE_SECONDS):
+                async with asyncio.timeout(guardian.GIVE_UP_SECONDS + guardian.TERM_SECONDS + SLACK_SECONDS):
                     await process.wait()
 
     def _disconnect_guardian(self) -> None:

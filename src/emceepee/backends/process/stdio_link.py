@@ -14,7 +14,6 @@ from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
-CLOSING_SECONDS = 5.0  # for answers still being written when the link closes
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
 ANSWERS_UNREAD = "it sent more requests than are served at once, and did not read the answers"
@@ -47,7 +46,7 @@ class StdioLink(DuplexLink):
         self.end(CLOSED)
         if self._child is not None:
             await self._child.stop()
-        await self._tasks.close(within=CLOSING_SECONDS)
+        await self._tasks.close()
 
     @property
     def is_running(self) -> bool:

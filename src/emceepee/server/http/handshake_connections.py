@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from emceepee.clock import Handle, milliseconds
 from emceepee.ids import Ulids
-from emceepee.lifecycle import TaskOwner, close_bounded
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.session_keys import named_key
 from emceepee.sessions.directory import SessionDirectory, SessionKey
@@ -14,7 +14,6 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 SWEEP_SECONDS = 60.0
-CLOSE_SECONDS = 10.0  # for all connections of one session together
 Connect = Callable[[str, SessionKey, Session], HandshakeConnection]
 
 
@@ -80,13 +79,13 @@ class HandshakeConnections:
         if ended:
             asking = asyncio.current_task()
             closing = asyncio.gather(*(connection.close(asking) for connection in ended))
-            await close_bounded(closing, within=CLOSE_SECONDS, what="the connections of a session")
+            await close_bounded(closing, within=2 * CLOSE_TASKS_SECONDS, what="the connections of a session")
 
     async def close(self) -> None:
         """No more sweeping; what is still open ends with its session."""
         if self._next_sweep is not None:
             self._next_sweep.cancel()
-        await self._tasks.close(within=CLOSE_SECONDS)
+        await self._tasks.close(within=2 * CLOSE_TASKS_SECONDS)
 
     def _add(self, connection: HandshakeConnection) -> None:
         others = self._by_session.setdefault(connection.session, [])

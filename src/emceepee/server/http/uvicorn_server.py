@@ -11,6 +11,7 @@ from typing import cast
 
 import uvicorn
 
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
@@ -18,7 +19,6 @@ from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
 
-CLOSE_SECONDS = 5  # for the last answers to be written
 BACKLOG = 2048
 TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
 
@@ -101,7 +101,7 @@ async def serve_http(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=CLOSE_SECONDS,
+        timeout_graceful_shutdown=round(CLOSE_TASKS_SECONDS),
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}"

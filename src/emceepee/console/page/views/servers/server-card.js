@@ -28,7 +28,6 @@ const SCROLL_END_PX = 24;
 const SEVERITY_ORDER = [
   "error",
   "reconnecting",
-  "authorizing",
   "connecting",
   "connected",
   "disconnected",
@@ -40,7 +39,6 @@ export const STATUS_LABELS = {
   connected: "Connected",
   disconnected: "Disconnected",
   reconnecting: "Reconnecting",
-  authorizing: "Wants a login",
   error: "Error",
   not_connected: "Not connected",
 };
