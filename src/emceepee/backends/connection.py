@@ -191,14 +191,20 @@ class Connection:
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._request_once(method, params, origin)
+        result = await self._on_link(self._sender(method, params, origin), method)
         if not wants_input(result):
             return result
-        return await self._input_rounds.finish(
-            result, params, lambda following: self._request_once(method, following, origin), origin
-        )
 
-    async def _request_once(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        def send_again(following: JsonObject) -> Awaitable[JsonObject]:
+            return self._on_link(self._sender(method, following, origin), method)
+
+        return await self._input_rounds.finish(result, params, send_again, origin)
+
+    def _sender(
+        self, method: str, params: JsonObject, origin: object | None
+    ) -> Callable[[Link], Awaitable[JsonObject]]:
+        """What sends the request once, on a given link."""
+
         async def send(link: Link) -> JsonObject:
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:
@@ -218,7 +224,7 @@ class Connection:
                 self._heed_era(link, first_text(result), {"result": result})
             return result
 
-        return await self._on_link(send, method)
+        return send
 
     def _heed_era(self, link: Link, words: str, answer: JsonObject) -> None:
         """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
