@@ -50,7 +50,7 @@ class Busy:
             "servers": [
                 (link.spec, str(link.state.status), link.subscriptions, link.log_level) for link in session.connections
             ],
-            "tasks": [task_view(task) for task in session.calls.tasks()],
+            "tasks": [task_view(task) for task in session.tasks.all()],
             "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
             "questions": [question_view(question) for question in session.questions.open()],
             "notifications": list(session.buffers("one").notifications),
@@ -72,7 +72,7 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         await scene.value("subscribe_resource", server="one", uri="a:b")
         await scene.value("set_log_level", server="one", level="debug")
         backend.link.listener.handle_notification("notifications/tools/list_changed", {}, None)
-        scene.session.buffers("one").logged({"level": "info", "data": "hello"}, scene.clock.now())
+        scene.session.buffers("one").add_log_message({"level": "info", "data": "hello"}, scene.clock.now())
         await settle()
         yield Busy(scene, finished, timer["timerId"])
 

@@ -36,7 +36,7 @@ async def a_call(caller: AsgiCaller, seconds: float) -> tuple[AsgiLine, Asked]:
 
 def tasks(caller: AsgiCaller) -> list[str]:
     """How the tasks stand."""
-    return [str(task.status) for task in caller.session.calls.tasks()]
+    return [str(task.status) for task in caller.session.tasks.all()]
 
 
 async def told(caller: AsgiCaller) -> list[str]:
@@ -45,7 +45,7 @@ async def told(caller: AsgiCaller) -> list[str]:
 
 
 async def result_of_the_task(caller: AsgiCaller) -> JsonObject:
-    (task,) = caller.session.calls.tasks()
+    (task,) = caller.session.tasks.all()
     return await caller.call("get_task_result", task_id=task.task_id)
 
 
@@ -230,7 +230,7 @@ async def test_who_comes_back_late_finds_the_task_named_on_the_stream_and_no_eve
     line.hang_up()
     await caller.clock.advance(60)
     late = await caller.come_back(line.events[-1].event_id).served()
-    (task,) = caller.session.calls.tasks()
+    (task,) = caller.session.tasks.all()
     result = late.message["result"]
     assert result["structuredContent"]["proxy_task"]["task_id"] == task.task_id
     assert events_in(result) == []

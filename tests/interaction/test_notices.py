@@ -81,7 +81,7 @@ async def test_what_is_kept_as_a_tasks_result_never_has_them() -> None:
             notify(scene, number)
             result = await scene.call("get_task_result", task_id=name)
             assert set(result["structuredContent"]) == {"n", "emceepee"}
-        assert scene.session.calls.task(name).result == DONE | {"structuredContent": {"n": 1}}
+        assert scene.session.tasks.get(name).result == DONE | {"structuredContent": {"n": 1}}
 
 
 async def test_with_blocks_only_structured_content_is_left_alone() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from emceepee.json_types import JsonObject
 from emceepee.server.request_context import RunningRequest
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.declaration import Caller
 from support.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id
@@ -472,7 +472,17 @@ async def test_the_hundred_and_first_call_at_work_is_refused_before_it_is_sent()
 
 # Everything at once.
 
-HAPPENINGS = ["complete", "fail", "cancel_task", "pass_time", "disconnect", "cancel_request", "client_timeout", "ask"]
+HAPPENINGS = [
+    "complete",
+    "fail",
+    "cancel_task",
+    "pass_time",
+    "disconnect",
+    "cancel_request",
+    "client_timeout",
+    "ask",
+    "stop",
+]
 TERMINAL = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 
 
@@ -491,7 +501,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
         if starts_as_task:
             scene.clock.jump(0)
             await settle()
-        waiters = [scene.start("get_task_result", task_id=task.task_id) for task in session.calls.tasks()]
+        waiters = [scene.start("get_task_result", task_id=task.task_id) for task in session.tasks.all()]
         await settle(3)
 
         def happen(what: str) -> None:
@@ -504,7 +514,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                         asked.refuse(-1, "no")
                         asked.answer.exception()  # perhaps nobody waits for it any more
                 case "cancel_task":
-                    for task in session.calls.tasks():
+                    for task in session.tasks.all():
                         session.calls.cancel_task(task.task_id)
                 case "pass_time":
                     scene.clock.jump(1.01)
@@ -515,7 +525,9 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "client_timeout":
                     started.abandon()
                 case "ask":
-                    session.calls.question_asked("one", cast(Call, asked.origin))
+                    session.calls.promote_for_question("one", cast(Call, asked.origin))
+                case "stop":
+                    session.calls.stop()
 
         for turn in range(max(turn for turn, _ in script) + 1):
             for when, what in script:
@@ -525,7 +537,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
         await settle()
         happen("complete")  # if nothing else ended it, this does, and no time need pass
         await settle()
-        tasks = session.calls.tasks()
+        tasks = session.tasks.all()
         for waiter in waiters:
             waiter.cancel()
         carried = {id(reply): reply for reply in [call, *waiters] if reply.done() and not reply.cancelled()}
@@ -548,7 +560,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
         assert len(session.calls) == 0
         if tasks:
             assert kinds == ["task_created", f"task_{tasks[0].status}"][: len(kinds)]
-            assert session.calls.tasks() == tasks
+            assert session.tasks.all() == tasks
             assert (tasks[0].result is not None) is (tasks[0].status == "completed")
         if call.cancelled():
             return
@@ -602,7 +614,7 @@ async def test_a_result_that_had_to_make_room_is_a_clear_error_and_newer_ones_st
             ("completed", True),
         ]
         await scene.clock.advance(301)
-        assert scene.session.calls.tasks() == []
+        assert scene.session.tasks.all() == []
 
 
 async def test_endless_words_of_progress_and_errors_are_cut_where_tasks_are_listed() -> None:

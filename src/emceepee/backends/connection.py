@@ -220,14 +220,20 @@ class Connection:
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._request_once(method, params, origin)
+        result = await self._run_on_link(self._sender(method, params, origin), method)
         if not wants_input(result):
             return result
-        return await self._input_rounds.finish(
-            result, params, lambda following: self._request_once(method, following, origin), origin
-        )
 
-    async def _request_once(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        def send_again(following: JsonObject) -> Awaitable[JsonObject]:
+            return self._run_on_link(self._sender(method, following, origin), method)
+
+        return await self._input_rounds.finish(result, params, send_again, origin)
+
+    def _sender(
+        self, method: str, params: JsonObject, origin: object | None
+    ) -> Callable[[Link], Awaitable[JsonObject]]:
+        """What sends the request once, on a given link."""
+
         async def send(link: Link) -> JsonObject:
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:
@@ -247,7 +253,7 @@ class Connection:
                 self._switch_era_if_needed(link, first_text(result), {"result": result})
             return result
 
-        return await self._run_on_link(send, method)
+        return send
 
     def _switch_era_if_needed(self, link: Link, words: str, answer: JsonObject) -> None:
         """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""

@@ -12,16 +12,21 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("sessions")
 
 
+class ChangeSignal(Protocol):
+    def notify(self) -> None: ...
+
+
 class Observer(Protocol):
     """The session, which wants to know how its backends fare. Must not raise."""
 
-    def changed(self) -> None:
-        """A connection is in another state, whether or not that is worth an event."""
+    @property
+    def change_signal(self) -> ChangeSignal:
+        """For each change of state, whether or not it is worth an event."""
         ...
 
-    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None: ...
+    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
 
-    def backend_lost(self, server: str, reason: str) -> JsonObject:
+    def handle_link_loss(self, server: str, reason: str) -> JsonObject:
         """The link is gone: reject what waits on it. Returns what that invalidated."""
         ...
 
@@ -34,8 +39,8 @@ class ConnectionEvents:
         self._is_process = isinstance(spec.target, StdioTarget)
         self._invalidated: JsonObject = {}  # by the last loss
 
-    def changed(self) -> None:
-        self._observer.changed()
+    def signal_change(self) -> None:
+        self._observer.change_signal.notify()
 
     def announce_connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
         if process is not None:
@@ -56,7 +61,7 @@ class ConnectionEvents:
             self.emit(EventType.PROCESS_CRASHED, **_end_of(process))
         if end.kind is not LinkEndKind.CLOSED:
             self.emit(EventType.SERVER_DISCONNECTED, reason=end.reason)
-        self._invalidated = self._observer.backend_lost(self._spec.name, end.reason)
+        self._invalidated = self._observer.handle_link_loss(self._spec.name, end.reason)
 
     def announce_stop(self, process: JsonObject | None) -> None:
         """On purpose."""
@@ -86,7 +91,7 @@ class ConnectionEvents:
         self._tell(event, data)
 
     def _tell(self, event: EventType, data: JsonObject) -> None:
-        self._observer.backend_happened(self._spec.name, event, {"name": self._spec.name, **data})
+        self._observer.emit_connection_event(self._spec.name, event, {"name": self._spec.name, **data})
 
 
 def _end_of(process: JsonObject) -> JsonObject:

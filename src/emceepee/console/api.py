@@ -114,7 +114,7 @@ async def _request(session: Session, given: JsonObject) -> JsonObject:
 
 
 async def _task(session: Session, given: JsonObject) -> JsonObject:
-    task = session.calls.task(_text(given, "id"))
+    task = session.tasks.get(_text(given, "id"))
     result, is_cut = kept(task.result, SHOWN_BYTES)
     return {"task": task_view(task), "result": redacted(result), "isCut": is_cut}
 

@@ -118,10 +118,10 @@ class _Followed:
         self._revision = self._event = 0
         self._lines: dict[str, int] = {}
         self._shown: JsonObject | None = None
-        session.changed.watch(self._changed)
+        session.change_signal.watch(self._changed)
 
     def close(self) -> None:
-        self._session.changed.unwatch(self._changed)
+        self._session.change_signal.unwatch(self._changed)
 
     def _changed(self) -> None:
         if not self.is_different:
@@ -163,10 +163,10 @@ def session_view(session: Session) -> JsonObject:
         "canEnd": session.transport != "stdio",  # that one is its process
         "servers": [server_row(connection) for connection in session.connections],
         "questions": [
-            {"kind": str(question.kind)} | question_view(question, task_id=session.calls.task_of(question))
+            {"kind": str(question.kind)} | question_view(question, task_id=session.tasks.id_for(question))
             for question in session.questions.open()
         ],
-        "tasks": [task_view(task) for task in session.calls.tasks()],
+        "tasks": [task_view(task) for task in session.tasks.all()],
         "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
     }
 

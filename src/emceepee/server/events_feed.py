@@ -21,12 +21,12 @@ class EventsFeed:
         """Returns what ends the subscription; it may be called twice."""
         token = object()
         if not self._listeners:
-            self._activity.happened.watch(self._happened)
+            self._activity.event_signal.watch(self._happened)
         self._listeners[token] = listener
 
         def unsubscribe() -> None:
             if self._listeners.pop(token, None) is not None and not self._listeners:
-                self._activity.happened.unwatch(self._happened)
+                self._activity.event_signal.unwatch(self._happened)
 
         return unsubscribe
 

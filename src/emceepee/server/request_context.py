@@ -10,7 +10,7 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import Notification, Request, RequestId, cancelled_id, is_client_timeout, progress_token
 from emceepee.json_types import JsonObject
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
@@ -60,7 +60,7 @@ class SessionHandles:
 
     def find(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._directory.find(SessionKey(self._principal, KeyKind.HANDLE, handle))
+        session = self._directory.use(SessionKey(self._principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _ended(handle)
         return session
@@ -131,13 +131,13 @@ class RunningRequest:
             (session, taken), self.taken = self.taken, None
             session.activity.take_back(taken)
         if self.session is not None and self.call is not None:
-            self.session.calls.keep(self.call)
+            self.session.calls.keep_undelivered(self.call)
 
     def cancel(self) -> None:
         """End the request, and its call with it, also if that is becoming a task in this very moment."""
         if self.task is not None and not self.task.done() and not self.is_abandoned:
             if self.session is not None and self.call is not None:
-                self.session.calls.give_up(self.call)
+                self.session.calls.cancel(self.call)
             self.task.cancel()
 
     def abandon(self) -> None:

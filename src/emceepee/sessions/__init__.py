@@ -1,5 +1,6 @@
-"""What emceepee remembers and does for one caller: connections, calls, buffers, and the servers they share.
+"""What emceepee remembers and does for one caller: connections, calls, tasks, questions, timers, events, buffers.
 
-Knows backends, never transports of callers nor protocol eras. Start at `session.py`; `registry.py` holds the server
-configurations that the sessions of one principal share.
+Sees a backend only as a `Connection` that returns final results, and as what its `Listener` reports; knows no transport
+and no protocol era of either side. Start at `session.py`, then `calls.py` for the way of a call; `registry.py` holds
+the server configurations that the sessions of one principal share.
 """

@@ -1,4 +1,4 @@
-"""What happened in a session and nobody has heard yet, and the one signal that wakes whoever waits."""
+"""The events of a session, kept until they are delivered, and the one signal that wakes whoever waits for them."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("sessions")
 EVENT_BYTES = 500  # that an event takes besides its data, about
 
-EVICTIONS_TOLD_EVERY = 1.0  # second: a backend that floods is not to flood the log too
+EVICTION_LOG_INTERVAL = 1.0  # seconds: a backend that floods is not to flood the log too
 
 
 @dataclass(slots=True)
 class Wake:
-    """The next time something happens: `events` are those of that moment, for everyone who waited for it."""
+    """One wake-up: `next_event` is resolved by the next event; `events` are those of that turn of the loop."""
 
-    happened: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    next_event: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     events: list[Event] = field(default_factory=list)
 
 
@@ -32,12 +32,12 @@ class Activity:
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
         self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
-        self.happened = ChangeSignal()
+        self.event_signal = ChangeSignal()
         keep = timedelta(seconds=limits.event_seconds)
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
         self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)
         self._wake: Wake | None = None
-        self._evicted = 0  # and not yet told of in the log
+        self._evicted = 0  # and not yet in the log
         self._quiet_until = 0.0
         budget.join(self._outbox)
 
@@ -64,22 +64,22 @@ class Activity:
         evicted = self._outbox.append(event)
         if evicted or (evicted := self._budget.enforce()):
             self._warn_of_eviction(evicted)
-        elif self._outbox.crowded:
+        elif self._outbox.take_warning():
             count, most = len(self._outbox), self._limits.events_per_session
             share = round(100 * count / most)
             log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)
-        self._tell(event)
+        self._wake_waiters(event)
         return event
 
     def _warn_of_eviction(self, evicted: int) -> None:
         self._evicted += evicted
         if (now := self._clock.monotonic()) >= self._quiet_until:
             log.warning("event_store_eviction", evictedCount=self._evicted, reason="full")
-            self._evicted, self._quiet_until = 0, now + EVICTIONS_TOLD_EVERY
+            self._evicted, self._quiet_until = 0, now + EVICTION_LOG_INTERVAL
 
     def next_wake(self) -> Wake:
-        """Await its `happened`; many may await the same one."""
-        if self._wake is None or self._wake.happened.done():
+        """Await its `next_event`; many may await the same one."""
+        if self._wake is None or self._wake.next_event.done():
             self._wake = Wake()
         return self._wake
 
@@ -100,14 +100,14 @@ class Activity:
     def take_back(self, taken: Taken) -> None:
         """Nobody read the reply: its events come again, to whoever waits or asks next."""
         if events := self._outbox.take_back(taken):
-            self._tell(*events)
+            self._wake_waiters(*events)
 
-    def _tell(self, *events: Event) -> None:
-        self.happened()
+    def _wake_waiters(self, *events: Event) -> None:
+        self.event_signal.notify()
         if self._wake is not None:
             self._wake.events += events
-            if not self._wake.happened.done():
-                self._wake.happened.set_result(None)
+            if not self._wake.next_event.done():
+                self._wake.next_event.set_result(None)
                 # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
                 asyncio.get_running_loop().call_soon(self._renew, self._wake)
 

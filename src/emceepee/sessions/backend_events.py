@@ -5,7 +5,7 @@ from typing import Protocol
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 
 
 class BackendEvents(Protocol):
@@ -14,9 +14,9 @@ class BackendEvents(Protocol):
     clock: Clock
 
     def buffers(self, server: str) -> ServerBuffers: ...
-    def backend_notified(self, server: str, method: str, params: JsonObject) -> None: ...
-    def backend_progressed(self, call: Call, params: JsonObject) -> None: ...
-    async def backend_asked(
+    def handle_notification(self, server: str, method: str, params: JsonObject) -> None: ...
+    def handle_progress(self, call: Call, params: JsonObject) -> None: ...
+    async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject: ...
 
@@ -31,17 +31,17 @@ class BackendListener:
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
         call = origin if isinstance(origin, Call) else None
-        return await self._session.backend_asked(self._backend, method, params, call, seconds=seconds)
+        return await self._session.answer_backend_request(self._backend, method, params, call, seconds=seconds)
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         match method:
             case "notifications/progress":
                 if isinstance(origin, Call):
-                    self._session.backend_progressed(origin, params)
+                    self._session.handle_progress(origin, params)
             case "notifications/message":
-                self._session.buffers(self._backend).logged(params, self._session.clock.now())
+                self._session.buffers(self._backend).add_log_message(params, self._session.clock.now())
             case _:
-                self._session.backend_notified(self._backend, method, params)
+                self._session.handle_notification(self._backend, method, params)
 
     def handle_output(self, line: str, source: str) -> None:
-        self._session.buffers(self._backend).said(line, LogSource(source), self._session.clock.now())
+        self._session.buffers(self._backend).add_output(line, LogSource(source), self._session.clock.now())

@@ -2,8 +2,10 @@
 
 from emceepee.backends.link import RpcError, ServerLost
 from emceepee.json_types import JsonObject
-from emceepee.sessions.calls import Call, Calls
+from emceepee.sessions.call import Call
+from emceepee.sessions.calls import Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
+from emceepee.state.limits import Limits
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
 
@@ -17,8 +19,8 @@ _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessag
 class BackendRequests:
     """Answers the requests of all backends of one session."""
 
-    def __init__(self, questions: Questions, calls: Calls) -> None:
-        self._questions, self._calls = questions, calls
+    def __init__(self, questions: Questions, calls: Calls, limits: Limits) -> None:
+        self._questions, self._calls, self._limits = questions, calls, limits
 
     async def answer(
         self,
@@ -28,9 +30,9 @@ class BackendRequests:
         origin: Call | None,
         *,
         roots: list[JsonObject],
-        seconds: float,
+        seconds: float | None,
     ) -> JsonObject:
-        """Answer one request of a backend.
+        """Answer one request of a backend. A question waits for `seconds`, or as long as questions do.
 
         Raises:
             RpcError: there will be no answer.
@@ -40,17 +42,19 @@ class BackendRequests:
         kind = _KINDS.get(method)
         if kind is None:
             raise RpcError({"code": METHOD_NOT_FOUND, "message": f"emceepee does not serve {method}"})
+        if seconds is None:
+            seconds = self._limits.question_seconds
         call_id = None if origin is None else self._calls.identify(origin)
         try:
-            question = self._questions.put(server, kind, params, call_id=call_id, seconds=seconds)
+            question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds)
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
             raise RpcError({"code": UNANSWERED, "message": words}) from None
-        asking = [call.span for call in self._calls.asking(server, origin)]
-        self._calls.question_asked(server, origin)
+        asking = [call.span for call in self._calls.possible_origins(server, origin)]
+        self._calls.promote_for_question(server, origin)
         try:
             with phases(PhaseKind.WAITING, server, asking):
-                return await self._questions.answer_to(question)
+                return await self._questions.wait_for_answer(question)
         except QuestionClosed as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}

@@ -1,4 +1,4 @@
-"""What a backend said and nobody has read yet: notifications and log lines, bounded per server and session."""
+"""Unread notifications and log lines of backends, bounded per server and per session."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class ServerBuffers:
 
     server: str
     limits: Limits
-    changed: Callable[[], None] = lambda: None
+    notify_change: Callable[[], None] = lambda: None
     budget: BufferBudget | None = None
     notifications: Ring[BackendNotification] = field(init=False)
     logs: Ring[LogLine] = field(init=False)
@@ -105,14 +105,14 @@ class ServerBuffers:
         else:
             self.logs.drop_oldest()
 
-    def notified(self, method: str, params: JsonObject, at: datetime) -> None:
+    def add_notification(self, method: str, params: JsonObject, at: datetime) -> None:
         kept, size = measured(params, self.limits.buffered_item_bytes) if params else (None, 0)
         method, _ = measured(method, LONGEST_LABEL)
         item = BackendNotification(server=self.server, method=method, at=at, params=kept)
         self.notifications.append(item, size + len(method))
         self._check_budget()
 
-    def logged(self, params: JsonObject, at: datetime) -> None:
+    def add_log_message(self, params: JsonObject, at: datetime) -> None:
         """A `notifications/message`. A level nobody knows counts as info: the line matters more than its label."""
         level, logger = params.get("level"), params.get("logger")
         data, size = measured(params.get("data"), self.limits.buffered_item_bytes)
@@ -128,7 +128,7 @@ class ServerBuffers:
             size,
         )
 
-    def said(self, line: str, source: LogSource, at: datetime) -> None:
+    def add_output(self, line: str, source: LogSource, at: datetime) -> None:
         data, size = measured(line, self.limits.buffered_item_bytes)
         self._keep(LogLine(server=self.server, at=at, level=LogLevel.INFO, source=source, data=data), size)
 
@@ -136,7 +136,7 @@ class ServerBuffers:
         self.logs.append(line, size)
         self.tail.append(line, size)
         self._check_budget()
-        self.changed()
+        self.notify_change()
 
     def _check_budget(self) -> None:
         if self.budget is not None:

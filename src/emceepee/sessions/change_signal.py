@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 
 class ChangeSignal:
-    """Call it to tell all who watch. They must be quick and not raise; what is different they see for themselves."""
+    """Watchers must be quick and not raise. They are not told what is different: they look."""
 
     __slots__ = ("_watchers",)
 
     def __init__(self) -> None:
         self._watchers: list[Callable[[], None]] = []
 
-    def __call__(self) -> None:
+    def notify(self) -> None:
         for watcher in self._watchers:
             watcher()
 

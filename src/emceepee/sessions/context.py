@@ -1,4 +1,4 @@
-"""What the desks of a session (calls, questions, timers) share."""
+"""What the parts of a session (calls, tasks, questions, timers) share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from emceepee.state.limits import Limits
 class SessionContext:
     """`wake_by` asks the session to let time pass for its records at that moment at the latest.
 
-    `changed` is the session's signal, for what is no event.
+    `notify_change` is the session's signal, for what is no event.
     """
 
     activity: Activity
@@ -24,4 +24,4 @@ class SessionContext:
     limits: Limits
     results: ResultBudget
     wake_by: Callable[[datetime], None]
-    changed: Callable[[], None]
+    notify_change: Callable[[], None]

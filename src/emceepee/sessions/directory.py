@@ -51,7 +51,7 @@ class TooManySessions(EmceepeeError):
 
 
 class SessionDirectory:
-    """One an installation."""
+    """One per installation."""
 
     def __init__(self, parts: SessionParts) -> None:
         self._parts = parts
@@ -65,7 +65,7 @@ class SessionDirectory:
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
-        self.on_end: Callable[[Session], Awaitable[None]] | None = None  # told before a session is closed
+        self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -83,7 +83,10 @@ class SessionDirectory:
             session.calls.stop()
 
     def find(self, key: SessionKey) -> Session | None:
-        """The session, touched: it is in use."""
+        return self._sessions.get(key)
+
+    def use(self, key: SessionKey) -> Session | None:
+        """Find a session for a request: from now on it counts as just used."""
         session = self._sessions.get(key)
         if session is not None:
             session.touch()
@@ -99,13 +102,13 @@ class SessionDirectory:
     def adopt(self, session: Session) -> None:
         """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
         self._adopted.append(session)
-        self._tell(session)
+        self._notify_watchers(session)
 
     def release(self, session: Session) -> None:
         """An adopted session is about to end."""
         if session in self._adopted:
             self._adopted.remove(session)
-            self._tell(session)
+            self._notify_watchers(session)
 
     async def end(self, session: Session) -> bool:
         """Close it. False if that is not ours to do: it is adopted, or gone already."""
@@ -120,7 +123,7 @@ class SessionDirectory:
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
-    def _tell(self, session: Session) -> None:
+    def _notify_watchers(self, session: Session) -> None:
         for watcher in list(self._watchers):
             watcher(session)
 
@@ -138,10 +141,10 @@ class SessionDirectory:
 
     async def find_or_open(self, key: SessionKey) -> Session:
         """For names and principals, which exist as soon as they are used. A new one connects servers on use."""
-        if (known := self.find(key)) is not None and known.is_open:
+        if (known := self.use(key)) is not None and known.is_open:
             return known
         async with self._opening:
-            if (known := self.find(key)) is not None:
+            if (known := self.use(key)) is not None:
                 return known
             _, session = await self._open(key)
             session.connects_on_use = True
@@ -156,7 +159,7 @@ class SessionDirectory:
         return True
 
     async def _end(self, session: Session) -> None:
-        self._tell(session)
+        self._notify_watchers(session)
         try:
             if self.on_end is not None:
                 await self.on_end(session)
@@ -178,9 +181,9 @@ class SessionDirectory:
             await session.open()
         except BaseException:
             self._remove(key)
-            self._tell(session)  # someone may have seen it meanwhile
+            self._notify_watchers(session)  # someone may have seen it meanwhile
             raise
-        self._tell(session)
+        self._notify_watchers(session)
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
         return key, session
@@ -198,19 +201,19 @@ class SessionDirectory:
         """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
         own = len(self._of_principals.get(principal, ()))
         if own >= self._limits.sessions_per_principal:
-            if not self._let_one_go(principal):
+            if not self._end_idle_session_of(principal):
                 raise TooManySessions(
                     "You have as many sessions as you may, and all are in use; end one with DELETE or close_session."
                 )
         elif len(self._sessions) >= self._limits.sessions_in_all:
             largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))
             has_more = len(self._of_principals[largest]) > own
-            if not (has_more and self._let_one_go(largest)) and not self._let_one_go(principal):
+            if not (has_more and self._end_idle_session_of(largest)) and not self._end_idle_session_of(principal):
                 raise TooManySessions(
                     "This server has as many sessions as it may, and all are in use; try again later."
                 )
 
-    def _let_one_go(self, principal: str) -> bool:
+    def _end_idle_session_of(self, principal: str) -> bool:
         """End an idle session: one that was never used if there is one, else the one idle longest."""
         own = self._of_principals.get(principal, {})
         idle = [(session.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
@@ -226,7 +229,9 @@ class SessionDirectory:
         """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
         for key, session in list(self._sessions.items()):
-            idle = session.idle_seconds()
+            if session.is_busy:
+                session.touch()  # it is idle from the end of that on
+            idle = session.idle_seconds
             if idle >= self._kept_seconds(session):
                 self._tasks.spawn(self._forget(key), name="forget")
             elif idle >= self._limits.session_idle_seconds and session.is_awake:

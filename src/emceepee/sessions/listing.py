@@ -22,7 +22,7 @@ class Listing:
 async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> Listing:
     """Ask all at once. Of several, those not ready within `patience` seconds are named as errors; one is waited for."""
     owner = TaskOwner("listing")
-    asking = [owner.spawn(_outcome(connection, kind), name=connection.spec.name) for connection in connections]
+    asking = [owner.spawn(_list_one(connection, kind), name=connection.spec.name) for connection in connections]
     if not asking:
         return Listing()
     try:
@@ -41,7 +41,7 @@ async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, pati
             task.cancel()
 
 
-async def _outcome(connection: Connection, kind: Kind) -> list[JsonObject] | str:
+async def _list_one(connection: Connection, kind: Kind) -> list[JsonObject] | str:
     try:
         return await connection.entries(kind)
     except EmceepeeError as error:

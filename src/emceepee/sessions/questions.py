@@ -38,9 +38,9 @@ class _Open:
 class Questions:
     """The open questions of one session."""
 
-    def __init__(self, parts: SessionContext) -> None:
-        self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
-        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+    def __init__(self, context: SessionContext) -> None:
+        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._open: dict[str, _Open] = {}
 
     @property
@@ -54,10 +54,10 @@ class Questions:
 
     # The backend's side.
 
-    def put(
+    def ask(
         self, server: str, kind: QuestionKind, params: JsonObject, *, call_id: str | None, seconds: float
     ) -> Question:
-        """Lay a question open, for everyone to see. Raises: TooManyQuestions, and then nobody has seen it."""
+        """Open a question. Raises: TooManyQuestions, and then nobody has seen it."""
         size = len(encode(params))
         self._check_room(server, size)
         now = self._clock.now()
@@ -71,11 +71,11 @@ class Questions:
             call_id=call_id,
             status=kind.first_status,
         )
-        told: dict[str, object] = {"requestId": question.request_id, "params": params}
+        data: dict[str, object] = {"requestId": question.request_id, "params": params}
         if call_id is not None:
-            told["callId"] = call_id
-        # Told before it is laid open: a question of which nobody could be told must not wait for anyone.
-        self._activity.emit(kind.asked_event, server, **told)
+            data["callId"] = call_id
+        # The event first: if that fails, no question must be left that nobody knows of.
+        self._activity.emit(kind.asked_event, server, **data)
         self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future())
         self._wake_by(question.expires_at)
         log.info(kind.value + "_received", requestId=question.request_id, server=server)
@@ -91,11 +91,11 @@ class Questions:
         if sum(entry.size for entry in self._open.values()) + size > limits.question_bytes_per_session:
             raise TooManyQuestions("it is too large, with the others that wait")
 
-    async def answer_to(self, question: Question) -> JsonObject:
-        """The answer, in the protocol's own words. If the one who asked gives up waiting, the question is withdrawn.
+    async def wait_for_answer(self, question: Question) -> JsonObject:
+        """The answer, as the protocol has it. Cancelling the wait withdraws the question.
 
         Raises:
-            Unanswered
+            QuestionClosed
         """
         entry = self._open[question.request_id]
         try:
@@ -104,19 +104,19 @@ class Questions:
             if question.request_id in self._open:
                 self._close(entry, Gone.WITHDRAWN, "the server withdrew it")
 
-    def server_lost(self, server: str, reason: str) -> None:
+    def reject_of_server(self, server: str, reason: str) -> None:
         for entry in list(self._open.values()):
             if entry.question.server == server:
                 self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
 
-    def call_ended(self, call_id: str | None) -> None:
-        """A call that is over waits for no answer: what it asked is withdrawn."""
-        for entry in list(self._open.values()) if call_id is not None else ():
+    def withdraw_of_call(self, call_id: str) -> None:
+        """A call that has ended waits for no answer."""
+        for entry in list(self._open.values()):
             if entry.question.call_id == call_id:
                 self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
 
     def tick(self, now: datetime) -> datetime | None:
-        """Let go of what nobody answered in time; the next deadline, if there is one."""
+        """Close what nobody answered in time; the next deadline, if there is one."""
         for entry in list(self._open.values()):
             if entry.question.expires_at <= now:
                 log.warning(
@@ -178,18 +178,18 @@ class Questions:
         waited = (self._clock.now() - question.created_at).total_seconds()
         log.info(question.kind.value + "_responded", requestId=question.request_id, durationMs=round(waited * 1000))
         if by_another:
-            self._tell_gone(question, Gone.ANSWERED, "someone else answered it")
+            self._emit_gone(question, Gone.ANSWERED, "someone else answered it")
         else:
-            self._changed()
+            self._notify_change()
         resolve(entry.answer, answer)
 
     def _close(self, entry: _Open, why: Gone, message: str) -> None:
         question = entry.question.gone(why)
         del self._open[question.request_id]
-        self._tell_gone(question, why, message)
+        self._emit_gone(question, why, message)
         reject(entry.answer, QuestionClosed(why, message))
 
-    def _tell_gone(self, question: Question, why: Gone, message: str) -> None:
+    def _emit_gone(self, question: Question, why: Gone, message: str) -> None:
         self._activity.emit(
             question.kind.gone_event, question.server, requestId=question.request_id, reason=str(why), message=message
         )

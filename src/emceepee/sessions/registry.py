@@ -15,8 +15,8 @@ from emceepee.state.limits import Limits
 class Watcher(Protocol):
     """A session that follows the registry."""
 
-    def server_added(self, spec: BackendSpec) -> None: ...
-    async def server_removed(self, name: str) -> None: ...
+    def on_server_added(self, spec: BackendSpec) -> None: ...
+    async def on_server_removed(self, name: str) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -26,7 +26,7 @@ class Trial:
     spec: BackendSpec
     outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def settle(self, error: BaseException | None) -> None:
+    def end(self, error: BaseException | None) -> None:
         if error is None:
             self.outcome.set_result(None)
         elif isinstance(error, EmceepeeError):
@@ -75,7 +75,7 @@ class ServerRegistry:
         return trial if trial is not None and trial.spec == spec else None
 
     @contextmanager
-    def reserving(self, principal: str, spec: BackendSpec) -> Iterator[None]:
+    def reserve_name(self, principal: str, spec: BackendSpec) -> Iterator[None]:
         """Hold a name while its server is being tried, so that two callers do not both add it."""
         name, key = spec.name, (principal, spec.name)
         if name in self._operators or name in self._added.get(principal, {}) or key in self._trials:
@@ -89,10 +89,10 @@ class ServerRegistry:
         try:
             yield
         except BaseException as error:
-            trial.settle(error)
+            trial.end(error)
             raise
         else:
-            trial.settle(None)
+            trial.end(None)
         finally:
             del self._trials[key]
 
@@ -109,10 +109,10 @@ class ServerRegistry:
         self._added.setdefault(principal, {})[spec.name] = spec
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
-                watcher.server_added(spec)
+                watcher.on_server_added(spec)
 
     async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
-        """Returns when every session of the principal has let go of it. The operator's are fixed for remote callers.
+        """Returns when no session of the principal uses it any more. The operator's are fixed for remote callers.
 
         Raises:
             UnknownBackend, NotAllowed
@@ -125,4 +125,4 @@ class ServerRegistry:
             raise UnknownBackend(name, known=[*self._operators, *self._added.get(principal, {})])
         self._added.get(principal, {}).pop(name, None)
         watchers = list(self._watchers.get(principal, []))
-        await asyncio.gather(*(watcher.server_removed(name) for watcher in watchers))
+        await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))

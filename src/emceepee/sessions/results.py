@@ -11,7 +11,7 @@ from emceepee.state.task import Task
 class Holder(Protocol):
     """The tasks of one session."""
 
-    def let_go(self, task_id: str) -> None:
+    def drop_result(self, task_id: str) -> None:
         """Keep nothing of it but how it ended."""
         ...
 
@@ -57,7 +57,7 @@ class ResultBudget:
     def _evict(self, key: tuple[Holder, str]) -> None:
         holder, task_id = key
         self.release(holder, task_id)
-        holder.let_go(task_id)
+        holder.drop_result(task_id)
 
 
 def _weight(task: Task) -> int:

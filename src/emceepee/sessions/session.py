@@ -1,4 +1,4 @@
-"""One caller's session: its connections, calls, questions and timers, and what its backends said."""
+"""One caller's session: its connections, calls, tasks, questions, timers and events."""
 
 import asyncio
 import random
@@ -26,14 +26,17 @@ from emceepee.sessions.activity import Activity
 from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
-from emceepee.sessions.calls import Call, Calls, OnProgress
+from emceepee.sessions.call import Call, OnProgress
+from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
+from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
@@ -88,29 +91,32 @@ class Session:
         self.touched = self.clock.monotonic()
         self._is_closing = False
         ids = Ulids(lambda: milliseconds(self.clock.now()))
-        alarm = self._alarm = DeadlineTimer(self.clock, self._let_time_pass)
-        self.changed = ChangeSignal()
+        timer = self._deadline_timer = DeadlineTimer(self.clock, self._apply_deadlines)
+        self.change_signal = ChangeSignal()
         self.activity = Activity(self.clock, ids, self.limits, parts.budget)
-        self.activity.happened.watch(self.changed)
+        self.activity.event_signal.watch(self.change_signal.notify)
         self.journal = Journal(
-            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.changed
+            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.change_signal.notify
         )
-        desk = SessionContext(
+        context = SessionContext(
             activity=self.activity,
             clock=self.clock,
             ids=ids,
             limits=self.limits,
             results=parts.results,
-            wake_by=alarm.not_later_than,
-            changed=self.changed,
+            wake_by=timer.not_later_than,
+            notify_change=self.change_signal.notify,
         )
-        questions = self.questions = Questions(desk)
-        self.calls = Calls(desk, ended=lambda call: questions.call_ended(call.call_id))
-        self.timers = Timers(desk)
-        self._backend_requests = BackendRequests(self.questions, self.calls)
+        self.questions = Questions(context)
+        self.tasks = Tasks(context)
+        self.calls = Calls(context, self.tasks, self.questions)
+        self.timers = Timers(context)
+        self._backend_requests = BackendRequests(self.questions, self.calls, self.limits)
 
     def __repr__(self) -> str:
-        return f"<Session {self.session_id} servers={len(self._connections)} calls={len(self.calls)}>"
+        state = "closed" if self._is_closing else "awake" if self.is_awake else "asleep"
+        counts = f"servers={len(self._connections)} calls={len(self.calls)} tasks={len(self.tasks.working())}"
+        return f"<Session {self.session_id} {state} {counts} questions={len(self.questions.open())}>"
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
@@ -141,11 +147,10 @@ class Session:
         """Whether anything works, waits for an answer or is being read."""
         return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
+    @property
     def idle_seconds(self) -> float:
-        """How long nobody asked for anything, nothing worked, no question was open and no stream was read."""
-        if self.is_busy:
-            self.touch()
-        return self.clock.monotonic() - self.touched
+        """How long nobody has used it, as far as `touch` was called; 0 while anything is at work."""
+        return 0.0 if self.is_busy else self.clock.monotonic() - self.touched
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -165,16 +170,19 @@ class Session:
         self._registry.leave(self.principal, self)
         log.info("registry_shutdown_start", serverCount=len(self._connections))
         self._is_closing = True
-        self._alarm.close()
+        self._deadline_timer.close()
         await self.calls.close()
+        self.tasks.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
         self.activity.close()
         self.journal.close()
         log.info("registry_shutdown_complete")
 
-    def _let_time_pass(self, now: datetime) -> datetime | None:
+    def _apply_deadlines(self, now: datetime) -> datetime | None:
         # Questions first: one that nobody answered is out of time, not withdrawn by a task that ends with it.
-        deadlines = [self.questions.tick(now), self.calls.tick(now), self.timers.tick(now)]
+        deadlines = [self.questions.tick(now)]
+        self.calls.expire_tasks(now)
+        deadlines += [self.tasks.tick(now), self.timers.tick(now)]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # Servers.
@@ -210,7 +218,7 @@ class Session:
                 await known.reconnect()  # a caller who adds it again wants it to work
             await known.ready()
             return known
-        with self._registry.reserving(self.principal, spec):
+        with self._registry.reserve_name(self.principal, spec):
             connection = self._connection(spec)
             try:
                 await connection.first_link()
@@ -233,16 +241,16 @@ class Session:
         self.connection(name)
         await self._registry.remove(self.principal, name, is_remote=is_remote)
 
-    def server_added(self, spec: BackendSpec) -> None:
+    def on_server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
         self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
-    async def server_removed(self, name: str) -> None:
+    async def on_server_removed(self, name: str) -> None:
         """Its calls fail, its questions are rejected, its process tree ends."""
         connection = self._connections.pop(name, None)
         if connection is not None:
-            self._let_go(name, f'Server "{name}" was removed.')
+            self._fail_all_of(name, f'Server "{name}" was removed.')
             await self._discard(connection)
             self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
@@ -267,32 +275,34 @@ class Session:
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 
-    def backend_happened(self, server: str, event: EventType, data: JsonObject) -> None:
-        """What befell a connection; not told of one that is being given up anyway."""
+    def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
+        """Unless the connection is being given up anyway."""
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
             self.activity.emit(event, server, **data)
 
-    def backend_lost(self, server: str, reason: str) -> JsonObject:
+    def handle_link_loss(self, server: str, reason: str) -> JsonObject:
         """Its questions are rejected; its calls fail with their link. Returns what that is."""
         invalidated = {
-            "tasks": len(self.calls.working(server)),
+            "tasks": len(self.tasks.working(server)),
             "pendingRequests": len(self.questions.open(server=server)),
         }
-        self.questions.server_lost(server, reason)
+        self.questions.reject_of_server(server, reason)
         return invalidated
 
-    def _let_go(self, server: str, reason: str) -> None:
+    def _fail_all_of(self, server: str, reason: str) -> None:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""
         # Questions first: they are gone because the server is, not because their calls are.
-        self.questions.server_lost(server, reason)
-        self.calls.server_lost(server, BackendDisconnected(reason, details={"server": server}))
+        self.questions.reject_of_server(server, reason)
+        self.calls.fail_calls_to(server, BackendDisconnected(reason, details={"server": server}))
 
-    # What backends say.
+    # What backends send.
 
     def buffers(self, server: str) -> ServerBuffers:
         buffers = self._buffers.get(server)
         if buffers is None:
-            buffers = self._buffers[server] = ServerBuffers(server, self.limits, self.changed, self._buffer_budget)
+            buffers = self._buffers[server] = ServerBuffers(
+                server, self.limits, self.change_signal.notify, self._buffer_budget
+            )
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:
@@ -302,20 +312,18 @@ class Session:
         self.connection(server)
         return [self.buffers(server)]
 
-    def backend_notified(self, server: str, method: str, params: JsonObject) -> None:
+    def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
         now = self.clock.now()
-        self.buffers(server).notified(method, params, now)
-        told = {"params": params} if params else {}
-        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **told)
+        self.buffers(server).add_notification(method, params, now)
+        data = {"params": params} if params else {}
+        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **data)
 
-    def backend_progressed(self, call: Call, params: JsonObject) -> None:
-        self.calls.progressed(call, params)
+    def handle_progress(self, call: Call, params: JsonObject) -> None:
+        self.calls.report_progress(call, params)
 
-    async def backend_asked(
+    async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject:
-        if seconds is None:
-            seconds = self.limits.question_seconds
         return await self._backend_requests.answer(
             server, method, params, call, roots=self._roots_for(server), seconds=seconds
         )
@@ -349,7 +357,7 @@ class Session:
             tool=tool,
             arguments=arguments or {},
             ttl=self._ttl(ttl),
-            promotes_on_question=not wait_for_answers,
+            state=WAITING_FOR_ANSWERS if wait_for_answers else WAITING,
             on_progress=on_progress,
             span=spans.current(),
         )

@@ -13,9 +13,9 @@ OWN_EVENTS = "emceepee"  # stands for the server in events that come from no bac
 class Timers:
     """Set, list, delete; a timer that fires is an event."""
 
-    def __init__(self, parts: SessionContext) -> None:
-        self._activity, self._wake_by, self._changed = parts.activity, parts.wake_by, parts.changed
-        self._clock, self._ids, self._limits = parts.clock, parts.ids, parts.limits
+    def __init__(self, context: SessionContext) -> None:
+        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._timers: dict[str, Timer] = {}
 
     def set(self, duration: timedelta, message: str, *, repeats: bool) -> Timer:
@@ -38,7 +38,7 @@ class Timers:
         )
         self._timers[timer.timer_id] = timer
         self._wake_by(timer.next_deadline)
-        self._changed()
+        self._notify_change()
         return timer
 
     def all(self, *, include_inactive: bool) -> list[Timer]:
@@ -66,7 +66,7 @@ class Timers:
         self._timers[timer_id] = deleted
         self._forget_oldest_done()
         self._wake_by(deleted.next_deadline)
-        self._changed()
+        self._notify_change()
         return deleted
 
     def _forget_oldest_done(self) -> None:
@@ -81,7 +81,7 @@ class Timers:
             later = timer.tick(now)
             if later is None:
                 del self._timers[timer.timer_id]
-                self._changed()
+                self._notify_change()
             elif later is not timer:
                 self._timers[timer.timer_id] = later
                 repeated = {"fireCount": later.fire_count, "interval": True} if later.repeats else {}

@@ -1,35 +1,227 @@
-"""A call, from the side of the one who waits for it, as a table."""
+"""A call as a value: where it stands, and `step`, the one place that decides what an event means for it.
 
-from enum import StrEnum
+A tool starts a call and waits for it; the call itself belongs to the session. Two timelines:
 
+    waiting ───── ResultArrived ─────▶ finished
+      tool waits        └ the tool is released and returns the result
+
+    waiting ── PATIENCE_OVER ──▶ promoted ───── ResultArrived ─────▶ finished
+      tool waits      │             task is working        └ the task has the result
+                      └ a task is created, the tool is released and returns it
+
+Events race: the result with the end of the patience, cancel_task with the loss of the server. The first one that ends
+the call decides its outcome; later ones find a call that has ended, and change nothing. `step` awaits nothing and
+touches nothing: it returns the next state and the effects, which `sessions/calls.py` carries out in the order given.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import NamedTuple
+
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
 from emceepee.state.machine import Machine, Move
 
 
 class CallStage(StrEnum):
-    """A call, from the side of the one who waits for it."""
+    """Where a call stands."""
 
-    IN_FLIGHT = "in_flight"
-    """Sent; someone waits."""
-    RETURNED = "returned_result"
-    """The result went back directly."""
-    FAILED = "returned_error"
-    """The error went back directly."""
+    WAITING = "waiting"
+    """Sent; the tool that called waits."""
+    PROMOTED = "promoted"
+    """It goes on as a task; the tool has returned."""
+    FINISHED = "finished"
+    """The result or an error is there."""
     CANCELLED = "cancelled"
-    """The caller cancelled its request, and not only because it took long."""
-    PROMOTED = "promoted_to_task"
-    """It goes on as a task."""
+    """It was given up without either."""
 
 
 _S = CallStage
 CALL: Machine[CallStage] = Machine(
     "tool_call_lifecycle",
     "How a call returns directly or becomes a task",
-    begins=(_S.IN_FLIGHT, "execute_tool, read_resource or get_prompt"),
+    begins=(_S.WAITING, "execute_tool, read_resource or get_prompt"),
     moves=[
-        Move(_S.IN_FLIGHT, _S.RETURNED, "The result comes in time"),
-        Move(_S.IN_FLIGHT, _S.FAILED, "An error comes in time"),
-        Move(_S.IN_FLIGHT, _S.CANCELLED, "The caller cancels the request"),
-        Move(_S.IN_FLIGHT, _S.PROMOTED, "timeout_ms passes, the server asks something, or the client stops waiting"),
+        Move(_S.WAITING, _S.FINISHED, "The result or an error comes in time and is returned"),
+        Move(_S.WAITING, _S.PROMOTED, "timeout_ms passes, the server asks something, or the client stops waiting"),
+        Move(_S.WAITING, _S.CANCELLED, "The caller cancels the request"),
+        Move(_S.PROMOTED, _S.FINISHED, "The result or an error comes and is kept by the task"),
+        Move(_S.PROMOTED, _S.CANCELLED, "cancel_task, or the time to live passes"),
     ],
-    ends="The caller is done with it",
+    ends="Nothing more comes",
 )
+
+
+class CallState(NamedTuple):
+    """`has_task` of a call that was promoted, or whose reply reached nobody.
+
+    A tuple, because every call makes one: a frozen dataclass takes three times as long to make.
+    """
+
+    stage: CallStage = CallStage.WAITING
+    outcome: JsonObject | EmceepeeError | None = None
+    has_task: bool = False
+    waits_for_answers: bool = False  # a question does not promote it: someone else than its caller will answer
+    progress: JsonObject | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return CALL.is_final(self.stage)
+
+
+WAITING = CallState()
+WAITING_FOR_ANSWERS = CallState(waits_for_answers=True)
+
+
+# Events.
+
+
+@dataclass(frozen=True, slots=True)
+class ResultArrived:
+    """The backend returned a result."""
+
+    outcome: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorArrived:
+    """The backend returned an error, or no answer could be had."""
+
+    outcome: EmceepeeError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRemoved:
+    """There is no such server any more."""
+
+    error: EmceepeeError
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The process stops. A task would be a promise that nobody keeps."""
+
+    error: EmceepeeError
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReported:
+    """The backend said how far it is."""
+
+    progress: JsonObject
+
+
+class BareEvent(Enum):
+    """Events that carry nothing."""
+
+    PATIENCE_OVER = auto()
+    """The tool has waited as long as it may."""
+    QUESTION_ASKED = auto()
+    """The server asked something, perhaps in this call. A model that waits cannot answer."""
+    CLIENT_GONE = auto()
+    """The client stopped waiting, but does not mean to cancel."""
+    CANCEL_REQUESTED = auto()
+    """The caller cancels the request, or the task that it has become."""
+    WAIT_CANCELLED = auto()
+    """The tool that waits was cancelled. A call that has just become a task goes on."""
+    RUNNER_CANCELLED = auto()
+    """The request to the backend was cancelled, by one of the other events or because the session closes."""
+    TASK_EXPIRED = auto()
+    """The time to live has passed."""
+    REPLY_UNREAD = auto()
+    """The reply with the outcome reached nobody."""
+
+
+CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressReported | BareEvent
+
+
+class Effect(Enum):
+    """What is to be done about it."""
+
+    RELEASE_WAITER = auto()
+    """Let the waiting tool return."""
+    CREATE_TASK = auto()
+    """Keep a record that the caller can ask for."""
+    FINISH_TASK = auto()
+    """Put the outcome into it."""
+    CANCEL_TASK = auto()
+    EXPIRE_TASK = auto()
+    CANCEL_RUNNER = auto()
+    """Cancel the request, of which the backend is told."""
+    LEAVE_FLIGHT = auto()
+    """Nothing more will come of it: whoever waits for its task goes on, and what it asked is withdrawn."""
+    FORWARD_PROGRESS = auto()
+    """Pass it on to the tool that waits."""
+    RECORD_PROGRESS = auto()
+    """Put it into the task."""
+
+
+Step = tuple[CallState, tuple[Effect, ...]]
+_E = Effect
+_NOTHING: tuple[Effect, ...] = ()
+_RETURN = (_E.RELEASE_WAITER, _E.LEAVE_FLIGHT)
+_ABORT = (_E.RELEASE_WAITER, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
+_PROMOTE = (_E.CREATE_TASK, _E.RELEASE_WAITER)
+
+
+def step(state: CallState, event: CallEvent) -> Step:
+    """The next state, and what is to be done, in this order. An event that comes too late changes nothing."""
+    stage = state.stage
+    if stage is CallStage.WAITING:
+        return _step_waiting(state, event)
+    if stage is CallStage.PROMOTED:
+        return _step_promoted(state, event)
+    if event is BareEvent.REPLY_UNREAD and stage is CallStage.FINISHED and not state.has_task:
+        return state._replace(has_task=True), (_E.CREATE_TASK, _E.FINISH_TASK)
+    return state, _NOTHING
+
+
+def _step_waiting(state: CallState, event: CallEvent) -> Step:
+    match event:
+        case ResultArrived(outcome) | ErrorArrived(outcome):
+            return _finished(state, outcome), _RETURN
+        case ServerRemoved(error) | Stopping(error):
+            return _finished(state, error), _ABORT
+        case ProgressReported(progress):
+            return state._replace(progress=progress), (_E.FORWARD_PROGRESS,)
+        case BareEvent.CANCEL_REQUESTED | BareEvent.WAIT_CANCELLED:
+            return _cancelled(state), _ABORT
+        case BareEvent.RUNNER_CANCELLED:
+            return _cancelled(state), _RETURN
+        case BareEvent.PATIENCE_OVER | BareEvent.CLIENT_GONE:
+            return _promoted(state), _PROMOTE
+        case BareEvent.QUESTION_ASKED if not state.waits_for_answers:
+            return _promoted(state), _PROMOTE
+    return state, _NOTHING
+
+
+def _step_promoted(state: CallState, event: CallEvent) -> Step:
+    match event:
+        case ResultArrived(outcome) | ErrorArrived(outcome):
+            return _finished(state, outcome), (_E.FINISH_TASK, _E.LEAVE_FLIGHT)
+        case ServerRemoved(error) | Stopping(error):
+            return _finished(state, error), (_E.FINISH_TASK, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
+        case ProgressReported(progress):
+            return state._replace(progress=progress), (_E.RECORD_PROGRESS,)
+        case BareEvent.CANCEL_REQUESTED:
+            return _cancelled(state), (_E.CANCEL_TASK, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
+        case BareEvent.RUNNER_CANCELLED:
+            return _cancelled(state), (_E.CANCEL_TASK, _E.LEAVE_FLIGHT)
+        case BareEvent.TASK_EXPIRED:
+            return _cancelled(state), (_E.EXPIRE_TASK, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
+    return state, _NOTHING
+
+
+def _finished(state: CallState, outcome: JsonObject | EmceepeeError) -> CallState:
+    CALL.check(state.stage, CallStage.FINISHED)
+    return CallState(CallStage.FINISHED, outcome, state.has_task, state.waits_for_answers, state.progress)
+
+
+def _promoted(state: CallState) -> CallState:
+    CALL.check(state.stage, CallStage.PROMOTED)
+    return state._replace(stage=CallStage.PROMOTED, has_task=True)
+
+
+def _cancelled(state: CallState) -> CallState:
+    CALL.check(state.stage, CallStage.CANCELLED)
+    return state._replace(stage=CallStage.CANCELLED)

@@ -140,11 +140,14 @@ class Outbox:
         return max(first_wanted - self._first, 0)
 
     @property
-    def crowded(self) -> bool:
-        """True once each time the box passes four fifths of its room."""
-        full = len(self._events) >= self._most * WARNING_SHARE
-        news, self._warned = full and not self._warned, full
-        return news
+    def is_crowded(self) -> bool:
+        """Whether four fifths of its room are taken."""
+        return len(self._events) >= self._most * WARNING_SHARE
+
+    def take_warning(self) -> bool:
+        """True once each time the box becomes crowded: whoever takes the warning gives it."""
+        was_warned, self._warned = self._warned, self.is_crowded
+        return self._warned and not was_warned
 
     def append(self, event: Event) -> int:
         """Keep it; returns how many old events had to go."""

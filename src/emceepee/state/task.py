@@ -40,7 +40,7 @@ TASK = Machine(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Task:
     """Frozen: every move returns the next record, or raises ForbiddenMove and changes nothing."""
 
@@ -59,8 +59,11 @@ class Task:
     result: JsonObject | None = None
     error: JsonObject | None = None
 
+    def __repr__(self) -> str:
+        return f"<Task {self.task_id} {self.server} {self.tool} {self.status}>"
+
     @property
-    def is_settled(self) -> bool:
+    def has_ended(self) -> bool:
         return TASK.is_final(self.status)
 
     @property
@@ -69,40 +72,40 @@ class Task:
 
     @property
     def next_deadline(self) -> datetime:
-        """When time will change something: the task expires, or a settled one is forgotten."""
-        return self.updated_at + self.retention if self.is_settled else self.expires_at
+        """When time will change something: the task expires, or one that has ended is forgotten."""
+        return self.updated_at + self.retention if self.has_ended else self.expires_at
+
+    def is_due(self, now: datetime) -> bool:
+        return now >= self.next_deadline
 
     def completed(self, result: JsonObject, at: datetime) -> "Task":
-        return replace(self._settled(TaskStatus.COMPLETED, at), result=result)
+        return replace(self._ended(TaskStatus.COMPLETED, at), result=result)
 
     def failed(self, error: JsonObject, at: datetime) -> "Task":
-        return replace(self._settled(TaskStatus.FAILED, at, _cut(str(error.get("message")))), error=error)
+        return replace(self._ended(TaskStatus.FAILED, at, _cut(str(error.get("message")))), error=error)
 
     def cancelled(self, at: datetime) -> "Task":
-        return self._settled(TaskStatus.CANCELLED, at, "cancelled by the caller")
+        return self._ended(TaskStatus.CANCELLED, at, "cancelled by the caller")
 
-    def progressed(self, progress: JsonObject, at: datetime) -> "Task":
-        """What the server last told of its progress; a settled task stays as it is."""
-        if self.is_settled:
+    def expired(self, at: datetime) -> "Task":
+        return self._ended(TaskStatus.EXPIRED, at, "outlived its time to live")
+
+    def with_progress(self, progress: JsonObject, at: datetime) -> "Task":
+        """With what the server last said of its progress; a task that has ended stays as it is."""
+        if self.has_ended:
             return self
         words = progress.get("message")
         return replace(
             self, progress=progress, updated_at=at, message=_cut(words) if isinstance(words, str) else self.message
         )
 
-    def lightened(self) -> "Task":
+    def without_result(self) -> "Task":
         """Without all that is large, to make room: how it ended stays."""
         error = self.error and {key: self.error.get(key) for key in ("code", "message")} | {"details": {}}
         message = self.message if self.result is None else LET_GO
         return replace(self, arguments={}, result=None, error=error, progress=None, message=message)
 
-    def tick(self, now: datetime) -> "Task | None":
-        """Apply whatever deadline has passed: the same task if none has, None if it is to be forgotten."""
-        if now < self.next_deadline:
-            return self
-        return None if self.is_settled else self._settled(TaskStatus.EXPIRED, now, "outlived its time to live")
-
-    def _settled(self, status: TaskStatus, at: datetime, message: str | None = None) -> "Task":
+    def _ended(self, status: TaskStatus, at: datetime, message: str | None = None) -> "Task":
         TASK.check(self.status, status)
         return replace(self, status=status, updated_at=at, message=message)
 

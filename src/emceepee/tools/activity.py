@@ -44,7 +44,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Caller
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
         with session.waiting(), heartbeat(caller, session.clock, timeout):
-            await within(session.clock, timeout, wake.happened)
+            await within(session.clock, timeout, wake.next_event)
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:
         triggers = [{"type": "timeout"}]
@@ -69,7 +69,7 @@ def _report(
         "pending_server": [
             {"server": connection.spec.name, "working_tasks": [task_summary(task) for task in tasks]}
             for connection in session.connections
-            if (tasks := session.calls.working(connection.spec.name))
+            if (tasks := session.tasks.working(connection.spec.name))
         ],
         "pending_client": pending_client(session.questions.open()),
         "lastEventId": session.activity.last_event_id,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import InvalidArguments, cut_name
 from emceepee.json_types import JsonObject
-from emceepee.sessions.calls import Call
+from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
 from emceepee.tools.aliases import Aliases

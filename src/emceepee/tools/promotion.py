@@ -34,7 +34,7 @@ def promoted(task: Task, session: Session) -> OwnResult:
         },
         "pending_on_server": {
             "server": task.server,
-            "tasks": [task_summary(item) for item in session.calls.working(task.server)[-MOST_TASKS:]],
+            "tasks": [task_summary(item) for item in session.tasks.working(task.server)[-MOST_TASKS:]],
         },
     }
     bare = pending_client(asked, bare={question.request_id for question in asked})

@@ -110,7 +110,7 @@ def _listed(kind: QuestionKind, server: str | None, session: Session) -> OwnResu
     if server is not None:
         session.connection(server)
     waiting = session.questions.open(kind, server)
-    listed = {"requests": [question_view(item, task_id=session.calls.task_of(item)) for item in waiting]}
+    listed = {"requests": [question_view(item, task_id=session.tasks.id_for(item)) for item in waiting]}
     told = Told(questions=frozenset(item.request_id for item in waiting))
     return OwnResult([text_block(encode_text(listed))], listed, told)
 

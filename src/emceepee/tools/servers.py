@@ -93,7 +93,7 @@ async def get_server_status(params: OneServer, session: Session) -> JsonObject:
     waiting = session.questions.open(server=params.server)
     stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]
     return server_view(connection) | {
-        "workingTasks": [task_summary(task) for task in session.calls.working(params.server)],
+        "workingTasks": [task_summary(task) for task in session.tasks.working(params.server)],
         "pendingRequests": [question_summary(question) for question in waiting],
         "stderrTail": stderr[-STDERR_LINES_SHOWN:],
     }

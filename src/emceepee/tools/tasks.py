@@ -48,20 +48,20 @@ async def list_tasks(params: ListTasks, session: Session) -> JsonObject:
     """List the calls that became tasks."""
 
     def wanted(task: Task) -> bool:
-        shown = params.include_completed or params.status is not None or not task.is_settled
+        shown = params.include_completed or params.status is not None or not task.has_ended
         return shown and params.server in (None, task.server) and params.status in (None, task.status)
 
-    return {"tasks": [task_view(task) for task in session.calls.tasks() if wanted(task)]}
+    return {"tasks": [task_view(task) for task in session.tasks.all() if wanted(task)]}
 
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
 async def get_task(params: OneTask, session: Session) -> JsonObject:
     """One task: status, progress, and what its server asks."""
-    task = session.calls.task(params.task_id)
+    task = session.tasks.get(params.task_id)
     questions = session.questions.open(QuestionKind.ELICITATION, task.server)
     return {
         "task": task_view(task) | {"toolArgs": task.arguments},
-        "pending_elicitations": [question_view(item, task_id=session.calls.task_of(item)) for item in questions],
+        "pending_elicitations": [question_view(item, task_id=session.tasks.id_for(item)) for item in questions],
     }
 
 
@@ -74,7 +74,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
     if timeout is None and caller.on_progress is None:
         timeout = session.limits.quiet_call_seconds
     with session.waiting(), heartbeat(caller, session.clock, timeout):
-        task = await session.calls.settled(params.task_id, timeout)
+        task = await session.tasks.wait_until_finished(params.task_id, timeout)
     if task.result is not None:
         return result_of(task.method, task.result, Told(ended_task=task.task_id))
     if task.error is not None:
@@ -101,8 +101,8 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Calle
 @tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
 async def cancel_task(params: OneTask, session: Session) -> JsonObject:
     """Cancel a working task; its server is told."""
-    before = session.calls.task(params.task_id)
-    if before.is_settled:
+    before = session.tasks.get(params.task_id)
+    if before.has_ended:
         return {"success": False, "message": f"Task {params.task_id} is {before.status} already."}
     session.calls.cancel_task(params.task_id)
     return {"success": True, "message": f"Task {params.task_id} was cancelled."}

@@ -157,7 +157,7 @@ async def test_what_only_time_changes_is_not_told() -> None:
         backend.link.break_off("gone")
         assert names(await page.told()) == ["session", "events"]
         await scene.clock.advance(0.3)
-        scene.session.changed()
+        scene.session.change_signal.notify()
         assert await page.told() == []
 
 
@@ -168,7 +168,7 @@ async def test_a_page_that_leaves_is_forgotten() -> None:
             await page.told()
             assert house.watchers == 1
         assert house.watchers == 0
-        scene.session.changed()  # nobody is left to be told
+        scene.session.change_signal.notify()  # nobody is left to be told
 
 
 async def test_a_silent_line_is_kept_awake_and_ends_after_an_hour_so_that_the_login_is_asked_again() -> None:

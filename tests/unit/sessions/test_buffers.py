@@ -39,7 +39,7 @@ def texts(lines: list[LogLine]) -> list[Any]:
 def with_lines(*texts_: str, server: str = "demo", **limits: int) -> ServerBuffers:
     made = buffers(server, **limits)
     for number, text in enumerate(texts_):
-        made.said(text, LogSource.STDERR, at(number))
+        made.add_output(text, LogSource.STDERR, at(number))
     return made
 
 
@@ -60,7 +60,7 @@ def test_a_line_that_was_not_wanted_is_kept() -> None:
 def test_two_lines_that_read_the_same_are_still_two() -> None:
     buffer = buffers()
     for _ in range(2):
-        buffer.said("same", LogSource.STDOUT, at(0))
+        buffer.add_output("same", LogSource.STDOUT, at(0))
     assert len(read_logs([buffer], everything, limit=1, clear=True)[0]) == 1
     assert len(buffer.logs) == 1
 
@@ -73,9 +73,9 @@ def test_reading_without_clearing_leaves_everything() -> None:
 
 def test_the_lines_of_several_servers_come_in_the_order_of_their_time() -> None:
     first, second = buffers("first"), buffers("second")
-    first.said("1", LogSource.STDERR, at(1))
-    second.said("2", LogSource.STDERR, at(2))
-    first.said("3", LogSource.STDERR, at(3))
+    first.add_output("1", LogSource.STDERR, at(1))
+    second.add_output("2", LogSource.STDERR, at(2))
+    first.add_output("3", LogSource.STDERR, at(3))
     read, _ = read_logs([second, first], everything, limit=2, clear=True)
     assert [(line.server, line.data) for line in read] == [("second", "2"), ("first", "3")]
 
@@ -88,7 +88,7 @@ def test_what_had_to_be_dropped_is_counted_once() -> None:
 
 def test_a_protocol_message_keeps_level_logger_and_data() -> None:
     buffer = buffers()
-    buffer.logged({"level": "error", "logger": "db", "data": {"a": None}}, at(0))
+    buffer.add_log_message({"level": "error", "logger": "db", "data": {"a": None}}, at(0))
     [line] = buffer.logs
     assert (line.server, line.at, line.level, line.source) == ("demo", START, LogLevel.ERROR, LogSource.PROTOCOL)
     assert (line.logger, line.data) == ("db", {"a": None})
@@ -97,7 +97,7 @@ def test_a_protocol_message_keeps_level_logger_and_data() -> None:
 @pytest.mark.parametrize("params", [{}, {"level": "loud"}, {"level": None, "logger": 5}, {"level": ["error"]}])
 def test_a_protocol_message_with_odd_labels_is_kept_as_info(params: dict[str, Any]) -> None:
     buffer = buffers()
-    buffer.logged(params | {"data": "x"}, at(0))
+    buffer.add_log_message(params | {"data": "x"}, at(0))
     [line] = buffer.logs
     assert (line.level, line.logger, line.data) == (LogLevel.INFO, None, "x")
 
@@ -109,9 +109,9 @@ def test_levels_are_ordered_mildest_first() -> None:
 
 def test_a_notification_is_kept_as_it_came_and_without_parameters_has_none() -> None:
     buffer = buffers(notifications_per_server=2)
-    buffer.notified("lost", {}, at(0))
-    buffer.notified("a", {"x": {"y": None}}, at(1))
-    buffer.notified("b", {}, at(2))
+    buffer.add_notification("lost", {}, at(0))
+    buffer.add_notification("a", {"x": {"y": None}}, at(1))
+    buffer.add_notification("b", {}, at(2))
     assert [(item.method, item.params, item.at) for item in buffer.notifications] == [
         ("a", {"x": {"y": None}}, at(1)),
         ("b", None, at(2)),
@@ -120,8 +120,8 @@ def test_a_notification_is_kept_as_it_came_and_without_parameters_has_none() -> 
 
 def test_an_item_larger_than_the_limit_is_cut_with_a_mark_that_says_so() -> None:
     buffer = buffers(buffered_item_bytes=10)
-    buffer.said("x" * 30, LogSource.STDERR, at(0))
-    buffer.notified("m", {"key": "x" * 30}, at(0))
+    buffer.add_output("x" * 30, LogSource.STDERR, at(0))
+    buffer.add_notification("m", {"key": "x" * 30}, at(0))
     [line], [item] = buffer.logs, buffer.notifications
     assert line.data == "xxxxxxxxxx… (cut: 30 bytes in all)"
     assert item.params == {"cut": '{"key":"xx… (cut: 40 bytes in all)'}
@@ -148,8 +148,8 @@ def test_whatever_fits_is_kept_as_it_is_and_the_rest_is_marked(value: Any, limit
 def test_a_server_keeps_a_bounded_number_of_bytes_and_counts_the_rest() -> None:
     buffer = buffers(buffered_bytes_per_server=2000)
     for number in range(5):
-        buffer.notified("m", {"n": "x" * 300}, at(number))
-        buffer.said("y" * 300, LogSource.STDERR, at(number))
+        buffer.add_notification("m", {"n": "x" * 300}, at(number))
+        buffer.add_output("y" * 300, LogSource.STDERR, at(number))
     assert (len(buffer.notifications), buffer.notifications.take_dropped()) == (3, 2)
     lines, dropped = read_logs([buffer], everything, limit=9, clear=False)
     assert (len(lines), dropped) == (3, 2)
@@ -166,10 +166,10 @@ def test_when_a_session_holds_too_much_the_fullest_server_lets_go_of_its_oldest(
     budget = BufferBudget(3000, all_buffers)
     for name in ("quiet", "loud"):
         all_buffers[name] = ServerBuffers(name, Limits(), budget=budget)
-    all_buffers["quiet"].said("q" * 1000, LogSource.STDERR, at(0))
+    all_buffers["quiet"].add_output("q" * 1000, LogSource.STDERR, at(0))
     for number in range(10):
-        all_buffers["loud"].said("l" * 500, LogSource.STDERR, at(number))
-        all_buffers["loud"].notified("m", {"n": "x" * 90}, at(number))
+        all_buffers["loud"].add_output("l" * 500, LogSource.STDERR, at(number))
+        all_buffers["loud"].add_notification("m", {"n": "x" * 90}, at(number))
     assert len(all_buffers["quiet"].logs) == 1
     assert sum(buffer.bytes for buffer in all_buffers.values()) <= 3000
     assert all_buffers["loud"].logs.take_dropped() >= 7
@@ -177,8 +177,8 @@ def test_when_a_session_holds_too_much_the_fullest_server_lets_go_of_its_oldest(
 
 def test_endless_names_are_cut() -> None:
     buffer = buffers()
-    buffer.notified("m" * 5000, {}, at(0))
-    buffer.logged({"logger": "l" * 5000, "data": 1}, at(0))
+    buffer.add_notification("m" * 5000, {}, at(0))
+    buffer.add_log_message({"logger": "l" * 5000, "data": 1}, at(0))
     [item], [line] = buffer.notifications, buffer.logs
     assert len(item.method) < 1100
     assert len(line.logger or "") < 1100

@@ -22,10 +22,10 @@ class Watching:
         if lets_go:
             self.may_let_go.set()
 
-    def server_added(self, spec: BackendSpec) -> None:
+    def on_server_added(self, spec: BackendSpec) -> None:
         self.added.append(spec.name)
 
-    async def server_removed(self, name: str) -> None:
+    async def on_server_removed(self, name: str) -> None:
         await self.may_let_go.wait()
         self.removed.append(name)
 
@@ -78,32 +78,32 @@ async def test_a_name_in_use_cannot_be_reserved(name: str) -> None:
     await registry.add("ann", scripted_spec("mine"), by=watcher)
     with (
         pytest.raises(InvalidArguments, match=f'The name "{name}" is in use'),
-        registry.reserving("ann", scripted_spec(name)),
+        registry.reserve_name("ann", scripted_spec(name)),
     ):
         pytest.fail("it was reserved")
 
 
 async def test_a_name_is_held_while_its_server_is_tried_and_free_again_if_that_fails() -> None:
     registry = a_registry()
-    with suppress(ConnectionError), registry.reserving("ann", scripted_spec("x")):
-        with pytest.raises(InvalidArguments), registry.reserving("ann", scripted_spec("x")):
+    with suppress(ConnectionError), registry.reserve_name("ann", scripted_spec("x")):
+        with pytest.raises(InvalidArguments), registry.reserve_name("ann", scripted_spec("x")):
             pytest.fail("it was reserved twice")
-        with registry.reserving("bob", scripted_spec("x")):
+        with registry.reserve_name("bob", scripted_spec("x")):
             raise ConnectionError
-    with registry.reserving("ann", scripted_spec("x")), registry.reserving("bob", scripted_spec("x")):
+    with registry.reserve_name("ann", scripted_spec("x")), registry.reserve_name("bob", scripted_spec("x")):
         pass
 
 
 async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
     registry, spec = a_registry(), scripted_spec("x")
     other = BackendSpec(name="x", target=HttpTarget(url="http://other.test"))
-    with registry.reserving("ann", spec):
+    with registry.reserve_name("ann", spec):
         trial = registry.trial_of("ann", scripted_spec("x"))
         assert trial is not None
         assert (registry.trial_of("bob", spec), registry.trial_of("ann", other)) == (None, None)
     assert (trial.outcome.result(), registry.trial_of("ann", spec)) == (None, None)
     for error in (InvalidArguments("no"), ConnectionError("gone")):
-        with suppress(InvalidArguments, ConnectionError), registry.reserving("ann", spec):
+        with suppress(InvalidArguments, ConnectionError), registry.reserve_name("ann", spec):
             trial = registry.trial_of("ann", spec)
             raise error
         assert trial is not None
@@ -130,7 +130,7 @@ async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() 
     await registry.add("ann", scripted_spec("mine"), by=watcher)
     for name in ("theirs", "mine"):
         await registry.remove("ann", name)
-        with registry.reserving("ann", scripted_spec(name)):
+        with registry.reserve_name("ann", scripted_spec(name)):
             pass
     assert await registry.join("ann", Watching()) == {}
 

@@ -13,7 +13,7 @@ class Desk:
     def __init__(self) -> None:
         self.gone: list[str] = []
 
-    def let_go(self, task_id: str) -> None:
+    def drop_result(self, task_id: str) -> None:
         self.gone.append(task_id)
 
 

@@ -46,7 +46,7 @@ async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_
         session.wake()
     await settle()
     assert [len(backend.links) for backend in backends.values()] == [1, 1]
-    assert repr(session) == "<Session 01S servers=2 calls=0>"
+    assert repr(session) == "<Session 01S awake servers=2 calls=0 tasks=0 questions=0>"
     await session.close()
 
 
@@ -86,6 +86,24 @@ async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added
             scene.session.buffers_of("demo")
         backend.refuses = None
         assert (await scene.session.add_server(scripted_spec("demo"))).is_connected
+
+
+async def test_a_session_shows_its_state() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(is_awake=False, demo=backend) as scene:
+        session = scene.session
+        name = f"<Session {session.session_id}"
+        assert repr(session) == f"{name} asleep servers=1 calls=0 tasks=0 questions=0>"
+        session.wake()
+        call = asyncio.create_task(session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None))
+        asked = await backend.next_asked()
+        assert repr(session) == f"{name} awake servers=1 calls=1 tasks=0 questions=0>"
+        question = asyncio.create_task(backend.link.listener.handle_request("elicitation/create", {}, asked.origin))
+        await settle()
+        assert repr(session) == f"{name} awake servers=1 calls=1 tasks=1 questions=1>"
+        await call
+    assert repr(session) == f"{name} closed servers=1 calls=0 tasks=0 questions=0>"
+    await asyncio.wait([question], timeout=5)
 
 
 async def test_a_cancelled_add_leaves_nothing() -> None:

@@ -97,14 +97,16 @@ def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
     warned = []
     for number in range(10):
         box.append(an_event(number))
-        warned.append(box.crowded)
+        warned.append(box.take_warning())
     assert warned == [False] * 7 + [True, False, False]
     take(box)
     box.expire(NOW + KEEP)
-    assert not box.crowded
+    assert not box.is_crowded
+    assert not box.take_warning()
     for number in range(8):
         box.append(an_event(number))
-    assert (box.crowded, box.crowded) == (True, False)
+    assert (box.is_crowded, box.is_crowded) == (True, True), "looking changes nothing"
+    assert (box.take_warning(), box.take_warning()) == (True, False)
 
 
 def test_the_fullest_box_gives_way_when_all_together_hold_too_much() -> None:

@@ -23,8 +23,9 @@ VERBS: dict[TaskStatus, Callable[[Task], Task]] = {
     TaskStatus.COMPLETED: lambda task: task.completed({"content": []}, LATER),
     TaskStatus.FAILED: lambda task: task.failed({"message": "broke"}, LATER),
     TaskStatus.CANCELLED: lambda task: task.cancelled(LATER),
+    TaskStatus.EXPIRED: lambda task: task.expired(LATER),
 }
-SETTLED = [status for status in TaskStatus if status is not TaskStatus.WORKING]
+ENDED = [status for status in TaskStatus if status is not TaskStatus.WORKING]
 
 
 def a_task(status: TaskStatus = TaskStatus.WORKING) -> Task:
@@ -55,7 +56,7 @@ def test_a_verb_makes_its_move_or_is_refused_and_changes_nothing(source: TaskSta
     task = a_task(source)
     if (source, target) in ALLOWED:
         moved = VERBS[target](task)
-        assert (moved.status, moved.updated_at, moved.is_settled) == (target, LATER, True)
+        assert (moved.status, moved.updated_at, moved.has_ended) == (target, LATER, True)
     else:
         with pytest.raises(ForbiddenMove):
             VERBS[target](task)
@@ -67,38 +68,41 @@ def test_each_end_keeps_what_a_caller_will_ask_for() -> None:
     failed = a_task().failed({"code": "X", "message": "broke"}, LATER)
     assert (failed.error, failed.message, failed.result) == ({"code": "X", "message": "broke"}, "broke", None)
     assert a_task().cancelled(LATER).message == "cancelled by the caller"
+    assert a_task().expired(LATER).message == "outlived its time to live"
 
 
-def test_a_working_task_expires_exactly_at_the_end_of_its_time_to_live() -> None:
+def test_a_working_task_is_due_exactly_at_the_end_of_its_time_to_live() -> None:
     task = a_task()
-    assert task.next_deadline == NOW + TTL
-    assert task.tick(NOW + TTL - timedelta(microseconds=1)) is task
-    expired = task.tick(NOW + TTL)
-    assert expired is not None
-    assert (expired.status, expired.updated_at) == (TaskStatus.EXPIRED, NOW + TTL)
+    assert task.next_deadline == task.expires_at == NOW + TTL
+    assert not task.is_due(NOW + TTL - timedelta(microseconds=1))
+    assert task.is_due(NOW + TTL)
 
 
-@pytest.mark.parametrize("status", SETTLED)
-def test_a_settled_task_never_expires_and_is_forgotten_after_the_retention(status: TaskStatus) -> None:
+@pytest.mark.parametrize("status", ENDED)
+def test_a_task_that_has_ended_is_due_after_the_retention(status: TaskStatus) -> None:
     task = replace(a_task(status), updated_at=LATER)
     assert task.next_deadline == LATER + RETENTION
-    assert task.tick(LATER + RETENTION - timedelta(microseconds=1)) is task
-    assert task.tick(LATER + RETENTION) is None
-    assert task.tick(NOW + TTL * 100) is None
+    assert not task.is_due(LATER + RETENTION - timedelta(microseconds=1))
+    assert task.is_due(LATER + RETENTION)
+
+
+def test_a_task_shows_its_state() -> None:
+    assert repr(a_task()) == "<Task t one slow working>"
+    assert repr(a_task().cancelled(LATER)) == "<Task t one slow cancelled>"
 
 
 def test_progress_is_kept_with_its_words_and_does_not_prolong_the_life() -> None:
-    task = a_task().progressed({"progress": 1, "total": 3, "message": "digging"}, LATER)
+    task = a_task().with_progress({"progress": 1, "total": 3, "message": "digging"}, LATER)
     assert (task.progress, task.message, task.updated_at) == (
         {"progress": 1, "total": 3, "message": "digging"},
         "digging",
         LATER,
     )
-    again = task.progressed({"progress": 2}, LATER)
+    again = task.with_progress({"progress": 2}, LATER)
     assert (again.progress, again.message, again.expires_at) == ({"progress": 2}, "digging", NOW + TTL)
 
 
-@pytest.mark.parametrize("status", SETTLED)
+@pytest.mark.parametrize("status", ENDED)
 def test_progress_after_the_end_changes_nothing(status: TaskStatus) -> None:
     task = a_task(status)
-    assert task.progressed({"progress": 9}, LATER) is task
+    assert task.with_progress({"progress": 9}, LATER) is task

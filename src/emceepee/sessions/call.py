@@ -1,0 +1,53 @@
+"""One request to a backend, with what is needed to carry out what its state says. `state/call.py` has the rules."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from emceepee.backends.connection import Connection
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
+from emceepee.state.call import WAITING, CallState
+from emceepee.telemetry.spans import Span
+
+OnProgress = Callable[[JsonObject], None]
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class Call:
+    """`released`: resolved when the waiting tool may return, because the outcome is there or the call was promoted.
+
+    `finished`: of promoted calls only; resolved when nothing more will come from the backend.
+    """
+
+    connection: Connection
+    method: str
+    params: JsonObject
+    tool: str
+    arguments: JsonObject
+    ttl: timedelta
+    state: CallState = WAITING
+    on_progress: OnProgress | None = None
+    span: Span | None = None
+    call_id: str | None = None  # that of its task too; given when someone needs it
+    released: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    finished: "asyncio.Future[None] | None" = None
+    runner: "asyncio.Task[None] | None" = None
+
+    def __repr__(self) -> str:
+        task = f" task={self.call_id}" if self.state.has_task else ""
+        return f"<Call {self.server} {self.tool} {self.state.stage}{task}>"
+
+    @property
+    def server(self) -> str:
+        return self.connection.spec.name
+
+    def result(self) -> JsonObject:
+        """The backend's raw result. Raises: EmceepeeError."""
+        outcome = self.state.outcome
+        if isinstance(outcome, EmceepeeError):
+            raise outcome
+        if outcome is None:
+            raise EmceepeeError("The call was given up before it had a result.")
+        return outcome

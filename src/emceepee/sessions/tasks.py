@@ -1,0 +1,187 @@
+"""The records of calls that became tasks: what callers see of them, until when they are kept, and the events they make.
+
+Which record comes next is decided by the call (`state/call.py`); only the time to live is looked after here.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from emceepee.clock import within
+from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
+from emceepee.json_types import JsonObject
+from emceepee.sessions.call import Call
+from emceepee.sessions.context import SessionContext
+from emceepee.state.events import EventType
+from emceepee.state.question import Question
+from emceepee.state.task import Task, TaskStatus
+from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import Span
+
+log = EventLog("calls")
+_END_EVENTS = {
+    TaskStatus.COMPLETED: EventType.TASK_COMPLETED,
+    TaskStatus.FAILED: EventType.TASK_FAILED,
+    TaskStatus.CANCELLED: EventType.TASK_CANCELLED,
+    TaskStatus.EXPIRED: EventType.TASK_EXPIRED,
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A record, and as long as it is working, when its call has finished and the span to show that on."""
+
+    task: Task
+    finished: "asyncio.Future[None] | None"
+    span: Span | None
+
+
+class Tasks:
+    """The tasks of one session."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._clock, self._limits, self._results = context.clock, context.limits, context.results
+        self._kept: dict[str, _Kept] = {}
+
+    def close(self) -> None:
+        self._results.leave(self)
+
+    # Looking.
+
+    def find(self, task_id: str) -> Task | None:
+        kept = self._kept.get(task_id)
+        return None if kept is None else kept.task
+
+    def get(self, task_id: str) -> Task:
+        """Raises: EmceepeeError."""
+        task = self.find(task_id)
+        if task is None:
+            raise EmceepeeError(
+                f'There is no task "{task_id[:60]}" (any more). list_tasks with include_completed shows all; '
+                f"finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
+                code=ErrorCode.TASK_NOT_FOUND,
+            )
+        return task
+
+    def all(self) -> list[Task]:
+        return [kept.task for kept in self._kept.values()]
+
+    def working(self, server: str | None = None) -> list[Task]:
+        return [task for task in self.all() if server in (None, task.server) and not task.has_ended]
+
+    def id_for(self, question: Question) -> str | None:
+        """The task whose call asked, if it is known and has become one."""
+        return question.call_id if question.call_id in self._kept else None
+
+    async def wait_until_finished(self, task_id: str, timeout: float | None) -> Task:
+        """The task once it has ended. Waits for the call itself, so nothing is polled.
+
+        Raises:
+            TimedOut: it still works; the task goes on.
+        """
+        task, finished = self.get(task_id), self._kept[task_id].finished
+        if finished is not None and not task.has_ended:
+            left = (task.expires_at - self._clock.now()).total_seconds()
+            seconds = left + 1 if timeout is None else timeout  # it ends by then: it expires first
+            try:
+                await within(self._clock, seconds, finished)
+            except TimeoutError:
+                raise TimedOut(
+                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call get_task_result or '
+                    "await_activity again.",
+                    details={"taskId": task_id},
+                ) from None
+        return self.get(task_id)
+
+    # Records.
+
+    def create(self, task_id: str, call: Call) -> None:
+        now = self._clock.now()
+        task = Task(
+            task_id=task_id,
+            server=call.server,
+            tool=call.tool,
+            method=call.method,
+            arguments=call.arguments,
+            created_at=now,
+            updated_at=now,
+            ttl=call.ttl,
+            retention=timedelta(seconds=self._limits.task_retention_seconds),
+            progress=call.state.progress,
+        )
+        self._kept[task_id] = _Kept(task, call.finished, call.span)
+        self._wake_by(task.next_deadline)
+        if call.span is not None:
+            call.span.became_task(task_id)
+        ttl = round(task.ttl.total_seconds() * 1000)
+        self._activity.emit(EventType.TASK_CREATED, call.server, taskId=task_id, toolName=call.tool, ttl=ttl)
+
+    def record_progress(self, task_id: str, progress: JsonObject) -> None:
+        kept = self._kept[task_id]
+        kept.task = kept.task.with_progress(progress, self._clock.now())
+        self._notify_change()
+
+    def finish(self, task_id: str, outcome: JsonObject | EmceepeeError) -> None:
+        task, now = self._kept[task_id].task, self._clock.now()
+        if isinstance(outcome, EmceepeeError):
+            self._end(task.failed(outcome.body(), now))
+        else:
+            self._end(task.completed(outcome, now))
+
+    def cancel(self, task_id: str) -> None:
+        self._end(self._kept[task_id].task.cancelled(self._clock.now()))
+
+    def expire(self, task_id: str) -> None:
+        self._end(self._kept[task_id].task.expired(self._clock.now()))
+
+    def _end(self, task: Task) -> None:
+        """Keep the last record, say so, and make room for it."""
+        kept = self._kept[task.task_id]
+        span = kept.span
+        kept.task, kept.finished, kept.span = task, None, None
+        self._wake_by(task.next_deadline)
+        data: dict[str, object] = {"taskId": task.task_id, "toolName": task.tool}
+        if task.status is TaskStatus.FAILED:
+            data["error"] = task.message
+            log.warning("task_failed", taskId=task.task_id, server=task.server, tool=task.tool, error=task.message)
+        elif task.status is TaskStatus.COMPLETED:
+            data["isError"] = bool((task.result or {}).get("isError"))
+            log.info("task_completed", taskId=task.task_id, server=task.server, tool=task.tool)
+        elif task.status is TaskStatus.EXPIRED:
+            data["ttl"] = round(task.ttl.total_seconds() * 1000)
+        if span is not None:
+            _end_span(span, task)
+        self._activity.emit(_END_EVENTS[task.status], task.server, **data)
+        self._results.keep(self, task)
+
+    # Time and room.
+
+    def overdue(self, now: datetime) -> list[str]:
+        """The working tasks whose time to live has passed."""
+        return [task.task_id for task in self.working() if task.is_due(now)]
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Forget what was kept long enough; the next deadline, if there is one."""
+        for task in self.all():
+            if task.has_ended and task.is_due(now):
+                del self._kept[task.task_id]
+                self._results.release(self, task.task_id)
+                self._notify_change()
+        return min((task.next_deadline for task in self.all()), default=None)
+
+    def drop_result(self, task_id: str) -> None:
+        """Keep nothing of a task but how it ended, to make room."""
+        kept = self._kept[task_id]
+        log.warning("task_result_let_go", taskId=task_id, server=kept.task.server)
+        kept.task = kept.task.without_result()
+        self._notify_change()
+
+
+def _end_span(span: Span, task: Task) -> None:
+    if task.status is TaskStatus.CANCELLED:
+        span.cancelled()
+    elif task.status is TaskStatus.COMPLETED and task.result is not None:
+        span.replied(task.result)
+    else:
+        span.failed(task.message or str(task.status))

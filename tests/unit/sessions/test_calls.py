@@ -1,0 +1,95 @@
+"""What the runner does besides carrying out effects; the rules are tested in state/test_call.py."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from emceepee.errors import EmceepeeError
+from emceepee.sessions.call import Call
+from support.fake_clock import settle
+from support.scene import Scene, a_scene
+from support.scripted_backend import ScriptedBackend
+
+
+def a_call(scene: Scene, tool: str = "slow") -> Call:
+    return Call(
+        connection=scene.session.connection("one"),
+        method="tools/call",
+        params={"name": tool},
+        tool=tool,
+        arguments={},
+        ttl=timedelta(minutes=1),
+    )
+
+
+async def test_a_call_shows_its_state() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        calls, call = scene.session.calls, a_call(scene)
+        calls.start(call)
+        assert repr(call) == "<Call one slow waiting>"
+        calls.promote(call)
+        assert repr(call) == f"<Call one slow promoted task={call.call_id}>"
+        calls.cancel(call)
+        assert repr(call) == f"<Call one slow cancelled task={call.call_id}>"
+
+
+async def test_a_tool_is_released_at_the_promotion_and_whoever_waits_for_the_task_when_the_backend_has_answered() -> (
+    None
+):
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        call = a_call(scene)
+        scene.session.calls.start(call)
+        asked = await backend.next_asked()
+        assert (call.released.done(), call.finished) == (False, None)
+        scene.session.calls.promote(call)
+        assert call.finished is not None
+        assert (call.released.done(), call.finished.done()) == (True, False)
+        asked.reply(content=[])
+        await settle()
+        assert call.finished.done()
+        assert call.result() == {"content": []}
+
+
+async def test_an_ordinary_call_has_neither_an_id_nor_a_task_nor_a_second_future() -> None:
+    backend = ScriptedBackend()
+    backend.answers["tools/call"] = lambda _: {"content": []}
+    async with a_scene(one=backend) as scene:
+        call = a_call(scene)
+        scene.session.calls.start(call)
+        assert await scene.session.calls.wait(call, 1) is None
+        assert (call.call_id, call.finished, scene.session.tasks.all()) == (None, None, [])
+
+
+async def test_the_outcome_of_an_unread_reply_is_kept_as_a_finished_task() -> None:
+    backend = ScriptedBackend()
+    backend.answers["tools/call"] = lambda _: {"content": []}
+    async with a_scene(one=backend) as scene:
+        calls, call = scene.session.calls, a_call(scene)
+        calls.start(call)
+        await calls.wait(call, 1)
+        calls.keep_undelivered(call)
+        calls.keep_undelivered(call)
+        [task] = scene.session.tasks.all()
+        assert (task.task_id, str(task.status), task.result) == (call.call_id, "completed", {"content": []})
+        assert (await scene.session.tasks.wait_until_finished(task.task_id, 1)) is task
+
+
+async def test_a_session_that_closes_ends_its_calls_and_tasks() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(one=backend) as scene:
+        calls, waiting, promoted = scene.session.calls, a_call(scene), a_call(scene)
+        calls.start(waiting)
+        calls.start(promoted)
+        await backend.next_asked()
+        calls.promote(promoted)
+        waiter = asyncio.create_task(calls.wait(waiting, 100))
+        await settle()
+    assert (waiter.done(), waiting.state.stage, promoted.state.stage) == (True, "cancelled", "cancelled")
+    assert promoted.finished is not None
+    assert promoted.finished.done()
+    assert [str(task.status) for task in scene.session.tasks.all()] == ["cancelled"]
+    assert len(calls) == 0
+    with pytest.raises(EmceepeeError, match="given up"):
+        waiting.result()
