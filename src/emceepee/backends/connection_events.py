@@ -12,11 +12,16 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("sessions")
 
 
+class ChangeSignal(Protocol):
+    def notify(self) -> None: ...
+
+
 class Observer(Protocol):
     """The session, which wants to know how its backends fare. Must not raise."""
 
-    def notify_change(self) -> None:
-        """A connection is in another state, whether or not that is worth an event."""
+    @property
+    def change_signal(self) -> ChangeSignal:
+        """For each change of state, whether or not it is worth an event."""
         ...
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
@@ -34,8 +39,8 @@ class ConnectionEvents:
         self._is_process = isinstance(spec.target, StdioTarget)
         self._invalidated: JsonObject = {}  # by the last loss
 
-    def notify_change(self) -> None:
-        self._observer.notify_change()
+    def signal_change(self) -> None:
+        self._observer.change_signal.notify()
 
     def announce_connected(self, process: JsonObject | None, capabilities: JsonObject) -> None:
         if process is not None:

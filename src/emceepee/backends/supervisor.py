@@ -235,7 +235,7 @@ class Supervisor:
         before = self._state
         self._state, effects = step(before, event)
         if self._state is not before:
-            self._events.notify_change()
+            self._events.signal_change()
         for effect in effects:
             self._carry_out(effect)
 

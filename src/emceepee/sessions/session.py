@@ -276,10 +276,6 @@ class Session:
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 
-    def notify_change(self) -> None:
-        """A connection is in another state, whether or not that is worth an event."""
-        self.change_signal.notify()
-
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Unless the connection is being given up anyway."""
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
