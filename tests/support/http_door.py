@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 from mcp_types import CLIENT_INFO_META_KEY
 
-from emceepee.cli.secrecy import TRACEABLE_VARIABLE
+from emceepee.cli.process_setup import TRACEABLE_VARIABLE
 from support.emceepee_process import MODERN_META
 from support.replies import own_part
 from support.waiting import eventually

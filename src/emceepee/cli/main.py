@@ -5,6 +5,7 @@ import asyncio
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,7 @@ import uvloop
 
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
-from emceepee.cli.allocator import keep_freed_memory
-from emceepee.cli.descriptors import STDERR, STDIN, STDOUT, fill_closed
-from emceepee.cli.private_file import write_private
-from emceepee.cli.secrecy import hide_process
+from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
 from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.telemetry import logs
@@ -104,7 +102,7 @@ def _inviting(config: Config) -> Callable[[str], None]:
         logs.tell_operator(f"emceepee console at {link}{hint}")
         if config.link_file is not None:
             try:
-                write_private(config.link_file, f"{link}\n")
+                _write_private(config.link_file, f"{link}\n")
             except OSError as error:
                 log.warning("link_file_not_written", file=str(config.link_file), error=str(error))
         if config.log_file is not None:
@@ -244,3 +242,15 @@ def _private_stdout() -> int:
     sys.stdout.flush()
     os.dup2(STDERR, STDOUT)
     return protocol
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Put a new file in the place of whatever is there, which may be someone else's, or a link. Raises: OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise

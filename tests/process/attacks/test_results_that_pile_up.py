@@ -1,6 +1,6 @@
 """Large results that nobody fetches: the newest are kept, and memory stays bounded."""
 
-from emceepee.cli.allocator import KEPT_BYTES
+from emceepee.cli.process_setup import KEPT_BYTES
 from support.emceepee_process import configured
 from support.figures import record_figure
 from support.http_backend import BIG, http_backend

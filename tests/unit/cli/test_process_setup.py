@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from emceepee.cli.allocator import keep_freed_memory
+from emceepee.cli.process_setup import keep_freed_memory
 
 
 def test_the_allocator_takes_what_it_is_told() -> None:
