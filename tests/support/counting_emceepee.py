@@ -1,4 +1,4 @@
-"""An emceepee whose list_servers tells instead how many tasks its loop has, so that a test sees what piles up."""
+"""An emceepee whose list_servers says how many tasks and sessions it has, so that a test sees what piles up."""
 
 import asyncio
 import gc
@@ -14,7 +14,8 @@ from emceepee.tools.servers import list_servers
 
 async def count(params: Any, session: Session, caller: RequestContext) -> Outcome:
     gc.collect()  # what waits for the collector is not what piles up
-    return {"asyncioTasks": len(asyncio.all_tasks())}
+    sessions = sum(isinstance(item, Session) for item in gc.get_objects())
+    return {"asyncioTasks": len(asyncio.all_tasks()), "sessionCount": sessions}
 
 
 if __name__ == "__main__":

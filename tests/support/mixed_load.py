@@ -24,6 +24,8 @@ SAMPLE_SECONDS = 5.0
 WORKERS = 3  # of each kind
 REST_SECONDS = 240.0  # for sessions that nobody ended to be forgotten
 FEW_TASKS = 30  # of the loop, when nobody is there
+FEW_SESSIONS = 2  # the one that counts, and the one that counted before
+QUIET_ROUNDS = 35  # of two seconds in which no descriptor was closed
 # What is kept for a while is kept shortly, so that it levels off within the warm-up.
 LIMITS = {
     "session_idle_seconds": 5,
@@ -52,6 +54,7 @@ class Footprint:
     descriptors: int
     processes: int
     asyncio_tasks: int
+    sessions: int
 
 
 class MixedLoad:
@@ -85,22 +88,30 @@ class MixedLoad:
             await asyncio.gather(*workers)
 
     async def rest(self) -> Footprint:
-        """Nobody calls any more; returns what the process holds when every session was forgotten."""
+        """Nobody calls any more; returns what the process holds when every session is forgotten and idle connections to
+        backends are closed."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + REST_SECONDS
-        tasks = await self._count_tasks()
-        while tasks > FEW_TASKS and loop.time() < until:
+        until, quiet = loop.time() + REST_SECONDS, 0
+        tasks, sessions = await self._count()
+        fewest = self._descriptors()
+        # Idle connections go one by one, within the minute after their last use.
+        while (tasks > FEW_TASKS or sessions > FEW_SESSIONS or quiet < QUIET_ROUNDS) and loop.time() < until:
             await asyncio.sleep(2)  # not five: after that, an idle connection is closed under our hands
-            tasks = await self._count_tasks()
+            tasks, sessions = await self._count()
+            now = self._descriptors()
+            quiet, fewest = (quiet + 1, fewest) if now >= fewest else (0, now)
         await eventually(lambda: not self._children(), what="servers end with their sessions", within=30)
-        descriptors = len(os.listdir(f"/proc/{self.door.process.pid}/fd"))
-        return Footprint(await self.door.resident_kb(), descriptors, len(self._children()), tasks)
+        return Footprint(await self.door.resident_kb(), self._descriptors(), len(self._children()), tasks, sessions)
 
-    async def _count_tasks(self) -> int:
+    def _descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.door.process.pid}/fd"))
+
+    async def _count(self) -> tuple[int, int]:
+        """The tasks of its loop, and its sessions."""
         caller = await self.door.caller(client="counter", emceepee_connect="on-use")
-        tasks = (await caller.value("list_servers"))["asyncioTasks"]
+        counts = await caller.value("list_servers")
         await caller.end()
-        return int(tasks)
+        return int(counts["asyncioTasks"]), int(counts["sessionCount"])
 
     def slope(self, since: float) -> float:
         """Growth of memory in kB per minute, from that share of the samples on, by least squares."""

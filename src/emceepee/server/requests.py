@@ -44,6 +44,7 @@ from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
+SendMessage = Callable[[JsonObject], None]
 Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
 
 
@@ -81,9 +82,14 @@ class Requests:
 
     # One request.
 
-    def start(self, context: RequestContext, era: Era, send: Callable[[JsonObject], None]) -> "asyncio.Task[None]":
-        """Serve it in a task of its own, and send the response."""
-        return self._track(context, self._respond_and_send(context, era, send))
+    def start(
+        self, context: RequestContext, accept: Callable[[RequestContext], Era | JsonObject], send: SendMessage
+    ) -> "asyncio.Task[None]":
+        """Serve it in a task of its own, and send the response. `accept` gives its era, or why it is refused.
+
+        That is asked in the task's first step: a request that is cancelled before that decides nothing.
+        """
+        return self._track(context, self._accept_and_respond(context, accept, send))
 
     async def respond(self, context: RequestContext, era: Era) -> JsonObject:
         """Serve it in the current task; the response, also if it was cancelled."""
@@ -110,8 +116,14 @@ class Requests:
             self._running.pop(context, None)
             context.close()
 
-    async def _respond_and_send(self, context: RequestContext, era: Era, send: Callable[[JsonObject], None]) -> None:
-        reply = await self.respond(context, era)
+    async def _accept_and_respond(
+        self, context: RequestContext, accept: Callable[[RequestContext], Era | JsonObject], send: SendMessage
+    ) -> None:
+        accepted = accept(context)
+        if isinstance(accepted, dict):
+            send(accepted)
+            return
+        reply = await self.respond(context, accepted)
         if self._is_wanted(context):
             send(reply)
 

@@ -40,7 +40,7 @@ class Core:
         return self.context(request_id, "tools/call", {"name": "execute_tool", "arguments": arguments})
 
     def start(self, context: RequestContext) -> "asyncio.Task[None]":
-        return self.requests.start(context, self.era, self.sent.append)
+        return self.requests.start(context, lambda _: self.era, self.sent.append)
 
     def cancel(self, request_id: object, reason: str = "") -> None:
         self.requests.cancel(Notification("notifications/cancelled", {"requestId": request_id, "reason": reason}))

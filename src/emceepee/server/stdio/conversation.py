@@ -63,9 +63,7 @@ class Conversation:
             return
         match classify(value):
             case Request() as request:
-                serving = self._start(request)
-                if serving is not None and request.method == "initialize":
-                    await asyncio.wait({serving})
+                await self._start(request)
             case Notification() as notification:
                 self._handle_notification(notification)
             case InvalidMessage(reply):
@@ -93,29 +91,37 @@ class Conversation:
     async def close(self) -> None:
         await self._requests.close()
 
-    def _start(self, request: Request) -> "asyncio.Task[None] | None":
-        if self._era is None:
-            self._era = era_for(request, self._sdk_server, self._feed)
-        accepted = self._accept(request, self._era)
-        if isinstance(accepted, RequestContext):
-            return self._requests.start(accepted, self._era, self.send)
-        self.send(accepted)
-        return None
+    async def _start(self, request: Request) -> None:
+        context = RequestContext(request, self._session, self)
+        if request.method != "initialize":
+            self._requests.start(context, self._accept, self.send)
+            return
+        # A client that was kept waiting may have given up a probe of the other era, and begun anew, before we read it.
+        accepted = self._accept(context)
+        await asyncio.wait({self._requests.start(context, lambda _: accepted, self.send)})
 
-    def _accept(self, request: Request, era: Era) -> RequestContext | JsonObject:
+    def _accept(self, context: RequestContext) -> Era | JsonObject:
+        """Its era, which the first request that is served decides; or the error for it."""
+        request = context.request
         if self._is_draining:
             return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
+        era = self._era
+        if era is None:
+            era = self._era = era_for(request, self._sdk_server, self._feed)
         if self._session.label is None:
             self._session.label = client_label(request.params)
         if (refusal := era.refusal(request)) is not None:
             return refusal
         if request.method not in PROBES:
             self._session.wake()
-        follow = self._feed.follow if isinstance(era, HandshakeEra) else None
-        return RequestContext(request, self._session, self, follow_events=follow)
+        if isinstance(era, HandshakeEra):
+            context.follow_events = self._feed.follow
+        return era
 
     def _handle_notification(self, notification: Notification) -> None:
-        if self._era is not None:
+        if notification.method == "notifications/cancelled":
+            self._requests.cancel(notification)  # also before there is an era
+        elif self._era is not None:
             if notification.method == "notifications/initialized":
                 self._session.wake()
             self._requests.handle_notification(notification, self._era)
@@ -129,7 +135,12 @@ class Conversation:
         self._requests.tasks.spawn(self._answer_batch(values, era), name="batch")
 
     async def _answer_batch(self, values: list[Any], era: Era) -> None:
-        replies = await self._requests.respond_to_batch(values, era, lambda request: self._accept(request, era))
+        def accept(request: Request) -> RequestContext | JsonObject:
+            context = RequestContext(request, self._session, self)
+            accepted = self._accept(context)
+            return accepted if isinstance(accepted, dict) else context
+
+        replies = await self._requests.respond_to_batch(values, era, accept)
         if replies:
             self.send(replies)
 

@@ -346,3 +346,18 @@ async def test_a_conversation_shows_its_era_and_what_runs(fresh: Talk) -> None:
     await fresh.call("execute_tool", server="demo", tool="slow")
     assert repr(fresh.conversation) == "<Conversation HandshakeEra <Requests stdio running=1>>"
     await fresh.tell("notifications/cancelled", requestId=1)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_a_probe_that_a_client_gave_up_before_it_was_served_decides_no_era(
+    fresh: Talk, is_cancelled: bool
+) -> None:
+    fresh.meta = ENVELOPE
+    await fresh.ask("server/discover", "probe")
+    fresh.meta = None
+    if is_cancelled:
+        await fresh.tell("notifications/cancelled", requestId="probe", reason="")
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    await fresh.ask("initialize", "hello", **hello)
+    answered = {message["id"]: "result" in message for message in fresh.heard}
+    assert answered == ({"hello": True} if is_cancelled else {"probe": False, "hello": True})
