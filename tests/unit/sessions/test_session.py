@@ -14,11 +14,11 @@ from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget
-from support.another_session import another_session
-from support.fake_clock import FakeClock, settle
-from support.scene import a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend, ScriptedDialer
-from support.taking import take
+from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.fakes.clock import FakeClock, settle
+from support.sessions.another_session import another_session
+from support.sessions.event_delivery import take
+from support.sessions.scene import a_scene, scripted_spec
 
 NONE: list[BackendSpec] = []
 

@@ -1,7 +1,7 @@
 import asyncio
 
 from emceepee.lifecycle import TaskOwner
-from support.fake_clock import START, FakeClock, settle
+from support.fakes.clock import START, FakeClock, settle
 
 
 async def test_time_passes_only_when_the_test_says_so() -> None:
