@@ -3,19 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from emceepee.backends.dialer import Dialer
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import SessionParts
-from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
-from emceepee.telemetry.journal import SpanBudget
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock
 from support.sessions.scene import scripted_spec
+from support.sessions.session_parts import session_parts
 
 
 @dataclass
@@ -42,17 +38,8 @@ async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[In
     clock, backend = FakeClock(), ScriptedBackend()
     backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
     settings = Limits(health_check_seconds=0, **limits)
-    parts = SessionParts(
-        registry=ServerRegistry(map(scripted_spec, backends)),
-        dialer=cast(Dialer, ScriptedDialer(**backends)),
-        clock=clock,
-        limits=settings,
-        budget=EventBudget(settings.events_in_all),
-        journals=SpanBudget(settings.requests_in_all),
-        results=ResultBudget(settings.task_bytes_in_all, settings.task_bytes_per_session),
-        spread=lambda: 0.0,
-    )
-    directory = SessionDirectory(parts)
+    registry = ServerRegistry(map(scripted_spec, backends))
+    directory = SessionDirectory(session_parts(registry, ScriptedDialer(**backends), clock, settings))
     try:
         yield Installation(clock, directory, backend, backends)
     finally:

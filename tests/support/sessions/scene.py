@@ -5,15 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import Session, SessionParts
-from emceepee.state.events import EventBudget
+from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
-from emceepee.telemetry.journal import SpanBudget
 from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
@@ -21,6 +17,7 @@ from support.sessions.event_delivery import take
 from support.sessions.replies import own_part
 from support.sessions.request_contexts import call_tool
 from support.sessions.result_types import check_result
+from support.sessions.session_parts import session_parts
 
 BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
 
@@ -93,19 +90,9 @@ async def a_scene(
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
     registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
-    dialer = cast(Dialer, ScriptedDialer(**backends))
-    budget = EventBudget(limits.events_in_all)
-    parts = SessionParts(
-        registry=registry,
-        dialer=dialer,
-        clock=clock,
-        limits=limits,
-        budget=budget,
-        journals=SpanBudget(limits.requests_in_all),
-        results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
-        spread=lambda: 0.0,
+    session = Session(
+        "01TESTSESSION0000000000000", "local", session_parts(registry, ScriptedDialer(**backends), clock, limits)
     )
-    session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
     if is_awake:
         session.wake()
