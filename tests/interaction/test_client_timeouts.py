@@ -9,7 +9,7 @@ import pytest
 from emceepee.json_types import JsonObject
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller
-from support.in_process.stdio_conversation import Talk, a_talk
+from support.in_process.stdio_client import Talk, a_talk
 from support.sessions.asking import events_in
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}

@@ -8,7 +8,7 @@ from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from support.fakes.clock import settle
-from support.in_process.stdio_conversation import ENVELOPE, Talk, a_talk
+from support.in_process.stdio_client import ENVELOPE, Talk, a_talk
 from support.sessions.replies import backend_part
 
 
