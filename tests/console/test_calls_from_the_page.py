@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from support.chromium import Watch
-from support.console import Console, a_console, begin_call, live, open_page, open_tool, puppet, show
-from support.emceepee_process import configured
-from support.fault_proxy import fault_proxy
-from support.http_door import Door, a_door
-from support.web_backend import WebBackend, a_web_backend
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.callers.emceepee_process import configured
+from support.callers.http_process import Door, a_door
+from support.console.chromium import Watch
+from support.console.running_console import Console, a_console, begin_call, live, open_page, open_tool, puppet, show
+from support.faults.fault_proxy import fault_proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from support.chromium import Watch
-from support.console import Console, a_console, begin_call, live, row, show
-from support.fault_proxy import FaultProxy, fault_proxy
-from support.http_door import HttpCaller
-from support.web_backend import WebBackend
+from support.backends.web_backend import WebBackend
+from support.callers.http_process import HttpCaller
+from support.console.chromium import Watch
+from support.console.running_console import Console, a_console, begin_call, live, row, show
+from support.faults.fault_proxy import FaultProxy, fault_proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from support.chromium import Watch
-from support.console import DESKTOP, PHONE, VIEWS, Console, open_page, open_tool, row, show
-from support.console_scene import a_scene, scene_servers
-from support.http_door import HttpCaller
-from support.replies import backend_part
+from support.callers.http_process import HttpCaller
+from support.console.chromium import Watch
+from support.console.console_scene import a_scene, scene_servers
+from support.console.running_console import DESKTOP, PHONE, VIEWS, Console, open_page, open_tool, row, show
+from support.sessions.replies import backend_part
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

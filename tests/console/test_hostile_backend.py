@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from support.console import VIEWS, open_tool, puppet, show
-from support.http_door import HttpCaller
+from support.callers.http_process import HttpCaller
+from support.console.running_console import VIEWS, open_tool, puppet, show
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

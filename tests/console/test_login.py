@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from support.chromium import Watch
-from support.console import Console, live, open_page
-from support.http_door import a_door
+from support.callers.http_process import a_door
+from support.console.chromium import Watch
+from support.console.running_console import Console, live, open_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -14,9 +14,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from support.console import Console, a_console
+from support.callers.http_process import Door, HttpCaller
+from support.console.running_console import Console, a_console
 from support.figures import record_figure
-from support.http_door import Door, HttpCaller
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.alone]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from support.chromium import Watch
-from support.console import puppet, show
-from support.http_door import HttpCaller
+from support.callers.http_process import HttpCaller
+from support.console.chromium import Watch
+from support.console.running_console import puppet, show
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

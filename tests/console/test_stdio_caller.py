@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from support.chromium import Watch
-from support.console import LoginLinks, bars, live, puppet, row, show
-from support.emceepee_process import configured, emceepee
+from support.callers.emceepee_process import configured, emceepee
+from support.console.chromium import Watch
+from support.console.running_console import LoginLinks, bars, live, puppet, row, show
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from playwright.async_api import Page
 
-from support.chromium import Watch
+from support.console.chromium import Watch
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from support.console import Console, bars, open_page, row
-from support.http_door import HttpCaller
+from support.backends.web_backend import WebBackend
+from support.callers.http_process import HttpCaller
+from support.console.running_console import Console, bars, open_page, row
 from support.waiting import eventually
-from support.web_backend import WebBackend
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 

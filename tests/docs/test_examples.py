@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from support.pages import ROOT
+from support.documentation import ROOT
 
 BOUND = 100.0
 PROCESSES = Path("/proc")

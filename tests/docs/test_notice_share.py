@@ -11,10 +11,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
-from support.emceepee_process import BOUND
+from support.callers.emceepee_process import BOUND
+from support.documentation import ROOT
 from support.figures import record_figure
-from support.pages import ROOT
-from support.replies import NOTICE_KEYS
+from support.sessions.replies import NOTICE_KEYS
 
 MOST = 0.15
 STEPS = (

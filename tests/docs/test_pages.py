@@ -13,8 +13,8 @@ from emceepee import config
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
 from emceepee.server.http.endpoint import MCP_PATH
-from support.catalogue import CATALOGUE
-from support.pages import ROOT, Block, Page, blocks, pages
+from support.documentation import ROOT, Block, Page, blocks, pages
+from support.sessions.catalogue import CATALOGUE
 
 ENVIRONMENT = {"TRACKER_TOKEN": "a token"}
 LONGEST_README = 150

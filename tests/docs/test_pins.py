@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from support.pages import ROOT
+from support.documentation import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TO_RUN = [Requirement(text) for text in PROJECT["dependencies"]]

@@ -15,13 +15,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from support.certificates import self_signed
-from support.emceepee_process import configured
-from support.http_door import BOUND, Door, HttpCaller, a_door
-from support.pages import ROOT
-from support.stdio_backends import stdio_server
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.callers.emceepee_process import configured
+from support.callers.http_process import BOUND, Door, HttpCaller, a_door
+from support.documentation import ROOT
+from support.server_programs.stdio_entries import stdio_server
+from support.system.certificates import self_signed
 from support.waiting import eventually
-from support.web_backend import WebBackend, a_web_backend
 
 PAGE = ROOT / "docs" / "how-to" / "serve-over-http.md"
 NAME = "mcp.example.com"

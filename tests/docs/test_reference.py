@@ -18,10 +18,10 @@ from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.question import Gone
 from emceepee.tools.catalogue import TOOLS
-from support.pages import ROOT, Page
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
-from support.taking import take
+from support.backends.scripted_backend import ScriptedBackend
+from support.documentation import ROOT, Page
+from support.sessions.event_delivery import take
+from support.sessions.scene import Scene, a_scene
 
 BOUND = 60.0
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}

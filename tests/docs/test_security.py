@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 
 from emceepee.state.limits import Limits
-from support.pages import ROOT
+from support.documentation import ROOT
 
 PAGE = ROOT / "SECURITY.md"
 

@@ -10,8 +10,8 @@ import re
 import sys
 from typing import Any
 
-from support.emceepee_process import EmceepeeProcess, emceepee
-from support.pages import ROOT, Block, Page
+from support.callers.emceepee_process import EmceepeeProcess, emceepee
+from support.documentation import ROOT, Block, Page
 
 PYTHON = "/path/to/checkout/.venv/bin/python"  # as the tutorial writes it
 ANYTHING = "…"

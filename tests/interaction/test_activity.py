@@ -11,11 +11,11 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
 from emceepee.state.limits import Limits
-from support.asking import a_task, elicit, event_types, events, events_in, hush, notices, open_ids, sample
-from support.contexts import asking_for_progress
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.asking import a_task, elicit, event_types, events, events_in, hush, notices, open_ids, sample
+from support.sessions.request_contexts import asking_for_progress
+from support.sessions.scene import Scene, a_scene
 
 
 def tell(scene: Scene, number: int, server: str = "one") -> None:

@@ -9,10 +9,10 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.sessions.views import question_view, task_view, timer_view
 from emceepee.tools.catalogue import TOOLS
-from support.asking import a_task, elicit, sample
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import Answer, ScriptedBackend
+from support.backends.scripted_backend import Answer, ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.asking import a_task, elicit, sample
+from support.sessions.scene import Scene, a_scene
 
 ANSWERS: dict[str, JsonObject] = {
     "resources/read": {"contents": [{"uri": "a:b", "text": "text"}]},

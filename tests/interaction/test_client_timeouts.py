@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from emceepee.json_types import JsonObject
-from support.asgi_line import AsgiCaller, an_asgi_caller
-from support.asking import events_in
-from support.fake_clock import settle
-from support.talk import Talk, a_talk
+from support.fakes.clock import settle
+from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller
+from support.in_process.stdio_client import Talk, a_talk
+from support.sessions.asking import events_in
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 TIMEOUT = "McpError: MCP error -32001: Request timed out"

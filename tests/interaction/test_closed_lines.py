@@ -6,10 +6,10 @@ import pytest
 
 from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import RETURN_SECONDS
-from support.asgi_line import AsgiCaller, AsgiLine, an_asgi_caller
-from support.asking import events_in
-from support.fake_clock import settle
-from support.scripted_backend import Asked
+from support.backends.scripted_backend import Asked
+from support.fakes.clock import settle
+from support.in_process.asgi_caller import AsgiCaller, AsgiLine, an_asgi_caller
+from support.sessions.asking import events_in
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.endpoint import Place, a_place
-from support.fake_clock import settle
+from support.fakes.clock import settle
+from support.in_process.http_endpoint import Place, a_place
 
 ALL = ["one", "other1", "other2"]
 THROUGH_A_PROXY = {"x_forwarded_for": "203.0.113.7"}

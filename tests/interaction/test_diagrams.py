@@ -5,10 +5,10 @@ import json
 import pytest
 
 from emceepee.tools.request_context import RequestContext
-from support.asking import hush
-from support.replies import own_part
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.asking import hush
+from support.sessions.replies import own_part
+from support.sessions.scene import a_scene
 
 REQUIRED = {
     "proxy_task_states",

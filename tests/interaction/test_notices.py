@@ -9,11 +9,22 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
-from support.asking import NAME_FORM, a_call, a_task, elicit, events_in, hush, notices, open_ids, sample, task_id
-from support.fake_clock import settle
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
 from support.figures import record_figure
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.sessions.asking import (
+    NAME_FORM,
+    a_call,
+    a_task,
+    elicit,
+    events_in,
+    hush,
+    notices,
+    open_ids,
+    sample,
+    task_id,
+)
+from support.sessions.scene import Scene, a_scene
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 

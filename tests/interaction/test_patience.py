@@ -8,10 +8,10 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import RequestContext
-from support.asking import a_task, task_id
-from support.contexts import asking_for_progress
-from support.scene import Scene, a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.asking import a_task, task_id
+from support.sessions.request_contexts import asking_for_progress
+from support.sessions.scene import Scene, a_scene, scripted_spec
 
 HEARS_OF_PROGRESS = asking_for_progress()
 CALLS: list[tuple[str, JsonObject]] = [

@@ -12,7 +12,9 @@ from emceepee.backends.link import RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.asking import (
+from support.backends.scripted_backend import Asked, ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.asking import (
     NAME_FORM,
     a_call,
     a_task,
@@ -26,11 +28,9 @@ from support.asking import (
     sample,
     task_id,
 )
-from support.fake_clock import settle
-from support.replies import own_part
-from support.scene import Scene, a_scene
-from support.scripted_backend import Asked, ScriptedBackend
-from support.taking import take
+from support.sessions.event_delivery import take
+from support.sessions.replies import own_part
+from support.sessions.scene import Scene, a_scene
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 JO: JsonObject = {"name": "Jo"}

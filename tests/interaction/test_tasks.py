@@ -14,12 +14,12 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import RequestContext
-from support.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id
-from support.contexts import asking_for_progress
-from support.fake_clock import settle
-from support.replies import own_part
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id
+from support.sessions.replies import own_part
+from support.sessions.request_contexts import asking_for_progress
+from support.sessions.scene import Scene, a_scene
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 

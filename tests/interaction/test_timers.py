@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from emceepee.state.limits import Limits
-from support.asking import events, hush
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
+from support.fakes.clock import settle
+from support.sessions.asking import events, hush
+from support.sessions.scene import Scene, a_scene
 
 
 async def fired(scene: Scene) -> list[Any]:

@@ -8,10 +8,10 @@ from emceepee.console.rows import detail, row
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
-from support.asking import elicit, open_ids
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.asking import elicit, open_ids
+from support.sessions.scene import Scene, a_scene
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from support.pages import ROOT
+from support.documentation import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 OWN = {"emceepee", "support", "bench", "conftest"}

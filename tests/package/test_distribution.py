@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from support.emceepee_process import BOUND, EmceepeeProcess
-from support.pages import ROOT
-from support.replies import text_of
+from support.callers.emceepee_process import BOUND, EmceepeeProcess
+from support.documentation import ROOT
+from support.sessions.replies import text_of
 
 pytestmark = pytest.mark.timeout(300)  # packages are fetched and installed
 

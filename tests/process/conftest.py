@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.real_servers import everything_on_a_port
+from support.server_programs.real_servers import everything_on_a_port
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import pytest
 import pytest_asyncio
 
-from support.emceepee_process import EmceepeeProcess, configured, emceepee
-from support.http_backend import BIG, HttpBackend, http_backend
-from support.replies import text_of
-from support.stdio_backends import gone, is_running, pid_in, stdio_server
+from support.backends.http_backend import BIG, HttpBackend, http_backend
+from support.callers.emceepee_process import EmceepeeProcess, configured, emceepee
+from support.server_programs.stdio_entries import gone, is_running, pid_in, stdio_server
+from support.sessions.replies import text_of
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.pages import ROOT
+from support.documentation import ROOT
 
 pytestmark = pytest.mark.alone
 

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from emceepee.tools.catalogue import TOOLS
-from support.foreign_clients import (
+from support.callers.foreign_clients import (
     AGENTS,
     BLOCKS,
     CLIENTS,
@@ -28,7 +28,7 @@ from support.foreign_clients import (
     a_foreign_client,
     emceepee_on_stdio,
 )
-from support.http_door import a_door
+from support.callers.http_process import a_door
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

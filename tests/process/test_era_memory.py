@@ -12,8 +12,8 @@ from emceepee.backends.link import Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.fake_clock import FakeClock
-from support.scripted_listener import ScriptedListener
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
 
 
 class TwoEras:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from support.backends.counting_http import CountingBackend
-from support.fault_proxy import FaultProxy, fault_proxy
-from support.recorder import recorded
+from support.callers.recorder import recorded
+from support.faults.fault_proxy import FaultProxy, fault_proxy
 
 BOUND = 10.0
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from support.backends.counting_http import SPELLINGS, CountingBackend, Era
-from support.fault_proxy import FaultProxy, fault_proxy
+from support.callers.recorder import Recorder, hostile, recorded
+from support.faults.fault_proxy import FaultProxy, fault_proxy
 from support.figures import record_figure
-from support.processes import below, is_alive, memory_of, servers_of, state_of, until
-from support.recorder import Recorder, hostile, recorded
+from support.system.processes import below, is_alive, memory_of, servers_of, state_of, until
 
 ERAS: list[Era] = ["legacy", "2026-07-28"]
 CRASH = ["process_crashed", "server_disconnected", "restarting", "restarted", "server_reconnected"]

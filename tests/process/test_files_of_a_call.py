@@ -17,9 +17,9 @@ from emceepee.config import Config, HttpConfig
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.sessions.directory import SessionDirectory
+from support.callers.http_process import Door
 from support.figures import record_figure
-from support.http_door import Door
-from support.stdio_backends import stdio_server
+from support.server_programs.stdio_entries import stdio_server
 
 ROOT = str(Path(emceepee.__file__).parent)
 HAND_OVERS = ("create_task", "send", "write", "set_result")  # to a task, a socket, a pipe, or whoever awaits

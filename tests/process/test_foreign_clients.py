@@ -13,10 +13,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent
 
 from emceepee import __file__ as emceepee_file
-from support.emceepee_process import BOUND
-from support.foreign_clients import CLIENTS, a_foreign_client, emceepee_on_stdio
-from support.real_servers import NODE, everything
-from support.stdio_backends import stdio_server
+from support.callers.emceepee_process import BOUND
+from support.callers.foreign_clients import CLIENTS, a_foreign_client, emceepee_on_stdio
+from support.server_programs.real_servers import NODE, everything
+from support.server_programs.stdio_entries import stdio_server
 
 EMCEEPEE = (sys.executable, "-m", "emceepee")
 INSPECTOR = NODE / "node_modules" / ".bin" / "mcp-inspector"

@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from support import collecting_emceepee
-from support.emceepee_process import EmceepeeProcess, configured, emceepee
-from support.http_door import HttpCaller, a_door
-from support.stdio_backends import stdio_server
-from support.web_backend import a_web_backend
+from support.backends.web_backend import a_web_backend
+from support.callers.emceepee_process import EmceepeeProcess, configured, emceepee
+from support.callers.http_process import HttpCaller, a_door
+from support.programs import collecting_emceepee
+from support.server_programs.stdio_entries import stdio_server
 
 ROUNDS, CALLS = 2, 20
 MODERN = "2026-07-28"

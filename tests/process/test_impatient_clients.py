@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from support.emceepee_process import BOUND, configured
-from support.http_door import a_door
-from support.real_servers import NODE
-from support.web_backend import WebBackend, a_web_backend
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.callers.emceepee_process import BOUND, configured
+from support.callers.http_process import a_door
+from support.server_programs.real_servers import NODE
 
 CLIENTS = {
     "sdk 1": ("impatient_client_1.mjs", ()),

@@ -15,7 +15,7 @@ import pytest
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.kept_process import KeptProcess
 from support.figures import record_figure
-from support.processes import children_of, is_alive, until
+from support.system.processes import children_of, is_alive, until
 
 BOUND = 30.0
 SHELL = "/bin/sh"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from support.emceepee_process import EmceepeeProcess, configured, emceepee
-from support.http_backend import HttpBackend, http_backend
-from support.ports import free_port
-from support.replies import text_of
-from support.stdio_backends import gone, is_running, pid_in, stdio_server
+from support.backends.http_backend import HttpBackend, http_backend
+from support.callers.emceepee_process import EmceepeeProcess, configured, emceepee
+from support.server_programs.stdio_entries import gone, is_running, pid_in, stdio_server
+from support.sessions.replies import text_of
+from support.system.ports import free_port
 from support.waiting import eventually
 
 AT_ONCE = 5.0  # seconds, while two dozen processes are being started on the same machine

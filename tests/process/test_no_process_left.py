@@ -11,9 +11,9 @@ from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.errors import ExecutionFailed
 from emceepee.guard.identity import LOCAL
-from support.processes import below, children_of, guardians_of, is_alive, is_guardian, servers_of, until
-from support.recorder import hostile, recorded
-from support.waves import SESSIONS, forking, sessions_abandoned_at_start, waves_of_sessions
+from support.callers.recorder import hostile, recorded
+from support.faults.session_waves import SESSIONS, forking, sessions_abandoned_at_start, waves_of_sessions
+from support.system.processes import below, children_of, guardians_of, is_alive, is_guardian, servers_of, until
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)

@@ -15,10 +15,10 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget, Mode, StdioTarget
 from emceepee.clock import SystemClock
-from support.raw_links import a_dialer
-from support.recorder import recorded
-from support.scripted_listener import ScriptedListener
-from support.stdio_backends import stdio_server
+from support.backends.raw_links import a_dialer
+from support.backends.scripted_listener import ScriptedListener
+from support.callers.recorder import recorded
+from support.server_programs.stdio_entries import stdio_server
 
 HELLO = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.asking import events_in, notices, task_id
-from support.asking_servers import asking_as_before, everything, modern
-from support.emceepee_process import BOUND, EmceepeeProcess, emceepee
+from support.callers.emceepee_process import BOUND, EmceepeeProcess, emceepee
+from support.server_programs.asking_servers import asking_as_before, everything, modern
+from support.sessions.asking import events_in, notices, task_id
 
 EVENTS = "emceepee://events"
 ERAS = ["2025-11-25", "2026-07-28"]

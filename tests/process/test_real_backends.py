@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from support.direct_client import DirectClient, direct_http, direct_sse, direct_stdio
-from support.emceepee_process import EmceepeeProcess, emceepee
-from support.real_servers import everything, python_server
-from support.replies import backend_part
-from support.stdio_backends import stdio_server
+from support.callers.direct_client import DirectClient, direct_http, direct_sse, direct_stdio
+from support.callers.emceepee_process import EmceepeeProcess, emceepee
+from support.server_programs.real_servers import everything, python_server
+from support.server_programs.stdio_entries import stdio_server
+from support.sessions.replies import backend_part
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

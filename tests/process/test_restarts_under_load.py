@@ -3,7 +3,7 @@
 import pytest
 
 from support.backends.counting_http import Era
-from support.load import restarts_under_load
+from support.faults.restarts import restarts_under_load
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

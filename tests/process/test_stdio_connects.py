@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from support.emceepee_process import BOUND, MODERN_META, configured, emceepee
-from support.processes import children_of
-from support.real_servers import NODE
-from support.stdio_backends import stdio_server
+from support.callers.emceepee_process import BOUND, MODERN_META, configured, emceepee
+from support.server_programs.real_servers import NODE
+from support.server_programs.stdio_entries import stdio_server
+from support.system.processes import children_of
 from support.waiting import eventually
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}

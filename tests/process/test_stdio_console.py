@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from support.browser import Browser, browser_for, links, the_link
-from support.emceepee_process import BOUND, EmceepeeProcess, emceepee
-from support.http_door import HELLO
-from support.ports import free_port
+from support.callers.emceepee_process import BOUND, EmceepeeProcess, emceepee
+from support.callers.http_process import HELLO
+from support.console.http_browser import Browser, browser_for, links, the_link
+from support.system.ports import free_port
 from support.waiting import eventually
 
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from support.backends.counting_http import CountingBackend
+from support.callers.recorder import recorded
 from support.figures import record_figure
-from support.recorder import recorded
 
 NEIGHBORS = 10
 # Status, JSON-RPC code (0: no JSON) and words of an error that answers the call's own id.

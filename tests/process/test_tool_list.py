@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from support.emceepee_process import configured, emceepee
-from support.http_door import HttpCaller, a_door
-from support.stdio_backends import stdio_server
+from support.callers.emceepee_process import configured, emceepee
+from support.callers.http_process import HttpCaller, a_door
+from support.server_programs.stdio_entries import stdio_server
 
 ERAS = pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 KEY = "list"

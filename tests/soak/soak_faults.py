@@ -5,10 +5,10 @@ import os
 import pytest
 
 from support.backends.counting_http import Era
+from support.faults.mixed_load import mixed_load
+from support.faults.restarts import restarts_under_load
+from support.faults.session_waves import SESSIONS, waves_of_sessions
 from support.figures import record_figure
-from support.load import restarts_under_load
-from support.mixed_load import mixed_load
-from support.waves import SESSIONS, waves_of_sessions
 
 pytestmark = pytest.mark.timeout(1800)
 

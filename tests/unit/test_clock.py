@@ -8,7 +8,7 @@ import pytest
 from emceepee import clock as clock_module
 from emceepee.clock import SteadyTime, SystemClock, epoch_milliseconds, iso, milliseconds, within
 from emceepee.lifecycle import TaskOwner
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 
 
 def a_future() -> "asyncio.Future[str]":

@@ -4,7 +4,7 @@ import logging
 import pytest
 
 from emceepee.lifecycle import TaskOwner, close_bounded
-from support.fake_clock import settle
+from support.fakes.clock import settle
 
 
 async def test_closing_is_carried_through_even_if_the_closer_is_cancelled() -> None:

@@ -9,7 +9,7 @@ from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.validation import SHOWN_CHARS, problems
-from support.catalogue import CATALOGUE
+from support.sessions.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 ODD = ["", "soon", "x" * 1000, 0, -1, 1.5, 10**30, True, None, [], [5], ["x"], {}, {"a": 1}, {"enabled": "perhaps"}]

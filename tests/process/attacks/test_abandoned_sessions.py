@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from support.emceepee_process import configured
+from support.callers.emceepee_process import configured
+from support.callers.http_process import HELLO, HttpCaller, a_door
+from support.faults.strain import strain_on
 from support.figures import record_figure
-from support.http_door import HELLO, HttpCaller, a_door
-from support.processes import servers_of
-from support.stdio_backends import stdio_server
-from support.strain import strain_on
+from support.server_programs.stdio_entries import stdio_server
+from support.system.processes import servers_of
 
 ABANDONED, AT_ONCE = 2100, 50
 

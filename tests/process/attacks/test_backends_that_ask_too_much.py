@@ -12,13 +12,13 @@ from typing import Any
 
 from aiohttp import web
 
-from support.backends import flooding
-from support.emceepee_process import configured
+from support.callers.emceepee_process import configured
+from support.callers.http_process import HttpCaller, a_door, until
+from support.faults.strain import strain_on
 from support.figures import record_figure
-from support.http_door import HttpCaller, a_door, until
-from support.replies import text_of
-from support.stdio_backends import stdio_server
-from support.strain import strain_on
+from support.server_programs import flooding
+from support.server_programs.stdio_entries import stdio_server
+from support.sessions.replies import text_of
 
 FLOODING = Path(flooding.__file__)
 

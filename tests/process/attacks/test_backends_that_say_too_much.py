@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from support.backends import flooding
-from support.emceepee_process import configured
-from support.http_door import HttpCaller, a_door
-from support.strain import strain_on
+from support.callers.emceepee_process import configured
+from support.callers.http_process import HttpCaller, a_door
+from support.faults.strain import strain_on
+from support.server_programs import flooding
 
 PIECE = 900_000
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support import jumping_emceepee
-from support.emceepee_process import configured, emceepee
+from support.callers.emceepee_process import configured, emceepee
+from support.callers.recorder import Recorder, hostile
 from support.figures import record_figure
-from support.recorder import Recorder, hostile
+from support.programs import jumping_emceepee
 
 JUMPS = {signal.SIGUSR1: timedelta(hours=1), signal.SIGUSR2: timedelta(hours=-1)}
 both_ways = pytest.mark.parametrize("jump", JUMPS, ids=["an hour ahead", "an hour back"])

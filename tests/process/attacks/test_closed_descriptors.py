@@ -8,10 +8,10 @@ import sys
 import aiohttp
 import pytest
 
-from support.emceepee_process import BOUND, configured, emceepee
-from support.http_door import Door
-from support.ports import free_port
-from support.stdio_backends import stdio_server
+from support.callers.emceepee_process import BOUND, configured, emceepee
+from support.callers.http_process import Door
+from support.server_programs.stdio_entries import stdio_server
+from support.system.ports import free_port
 from support.waiting import eventually
 
 STDIN, STDOUT, STDERR = 0, 1, 2

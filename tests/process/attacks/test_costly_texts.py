@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from support.callers.http_process import Door, HttpCaller, a_door
+from support.faults.health_probe import a_neighbor
 from support.figures import record_figure
-from support.http_door import Door, HttpCaller, a_door
-from support.neighbor import a_neighbor
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from support.backends import deep
-from support.emceepee_process import configured
-from support.http_door import BOTH, Door, a_door
-from support.replies import text_of
-from support.stdio_backends import stdio_server
+from support.callers.emceepee_process import configured
+from support.callers.http_process import BOTH, Door, a_door
+from support.server_programs import deep
+from support.server_programs.stdio_entries import stdio_server
+from support.sessions.replies import text_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 # The interpreter's own limit is the last; what passes it when it is read may fail when it is written.

@@ -6,9 +6,9 @@ import time
 import aiohttp
 import pytest
 
-from support.browser import browser_for
+from support.callers.http_process import HELLO, Door, a_door
+from support.console.http_browser import browser_for
 from support.figures import record_figure
-from support.http_door import HELLO, Door, a_door
 from support.waiting import eventually
 
 RIGHT = "a-token-that-is-long-enough"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.callers.http_process import HELLO, Door, a_door
 from support.figures import record_figure
-from support.http_door import HELLO, Door, a_door
-from support.issuer import Issuer, an_issuer
+from support.system.issuer import Issuer, an_issuer
 from support.waiting import eventually
 
 RESOURCE = "https://mcp.example/mcp"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from support.emceepee_process import configured
-from support.http_backend import HELLO
-from support.http_door import a_door
-from support.stdio_backends import stdio_server
-from support.strain import WAIT_SECONDS, strain_on
+from support.backends.http_backend import HELLO
+from support.callers.emceepee_process import configured
+from support.callers.http_process import a_door
+from support.faults.strain import WAIT_SECONDS, strain_on
+from support.server_programs.stdio_entries import stdio_server
 
 MANY_TOOLS = json.dumps({"tools": [{"name": f"tool{n}", "inputSchema": {"type": "object"}} for n in range(200_000)]})
 MANY_VALUES = '{"content":[],"structuredContent":{"values":[' + "[]," * 4_000_000 + "[]]}}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.emceepee_process import configured, emceepee
+from support.callers.emceepee_process import configured, emceepee
 
 LINE_BYTES = 100_000
 BOUND = 20.0  # far below the 50 seconds after which a call becomes a task

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support import unprivileged_emceepee
-from support.emceepee_process import emceepee
-from support.processes import below
-from support.unprivileged_emceepee import NOBODY, SYSTEM_PYTHON
+from support.callers.emceepee_process import emceepee
+from support.programs import unprivileged_emceepee
+from support.programs.unprivileged_emceepee import NOBODY, SYSTEM_PYTHON
+from support.system.processes import below
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look into"),

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from support.emceepee_process import configured
+from support.callers.emceepee_process import configured
+from support.callers.http_process import a_door
 from support.figures import record_figure
-from support.http_door import a_door
-from support.processes import servers_of
-from support.stdio_backends import stdio_server
+from support.server_programs.stdio_entries import stdio_server
+from support.system.processes import servers_of
 
 MOST, SESSIONS = 4, 12
 ECHO = {"server": "s1", "tool": "echo", "args": {"text": "hello"}}

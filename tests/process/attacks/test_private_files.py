@@ -11,11 +11,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from support import unprivileged_emceepee
-from support.browser import browser_for, links, the_link
-from support.emceepee_process import BOUND, emceepee
-from support.http_door import a_door
-from support.unprivileged_emceepee import NOBODY
+from support.callers.emceepee_process import BOUND, emceepee
+from support.callers.http_process import a_door
+from support.console.http_browser import browser_for, links, the_link
+from support.programs import unprivileged_emceepee
+from support.programs.unprivileged_emceepee import NOBODY
 from support.waiting import eventually
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")

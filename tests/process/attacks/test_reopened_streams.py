@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from support.callers.recorder import Recorder, recorded
 from support.figures import record_figure
-from support.recorder import Recorder, recorded
 
 SECONDS = 3
 EXPECTED = 6  # pauses of 0.1, 0.2, 0.4, 0.8 and 1.6 seconds

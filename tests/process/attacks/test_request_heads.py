@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.callers.http_process import HELLO, Door, a_door
+from support.callers.raw_connection import RawLine
+from support.faults.strain import strain_on
 from support.figures import record_figure
-from support.http_door import HELLO, Door, a_door
-from support.raw_caller import RawLine
-from support.strain import strain_on
 from support.waiting import eventually
 
 MIB = 1 << 20

@@ -1,11 +1,11 @@
 """Large results that nobody fetches: the newest are kept, and memory stays bounded."""
 
 from emceepee.cli.process_setup import KEPT_BYTES
-from support.emceepee_process import configured
+from support.backends.http_backend import BIG, http_backend
+from support.callers.emceepee_process import configured
+from support.callers.http_process import a_door, until
+from support.faults.strain import GROWTH_BYTES, WAIT_SECONDS, strain_on
 from support.figures import record_figure
-from support.http_backend import BIG, http_backend
-from support.http_door import a_door, until
-from support.strain import GROWTH_BYTES, WAIT_SECONDS, strain_on
 
 CALLS = 60
 

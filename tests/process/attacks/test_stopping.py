@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from support.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
+from support.callers.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
+from support.callers.http_process import HELLO, Door, EventReader, HttpCaller, a_door
 from support.figures import record_figure
-from support.http_door import HELLO, Door, EventReader, HttpCaller, a_door
 
 DEMO: dict[str, Any] = {
     "command": sys.executable,

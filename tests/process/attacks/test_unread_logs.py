@@ -11,10 +11,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from support.emceepee_process import BOUND, configured, emceepee
+from support.callers.emceepee_process import BOUND, configured, emceepee
 from support.figures import record_figure
-from support.ports import free_port
-from support.stdio_backends import stdio_server
+from support.server_programs.stdio_entries import stdio_server
+from support.system.ports import free_port
 from support.waiting import eventually
 
 CALLS = 1500  # each of which logs two lines; a pipe that nobody reads is full after some four hundred

@@ -1,1 +1,1 @@
-"""Servers that the tests start as processes of their own. Standard library only: they start in milliseconds."""
+"""Backends in the test's own process."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from aiohttp import web
 
-from support.fake_clock import settle
+from support.fakes.clock import settle
 
 Era = Literal["legacy", "2026-07-28"]
 OURS = object()  # in place of an id: that of the request

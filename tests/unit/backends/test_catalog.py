@@ -9,9 +9,9 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
-from support.fake_clock import FakeClock, settle
-from support.scripted_backend import ScriptedBackend, ScriptedLink
-from support.scripted_listener import ScriptedListener
+from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock, settle
 
 CHANGED = "notifications/tools/list_changed"
 

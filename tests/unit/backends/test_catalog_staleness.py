@@ -4,9 +4,9 @@ import asyncio
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene
 
 CHANGED = "notifications/tools/list_changed"
 LISTEN = "subscriptions/listen"

@@ -6,9 +6,9 @@ from emceepee.backends.connection import Connection
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene
 
 DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from emceepee.backends.dialer import Dialer
-from support.fake_clock import FakeClock
+from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
+from support.backends.raw_server import RawServer, raw_server
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
 from support.figures import record_figure
-from support.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
-from support.raw_server import RawServer, raw_server
-from support.scripted_listener import ScriptedListener
 from support.waiting import eventually
 
 

@@ -6,8 +6,8 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.scene import Scene, a_scene
 
 DEGRADED = "server_health_degraded"
 RESTORED = "server_health_restored"

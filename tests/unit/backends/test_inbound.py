@@ -8,8 +8,8 @@ from emceepee.backends.inbound import Inbound
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from support.fake_clock import settle
-from support.scripted_listener import ScriptedListener
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import settle
 
 MOST = 3
 

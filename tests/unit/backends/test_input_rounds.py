@@ -7,10 +7,10 @@ from emceepee.backends.link import RpcError, ServerLost
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.fake_clock import FakeClock
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
-from support.scripted_listener import ScriptedListener
+from support.backends.scripted_backend import ScriptedBackend
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
+from support.sessions.scene import a_scene
 
 FORM, SAMPLE = "elicitation/create", "sampling/createMessage"
 FINAL: JsonObject = {"resultType": "complete", "content": []}

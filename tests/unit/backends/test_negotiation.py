@@ -17,7 +17,7 @@ from emceepee.backends.negotiation import (
 )
 from emceepee.backends.spec import Mode
 from emceepee.json_types import JsonObject
-from support.fake_clock import settle
+from support.fakes.clock import settle
 
 MODERN: JsonObject = {
     "supportedVersions": ["2026-07-28"],

@@ -10,10 +10,10 @@ from emceepee.backends.eras import CORRECTED_SECONDS, EraMemory, cannot_ask
 from emceepee.backends.link import RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.json_types import JsonObject
-from support.fake_clock import FakeClock, settle
-from support.scene import Scene, a_scene, scripted_spec
-from support.scripted_backend import Asked, ScriptedBackend
-from support.story import Story
+from support.backends.scripted_backend import Asked, ScriptedBackend
+from support.fakes.clock import FakeClock, settle
+from support.sessions.recorded_events import Story
+from support.sessions.scene import Scene, a_scene, scripted_spec
 
 FASTMCP = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
 PYTHON = "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests."

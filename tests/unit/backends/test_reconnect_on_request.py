@@ -7,10 +7,10 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
-from support.story import Story
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.recorded_events import Story
+from support.sessions.scene import Scene, a_scene
 
 REASON = "reconnect_server was called"
 DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)

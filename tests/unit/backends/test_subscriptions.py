@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
-from support.fake_clock import settle
+from support.backends.scripted_backend import Asked, ScriptedBackend
+from support.fakes.clock import settle
 from support.figures import record_figure
-from support.scene import Scene, a_scene
-from support.scripted_backend import Asked, ScriptedBackend
+from support.sessions.scene import Scene, a_scene
 
 LISTEN = "subscriptions/listen"
 LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}

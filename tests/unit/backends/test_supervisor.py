@@ -10,9 +10,9 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, Stdio
 from emceepee.errors import BackendDisconnected
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.fake_clock import settle
-from support.scene import Scene, a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene, scripted_spec
 
 DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
 CRASHED = LinkError(Failure.CLOSED, "exited with code 3")

@@ -12,11 +12,11 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
-from support.asking import elicit, sample
-from support.console_house import SessionSource
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.fakes.session_source import SessionSource
+from support.sessions.asking import elicit, sample
+from support.sessions.scene import Scene, a_scene
 
 ALL_ROUTES = {
     "/waterfall/json",

@@ -18,8 +18,8 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, Inval
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.logins import Logins
 from emceepee.web.asgi import CallerLeft, respond_json
-from support.fake_clock import FakeClock
-from support.visits import Answered, a_page_folder, asked, hung_up, raw_headers
+from support.fakes.clock import FakeClock
+from support.in_process.asgi_messages import Answered, a_page_folder, asked, hung_up, raw_headers
 
 HOST = "127.0.0.1:8080"
 OURS = {"sec_fetch_site": "same-origin"}

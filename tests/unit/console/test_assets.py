@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.console.assets import Assets
-from support.visits import Answered, visiting
+from support.in_process.asgi_messages import Answered, visiting
 
 SCRIPT = "console.log('é');\n" * 100
 PAGE = '<script src="{{assets}}/main.js"></script><p>{{message}}</p>'

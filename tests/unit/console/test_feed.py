@@ -9,12 +9,12 @@ from typing import Any
 from emceepee.console.feed import BATCH_SECONDS, LONGEST_SECONDS, Feed
 from emceepee.state.limits import Limits
 from emceepee.web.streams import PING, PING_SECONDS
-from support.another_session import another_session
-from support.asking import elicit
-from support.console_house import SessionSource
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.fakes.session_source import SessionSource
+from support.sessions.another_session import another_session
+from support.sessions.asking import elicit
+from support.sessions.scene import Scene, a_scene
 
 Told = tuple[str, Any]
 

@@ -12,8 +12,8 @@ from emceepee.errors import InvalidArguments, NotAllowed
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import Rejection
 from emceepee.guard.logins import Logins
-from support.fake_clock import FakeClock
-from support.visits import Answered, a_page_folder, raw_headers
+from support.fakes.clock import FakeClock
+from support.in_process.asgi_messages import Answered, a_page_folder, raw_headers
 
 HOST = "127.0.0.1:8080"
 OURS = {"sec_fetch_site": "same-origin"}

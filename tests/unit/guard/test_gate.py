@@ -7,7 +7,7 @@ import pytest
 from emceepee.guard.gate import Gate, GateRules, is_same_origin
 from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.logins import Logins
-from support.fake_clock import FakeClock
+from support.fakes.clock import FakeClock
 
 HOST = b"127.0.0.1:8080"
 OURS = {b"sec-fetch-site": b"same-origin"}

@@ -17,7 +17,7 @@ from emceepee.guard.issuer_keys import (
     verifying_keys,
 )
 from emceepee.json_types import JsonObject
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 
 
 class Source:

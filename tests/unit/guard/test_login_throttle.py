@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 import pytest
 
 from emceepee.guard.login_throttle import FORGET_SECONDS, FREE_TRIES, LONGEST, MOST_KEPT, PROVEN_SECONDS, LoginThrottle
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.guard.logins import MOST_LOGINS, Logins, cookie_name, cookies
-from support.fake_clock import FakeClock
+from support.fakes.clock import FakeClock
 
 
 class Lobby:

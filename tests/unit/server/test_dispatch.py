@@ -7,12 +7,12 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
-from support.another_session import another_session
-from support.catalogue import CATALOGUE
-from support.contexts import call_tool
-from support.fake_clock import settle
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.another_session import another_session
+from support.sessions.catalogue import CATALOGUE
+from support.sessions.request_contexts import call_tool
+from support.sessions.scene import a_scene
 
 
 @pytest.mark.parametrize(

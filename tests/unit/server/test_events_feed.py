@@ -10,8 +10,8 @@ from emceepee.sessions.activity import Activity
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import NO_CHANNEL
-from support.fake_clock import FakeClock, settle
-from support.taking import take
+from support.fakes.clock import FakeClock, settle
+from support.sessions.event_delivery import take
 
 NEWS = ResourceUpdated(uri="emceepee://events")
 

@@ -2,7 +2,7 @@ import pytest
 
 from emceepee.backends.spec import BackendSpec, ServerEntry, StdioTarget
 from emceepee.server.instructions import HOW_TO, instructions
-from support.catalogue import CATALOGUE
+from support.sessions.catalogue import CATALOGUE
 
 TWO_KILOBYTES = 2048  # where some clients cut
 

@@ -14,10 +14,10 @@ from emceepee.server.events_feed import EventsFeed
 from emceepee.server.requests import Requests
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
-from support.contexts import ALL_TOOLS
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.request_contexts import ALL_TOOLS
+from support.sessions.scene import Scene, a_scene
 
 HELLO = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 CANCELLED = {"code": -32800, "message": "Request cancelled"}

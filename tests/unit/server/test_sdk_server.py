@@ -9,8 +9,8 @@ from emceepee.server.eras import Era, HandshakeEra, ModernEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
-from support.catalogue import CATALOGUE
 from support.figures import record_figure
+from support.sessions.catalogue import CATALOGUE
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

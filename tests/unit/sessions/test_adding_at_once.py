@@ -7,11 +7,11 @@ import pytest
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import EmceepeeError, InvalidArguments
-from support.another_session import another_session
-from support.fake_clock import settle
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
 from support.figures import record_figure
-from support.scene import a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend
+from support.sessions.another_session import another_session
+from support.sessions.scene import a_scene, scripted_spec
 
 NONE: list[BackendSpec] = []
 CALLERS = 10

@@ -1,6 +1,6 @@
-from support.fake_clock import START
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import START
+from support.sessions.scene import a_scene
 
 
 async def test_log_messages_and_lines_are_logs_and_everything_else_is_a_notification() -> None:

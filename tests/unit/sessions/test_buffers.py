@@ -17,7 +17,7 @@ from emceepee.sessions.buffers import (
     read_logs,
 )
 from emceepee.state.limits import Limits
-from support.fake_clock import START
+from support.fakes.clock import START
 
 
 def buffers(server: str = "demo", **limits: int) -> ServerBuffers:

@@ -7,9 +7,9 @@ import pytest
 
 from emceepee.errors import EmceepeeError
 from emceepee.sessions.call import Call
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene
 
 
 def a_call(scene: Scene, tool: str = "slow") -> Call:

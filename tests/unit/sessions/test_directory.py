@@ -8,10 +8,10 @@ import pytest
 from emceepee.sessions.directory import KeyKind, SessionKey, TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
-from support.contexts import call_tool
-from support.fake_clock import settle
-from support.installation import Installation, an_installation
-from support.taking import take
+from support.fakes.clock import settle
+from support.sessions.event_delivery import take
+from support.sessions.installation import Installation, an_installation
+from support.sessions.request_contexts import call_tool
 
 HALF_AN_HOUR, A_DAY = 1800, 86_400
 

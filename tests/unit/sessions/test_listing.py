@@ -5,9 +5,9 @@ from emceepee.backends.catalog import Kind
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.listing import Listing, list_everywhere
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene
 
 PATIENCE = 0.05
 

@@ -6,8 +6,8 @@ import pytest
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import ServerRegistry
-from support.fake_clock import settle
-from support.scene import scripted_spec
+from support.fakes.clock import settle
+from support.sessions.scene import scripted_spec
 
 
 class Watching:

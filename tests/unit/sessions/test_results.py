@@ -2,7 +2,7 @@ from datetime import timedelta
 
 from emceepee.sessions.results import ResultBudget
 from emceepee.state.task import Task
-from support.fake_clock import START
+from support.fakes.clock import START
 
 SIZE = 1000
 

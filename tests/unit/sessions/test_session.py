@@ -1,24 +1,19 @@
 import asyncio
-from typing import cast
 
 import pytest
 
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
 from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import Session, SessionParts
-from emceepee.state.events import EventBudget
-from emceepee.state.limits import Limits
-from emceepee.telemetry.journal import SpanBudget
-from support.another_session import another_session
-from support.fake_clock import FakeClock, settle
-from support.scene import a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend, ScriptedDialer
-from support.taking import take
+from emceepee.sessions.session import Session
+from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.fakes.clock import FakeClock, settle
+from support.sessions.another_session import another_session
+from support.sessions.event_delivery import take
+from support.sessions.scene import a_scene, scripted_spec
+from support.sessions.session_parts import session_parts
 
 NONE: list[BackendSpec] = []
 
@@ -26,17 +21,7 @@ NONE: list[BackendSpec] = []
 async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_once() -> None:
     backends = {"a": ScriptedBackend(), "b": ScriptedBackend()}
     registry = ServerRegistry([scripted_spec(name) for name in backends])
-    dialer = cast(Dialer, ScriptedDialer(**backends))
-    parts = SessionParts(
-        registry=registry,
-        dialer=dialer,
-        clock=FakeClock(),
-        limits=Limits(),
-        budget=EventBudget(100),
-        journals=SpanBudget(100),
-        results=ResultBudget(1 << 20, 1 << 20),
-    )
-    session = Session("01S", "ann", parts)
+    session = Session("01S", "ann", session_parts(registry, ScriptedDialer(**backends), FakeClock()))
     await session.open()
     await settle()
     assert [backend.links for backend in backends.values()] == [[], []]

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
+from support.backends.scripted_backend import ScriptedBackend
 from support.figures import record_figure
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.sessions.scene import a_scene
 
 CHANGED = "notifications/tools/list_changed"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox
-from support.taking import take
+from support.sessions.event_delivery import take
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEEP = timedelta(minutes=30)

@@ -6,7 +6,7 @@ from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
 from emceepee.telemetry.journal import Journal, SpanBudget
 from emceepee.telemetry.spans import Span, SpanKind
-from support.fake_clock import FakeClock
+from support.fakes.clock import FakeClock
 
 
 def a_journal(room: SpanBudget, *, most: int = 10) -> Journal:

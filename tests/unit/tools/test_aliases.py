@@ -9,7 +9,7 @@ from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
-from support.catalogue import CATALOGUE
+from support.sessions.catalogue import CATALOGUE
 
 ALIASED = [(tool.name, other, own) for tool in TOOLS for other, own in tool.aliases.others.items()]
 TEXT = st.text(max_size=8)

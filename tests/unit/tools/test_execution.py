@@ -8,9 +8,9 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
-from support.contexts import asking_for_progress
-from support.scene import a_scene, scripted_spec
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.request_contexts import asking_for_progress
+from support.sessions.scene import a_scene, scripted_spec
 
 
 def backend_with(*tools: JsonObject) -> ScriptedBackend:

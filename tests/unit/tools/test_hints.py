@@ -4,7 +4,7 @@ from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.hints import Effect, Load
-from support.catalogue import CATALOGUE
+from support.sessions.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 READ_ONLY = {

@@ -4,8 +4,8 @@ import pytest
 
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.scene import Scene, a_scene
 
 
 def logged(scene: Scene, server: str, level: str, data: Any) -> None:

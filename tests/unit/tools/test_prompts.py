@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from emceepee.json_types import JsonObject
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.scene import a_scene
 
 PROMPT: JsonObject = {"name": "greet", "arguments": [{"name": "who", "required": True}], "zz": None}
 

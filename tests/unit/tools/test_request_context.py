@@ -8,10 +8,10 @@ from emceepee.json_rpc import Request
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
-from support.contexts import call_tool
-from support.installation import an_installation
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.installation import an_installation
+from support.sessions.request_contexts import call_tool
+from support.sessions.scene import a_scene
 
 
 async def test_a_session_opened_by_a_call_bears_the_name_of_who_called() -> None:

@@ -5,8 +5,8 @@ import pytest
 from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.scene import a_scene
-from support.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.scene import a_scene
 
 RESOURCE: JsonObject = {"uri": "file:///a", "name": "a", "size": None, "zz": {"x": 1}}
 TEMPLATE: JsonObject = {"uriTemplate": "file:///{x}", "name": "t"}

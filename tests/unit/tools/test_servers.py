@@ -6,9 +6,9 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.fake_clock import settle
-from support.scene import Scene, a_scene
-from support.scripted_backend import ScriptedBackend, ScriptedLink
+from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
+from support.fakes.clock import settle
+from support.sessions.scene import Scene, a_scene
 
 NONE: list[BackendSpec] = []
 DEMO: JsonObject = {"name": "demo", "url": "http://demo.test/mcp"}

@@ -10,8 +10,7 @@ from emceepee import __version__
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from support.fake_clock import FakeClock
-from support.raw_links import (
+from support.backends.raw_links import (
     HELLO,
     LARGEST,
     STREAM,
@@ -24,8 +23,9 @@ from support.raw_links import (
     idle_again,
     result_for,
 )
-from support.raw_server import Peer, RawServer, raw_server
-from support.scripted_listener import ScriptedListener
+from support.backends.raw_server import Peer, RawServer, raw_server
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}

@@ -10,9 +10,9 @@ import pytest
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.http.session_loss import says_session_lost, status_says_session_lost
 from emceepee.backends.link import Failure, Link, RpcError
-from support.fake_clock import FakeClock
-from support.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, failure_of, idle_again, number_of
-from support.raw_server import RawServer, raw_server
+from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, failure_of, idle_again, number_of
+from support.backends.raw_server import RawServer, raw_server
+from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
 SESSION = "mcp-session-id: s1"

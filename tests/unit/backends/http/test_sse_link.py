@@ -11,9 +11,9 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits
-from support.fake_clock import FakeClock
-from support.raw_server import Peer, RawServer, raw_server
-from support.scripted_listener import ScriptedListener
+from support.backends.raw_server import Peer, RawServer, raw_server
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
 
 LARGEST = 10_000
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"

@@ -10,8 +10,8 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.response import Response
-from support.fake_clock import FakeClock, settle
-from support.raw_server import RawServer, raw_server
+from support.backends.raw_server import RawServer, raw_server
+from support.fakes.clock import FakeClock, settle
 from support.waiting import eventually
 
 TLS = ssl.create_default_context()

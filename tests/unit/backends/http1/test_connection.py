@@ -11,7 +11,7 @@ from emceepee.backends.http1.connection import HEAD_BYTES
 from emceepee.backends.http1.errors import HttpFailure, NoResponse
 from emceepee.backends.http1.response import Response
 from support.chunks import chunked
-from support.fake_line import FakeLine
+from support.fakes.connection import FakeLine
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MOST = 1 << 20

@@ -2,7 +2,7 @@ import pytest
 
 from emceepee.backends.http1.address import Origin
 from emceepee.backends.http1.cookies import LONGEST_COOKIE, MOST_COOKIES, CookieJar
-from support.fake_clock import FakeClock
+from support.fakes.clock import FakeClock
 
 PLAIN, SECURE = Origin(False, "api.example.org", 80), Origin(True, "api.example.org", 443)
 

@@ -18,9 +18,9 @@ from emceepee.backends.http1.errors import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
 from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
 from emceepee.backends.http1.response import Response
-from support.certificates import self_signed, server_context
-from support.fake_clock import FakeClock, settle
-from support.raw_server import Peer, RawServer, raw_server
+from support.backends.raw_server import Peer, RawServer, raw_server
+from support.fakes.clock import FakeClock, settle
+from support.system.certificates import self_signed, server_context
 from support.waiting import eventually
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"

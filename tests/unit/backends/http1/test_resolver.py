@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 
 HERE: list[SocketAddress] = [(socket.AF_INET, ("127.0.0.1", 80))]
 

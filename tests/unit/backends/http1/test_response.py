@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
-from support.fake_line import FakeLine
+from support.fakes.connection import FakeLine
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"

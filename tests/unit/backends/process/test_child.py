@@ -5,7 +5,7 @@ import pytest
 
 from emceepee.backends.link import LinkError
 from emceepee.backends.process.child import Child, child_environment
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 
 
 def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:

@@ -6,8 +6,8 @@ from emceepee.backends.process.child import Child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import ANSWERS_UNREAD, UNREAD_SECONDS, StdioLink
 from emceepee.state.connection import LinkEnd, LinkEndKind
-from support.fake_clock import FakeClock, settle
-from support.scripted_listener import ScriptedListener
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock, settle
 
 MOST = 3
 

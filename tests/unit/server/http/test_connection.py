@@ -11,7 +11,7 @@ from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION, Receive, Scope, Send, respond
-from support.fake_clock import settle
+from support.fakes.clock import settle
 
 GET = b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n"

@@ -3,8 +3,8 @@
 import pytest
 
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
-from support.endpoint import a_place, ended
-from support.http_door import HELLO
+from support.callers.http_process import HELLO
+from support.in_process.http_endpoint import a_place, ended
 
 HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 

@@ -12,8 +12,8 @@ from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, Exchange, Http
 from emceepee.server.http.replay import Replay
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION
-from support.fake_clock import FakeClock, settle
-from support.visits import Answered
+from support.fakes.clock import FakeClock, settle
+from support.in_process.asgi_messages import Answered
 
 NEWS = notification_message("notifications/progress", {"progress": 1})
 

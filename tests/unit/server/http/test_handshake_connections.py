@@ -7,9 +7,9 @@ import pytest
 
 from emceepee.server.http.replay import Replay
 from emceepee.sessions.directory import KeyKind, SessionKey
-from support.endpoint import Place, a_place, ended
-from support.fake_clock import settle
-from support.http_door import HELLO
+from support.callers.http_process import HELLO
+from support.fakes.clock import settle
+from support.in_process.http_endpoint import Place, a_place, ended
 
 HALF_AN_HOUR, A_DAY, A_SWEEP = 1800, 86_400, 61
 

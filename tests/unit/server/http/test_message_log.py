@@ -12,7 +12,7 @@ from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
 from emceepee.server.http.message_log import FRESH_SECONDS, PUSH, Gap, Kept, MessageLog
 from emceepee.state.limits import Limits
-from support.fake_clock import FakeClock, settle
+from support.fakes.clock import FakeClock, settle
 from support.figures import record_figure
 
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from emceepee.sessions.directory import KeyKind, SessionKey
-from support.endpoint import Place, a_place, ended
-from support.visits import Answered
+from support.in_process.asgi_messages import Answered
+from support.in_process.http_endpoint import Place, a_place, ended
 
 LISTEN = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
 HALF_AN_HOUR = 1800

@@ -7,9 +7,9 @@ import pytest
 from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
-from support.fake_clock import settle
-from support.replies import backend_part
-from support.talk import ENVELOPE, Talk, a_talk
+from support.fakes.clock import settle
+from support.in_process.stdio_client import ENVELOPE, Talk, a_talk
+from support.sessions.replies import backend_part
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+"""One server a module: what the tests of a module do to it, they do in sessions of their own."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.callers.http_process import Door, HttpCaller, a_door
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def door() -> AsyncIterator[Door]:
+    async with a_door("--log-level", "warn") as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def backend() -> AsyncIterator[WebBackend]:
+    async with a_web_backend() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def caller(door: Door, backend: WebBackend) -> AsyncIterator[HttpCaller]:
+    """A caller of the handshake era with the server "web", which is removed again at the end."""
+    caller = await door.caller()
+    await caller.value("add_server", name="web", url=backend.url)
+    yield caller
+    cleaner = await door.caller()
+    await cleaner.value("remove_server", name="web")
+    await cleaner.end()
+    await caller.end()

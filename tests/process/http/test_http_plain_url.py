@@ -1,0 +1,146 @@
+"""Callers of 2026-07-28 at the plain address, which names no session: who gets which, and who is told to name one."""
+
+import asyncio
+import json
+
+import pytest
+from mcp import Client
+from mcp_types import Implementation
+
+from support.backends.web_backend import WebBackend
+from support.callers.http_process import BOUND, Door, ModernCaller, a_door
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+EVENTS = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
+
+
+async def timers(caller: ModernCaller) -> list[str]:
+    return [timer["message"] for timer in (await caller.value("list_timers"))["timers"]]
+
+
+async def note(caller: ModernCaller, message: str) -> None:
+    await caller.value("set_timer", duration_ms=60_000, message=message)
+
+
+async def is_told_to_name_one(caller: ModernCaller) -> bool:
+    error = await caller.error("list_timers")
+    said = all(word in error["message"] for word in ("open_session", "Emceepee-Session", "?session="))
+    return said and error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
+
+
+async def test_what_one_request_did_is_there_in_the_next(door: Door, backend: WebBackend) -> None:
+    caller = door.modern(client="one after another")
+    await caller.value("add_server", name="web", url=backend.url)
+    assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["web"]
+    echo = await caller.call("execute_tool", server="web", tool="echo", args={"n": 1})
+    assert echo["content"][0]["text"] == '{"n": 1}'
+    await caller.value("remove_server", name="web")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
+async def test_the_python_sdk_needs_nothing_but_the_address(door: Door, backend: WebBackend, mode: str) -> None:
+    async with asyncio.timeout(BOUND), Client(door.url, mode=mode) as client:
+        added = await client.call_tool("add_server", {"name": mode, "url": backend.url})
+        assert not added.is_error, added
+        listed = await client.call_tool("list_servers", {})
+        assert listed.structured_content is not None
+        assert [server["status"] for server in listed.structured_content["servers"]] == ["connected"]
+        await client.call_tool("remove_server", {"name": mode})
+
+
+async def test_two_windows_of_a_client_share_a_session_and_two_clients_do_not(door: Door) -> None:
+    first, second, other = door.modern(client="ide"), door.modern(client="ide"), door.modern(client="chat")
+    await note(first, "mine")
+    assert (await timers(first), await timers(second), await timers(other)) == (["mine"], ["mine"], [])
+    unnamed = [door.modern(client=None), door.modern(client=7), door.modern(client="")]
+    await note(unnamed[0], "nobody's")
+    assert [await timers(caller) for caller in unnamed] == [["nobody's"]] * 3
+    assert await timers(first) == ["mine"]
+
+
+async def test_the_sdks_of_two_programs_are_apart(door: Door) -> None:
+    for name, found in (("first program", 1), ("second program", 1), ("first program", 2)):
+        async with Client(door.url, client_info=Implementation(name=name, version="1")) as client:
+            await client.call_tool("set_timer", {"duration_ms": 60_000, "message": "x"})
+            listed = await client.call_tool("list_timers", {})
+        assert listed.structured_content is not None
+        assert len(listed.structured_content["timers"]) == found
+
+
+async def test_a_name_or_a_handle_parts_what_would_be_shared(door: Door) -> None:
+    plain, named = door.modern(client="parted"), door.modern(client="parted", emceepee_session="parted")
+    handle = (await plain.value("open_session"))["session"]
+    await note(plain, "usual")
+    assert await timers(named) == []
+    assert (await plain.value("list_timers", session=handle))["timers"] == []
+
+
+async def test_opening_a_session_opens_no_other() -> None:
+    limits = json.dumps({"limits": {"sessions_per_principal": 1}})
+    async with a_door(env={"EMCEEPEE_CONFIG": limits}) as door:
+        caller = door.modern()
+        handle = (await caller.value("open_session"))["session"]
+        await caller.value("set_timer", duration_ms=60_000, message="mine", session=handle)
+        assert len((await caller.value("list_timers", session=handle))["timers"]) == 1
+        assert await timers(caller) == []
+        gone = await caller.error("list_timers", session=handle)
+        assert gone["code"] == "TOOL_ERR_SESSION_NOT_FOUND", "there was room for one only, so it had none beside it"
+
+
+async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(door: Door) -> None:
+    caller = door.modern(client="listener")
+    async with caller.post("subscriptions/listen", EVENTS) as response:
+        await response.content.readuntil(b"\n\n")
+        await caller.value("set_timer", duration_ms=1, message="ring")
+        async with asyncio.timeout(BOUND):
+            assert b"notifications/resources/updated" in await response.content.readuntil(b"\n\n")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://localhost:3000"},
+        {"x_forwarded_for": "203.0.113.9"},
+        {"x_forwarded_proto": "https"},
+        {"forwarded": "for=203.0.113.9"},
+        {"via": "1.1 proxy"},
+        {"cf_connecting_ip": "203.0.113.9"},
+        {"x_client_ip": "127.0.0.1"},
+    ],
+)
+async def test_who_may_be_anyone_is_told_to_name_a_session(door: Door, headers: dict[str, str]) -> None:
+    assert await is_told_to_name_one(door.modern(**headers))
+    named = door.modern(emceepee_session="somebody's", **headers)
+    assert await timers(named) == []
+
+
+async def test_a_name_that_is_no_loopback_name_is_told_to_name_a_session() -> None:
+    async with a_door("--host", "0.0.0.0", "--insecure") as door:
+        assert await timers(door.modern()) == []
+        assert await is_told_to_name_one(door.modern(host="192.0.2.7:8080"))
+
+
+async def test_the_operator_can_require_a_session_of_everyone() -> None:
+    async with a_door("--require-session", "--token", "one") as door:
+        assert await is_told_to_name_one(door.modern(authorization="Bearer one"))
+        assert await timers(door.modern(authorization="Bearer one", emceepee_session="mine")) == []
+    async with a_door("--require-session") as door:
+        assert await is_told_to_name_one(door.modern())
+
+
+async def test_a_proven_caller_has_its_own_session_also_behind_a_proxy() -> None:
+    async with a_door("--token", "ada=one", "--token", "ben=two") as door:
+        ada, ben = [{"authorization": f"Bearer {token}", "x_forwarded_for": "203.0.113.9"} for token in ("one", "two")]
+        await note(door.modern(**ada), "ada's")
+        assert await timers(door.modern(**ada)) == ["ada's"]
+        assert await timers(door.modern(**ben)) == []
+        assert await timers(door.modern(client="another", **ada)) == []
+
+
+async def test_a_session_named_twice_in_one_request_is_refused(door: Door) -> None:
+    caller = door.modern()
+    message = caller.message("tools/call", {"name": "list_timers"})
+    pairs = [*caller.sent_headers(message).items(), ("emceepee-session", "a"), ("emceepee-session", "b")]
+    async with door.http.post(door.url, json=message, headers=pairs) as response:
+        assert response.status == 400
+        assert "emceepee-session" in (await response.json())["error"]["message"]

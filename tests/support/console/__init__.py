@@ -1,0 +1,1 @@
+"""The console: who is logged in, and what the page shows."""

@@ -1,0 +1,1 @@
+"""Stand-ins that only the test moves."""

@@ -1,0 +1,1 @@
+"""What goes wrong, and what it costs: broken networks, load, restarts."""

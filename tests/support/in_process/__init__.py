@@ -1,0 +1,1 @@
+"""Who speaks to emceepee's endpoints without a process or a socket."""

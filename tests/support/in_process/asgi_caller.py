@@ -1,0 +1,164 @@
+"""Requests to the HTTP door without a socket: a caller can hang up at any moment, and time is in the test's hands."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.policy import AddServerPolicy
+from emceepee.json_types import JsonObject
+from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.sdk_server import build_sdk_server
+from emceepee.sessions.session import Session
+from emceepee.web.asgi import CONNECTION
+from support.callers.http_process import HELLO, HttpCaller, ModernCaller, SentEvent
+from support.fakes.clock import settle
+from support.in_process.asgi_messages import Answered, raw_headers
+from support.sessions.installation import Installation, an_installation
+from support.sessions.request_contexts import ALL_TOOLS
+
+
+class AsgiLine:
+    """One request and its response, while it is being served. It is the connection that the request came by, too."""
+
+    def __init__(self, endpoint: HttpEndpoint, method: str, headers: dict[str, str], body: bytes) -> None:
+        self.answered = Answered()
+        self._body: bytes | None = body
+        self.reads = 0  # how many wait for what the caller sends next, which is that it hangs up
+        self._gone = asyncio.Event()
+        self._unread: list[Callable[[], None]] = []
+        given = list(raw_headers({"host": "localhost", "content_type": "application/json", **headers}).items())
+        scope: JsonObject = {
+            "type": "http",
+            "method": method,
+            "path": "/mcp",
+            "headers": given,
+            "client": ("127.0.0.1", 5),
+        }
+        scope["extensions"] = {CONNECTION: self}
+        self._serving = asyncio.create_task(endpoint(scope, self._receive, self._send))
+
+    async def _receive(self) -> JsonObject:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body}
+        self.reads += 1
+        try:
+            await self._gone.wait()
+        finally:
+            self.reads -= 1
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: JsonObject) -> None:
+        if not self._gone.is_set():
+            await self.answered.send(message)
+
+    def is_gone(self) -> bool:
+        return self._gone.is_set()
+
+    def give_up_response(self) -> None:
+        assert self._gone.is_set(), "whoever is there gets a response"
+
+    def if_unread(self, tell: Callable[[], None]) -> None:
+        self._unread.append(tell)
+
+    def hang_up(self) -> None:
+        self._gone.set()
+
+    def lose(self) -> None:
+        """The caller's machine says that it did not read the response, though it was written."""
+        self.hang_up()
+        for tell in self._unread:
+            tell()
+
+    async def served(self) -> "AsgiLine":
+        """Once nothing more is done for it."""
+        async with asyncio.timeout(5):
+            await self._serving
+        return self
+
+    @property
+    def events(self) -> list[SentEvent]:
+        """What came so far as a stream."""
+        assert self.answered.headers["content-type"] == "text/event-stream"
+        found = []
+        for frame in self.answered.body.decode().split("\n\n"):
+            fields = dict(line.partition(": ")[::2] for line in frame.splitlines())
+            if "data" in fields:
+                found.append(SentEvent(fields.get("id"), json.loads(fields["data"] or "null")))
+        return found
+
+    @property
+    def message(self) -> JsonObject:
+        """The answer, plain or at the end of a stream."""
+        if self.answered.headers["content-type"] == "application/json":
+            return dict(json.loads(self.answered.body))
+        return self.events[-1].message or {}
+
+
+class AsgiCaller:
+    """A caller of either era."""
+
+    def __init__(self, place: Installation, endpoint: HttpEndpoint, *, is_modern: bool) -> None:
+        self.place, self.clock, self.backend = place, place.clock, place.backend
+        self._endpoint, self.is_modern = endpoint, is_modern
+        door: Any = None  # it only makes messages and headers for us
+        self._words = (ModernCaller if is_modern else HttpCaller)(door, {"emceepee_session": "s"} if is_modern else {})
+
+    async def open(self) -> None:
+        if not self.is_modern:
+            hello = await self.post("initialize", HELLO).served()
+            self._words.headers["mcp-session-id"] = hello.answered.headers["mcp-session-id"]
+            self._words.headers["mcp-protocol-version"] = str(HELLO["protocolVersion"])
+            await self.tell("notifications/initialized")
+        await self.call("list_tools")  # connects the backend
+        await settle()
+        await self.call("list_timers")  # takes what happened so far
+
+    @property
+    def session(self) -> Session:
+        return self.place.directory.sessions_of("local")[0]
+
+    def post(self, method: str, params: JsonObject, *, key: Any = None) -> AsgiLine:
+        message = self._words.message(method, params, key)
+        return AsgiLine(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+
+    def start(self, tool: str, /, *, key: Any = None, token: Any = None, **arguments: Any) -> AsgiLine:
+        meta = {} if token is None else {"_meta": {"progressToken": token}}
+        return self.post("tools/call", {"name": tool, "arguments": arguments, **meta}, key=key)
+
+    async def call(self, tool: str, /, **arguments: Any) -> JsonObject:
+        """The result of one tool call."""
+        return dict((await self.start(tool, **arguments).served()).message["result"])
+
+    async def tell(self, method: str, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        line = AsgiLine(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+        assert (await line.served()).answered.status == 202
+
+    def come_back(self, last_event_id: str | None) -> AsgiLine:
+        """Take a stream up again."""
+        headers = self._words.headers | {"last-event-id": str(last_event_id)}
+        return AsgiLine(self._endpoint, "GET", headers, b"")
+
+
+@asynccontextmanager
+async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller]:
+    """One caller of an HTTP door behind which is the scripted backend "one"; nothing is new to it."""
+    async with an_installation() as place:
+        parts = HttpParts(
+            sdk_server=build_sdk_server(),
+            tools=ALL_TOOLS,
+            directory=place.directory,
+            gate=Gate(GateRules()),
+            policy=AddServerPolicy(remote_commands=False, urls=()),
+        )
+        endpoint = HttpEndpoint(parts)
+        caller = AsgiCaller(place, endpoint, is_modern=is_modern)
+        await caller.open()
+        try:
+            yield caller
+        finally:
+            await endpoint.close()

@@ -1,0 +1,1 @@
+"""emceepee with something changed, as programs that a test starts."""

@@ -1,0 +1,1 @@
+"""Backends that are processes: programs that behave as told, and how they are started."""

@@ -1,0 +1,58 @@
+"""MCP servers that nobody here wrote: where they are and how they are started."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.system.ports import free_port
+
+NODE = Path(__file__).parents[2] / "node"
+EVERYTHING = NODE / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
+ATTEMPTS = 3  # another program may take the free port before the server does
+READY_SECONDS = 20.0
+
+
+def everything() -> dict[str, Any]:
+    """The reference server with everything in it, on stdio."""
+    return {"command": "node", "args": [str(EVERYTHING), "stdio"]}
+
+
+def python_server(name: str, *arguments: str) -> dict[str, Any]:
+    """A server installed next to the tests' own Python."""
+    return {"command": str(Path(sys.executable).parent / name), "args": list(arguments)}
+
+
+@contextmanager
+def everything_on_a_port(transport: str) -> Iterator[int]:
+    """The same over `streamableHttp` or `sse`, on 127.0.0.1; gives the port as soon as it is open."""
+    command = ["node", "--import", str(NODE / "loopback.mjs"), str(EVERYTHING), transport]
+    for _ in range(ATTEMPTS):
+        port = free_port()
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(command, env={**os.environ, "PORT": str(port)}, stdout=quiet, stderr=quiet) as process:
+            try:
+                if _is_open(port, process):
+                    yield port
+                    return
+            finally:
+                process.kill()
+    raise AssertionError(f"server-everything did not open a port for {transport}")
+
+
+def _is_open(port: int, process: "subprocess.Popen[bytes]") -> bool:
+    """Wait for the port; False if the process ends first."""
+    for _ in range(int(READY_SECONDS / 0.05)):
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return True
+        try:
+            process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            continue
+        return False
+    return False

@@ -1,0 +1,1 @@
+"""A session with scripted backends, and what its replies say."""

@@ -1,0 +1,46 @@
+"""All sessions of an installation with one scripted backend, and a clock that only the test moves."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.state.limits import Limits
+from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.fakes.clock import FakeClock
+from support.sessions.scene import scripted_spec
+from support.sessions.session_parts import session_parts
+
+
+@dataclass
+class Installation:
+    clock: FakeClock
+    directory: SessionDirectory
+    backend: ScriptedBackend
+    backends: dict[str, ScriptedBackend]
+
+    @property
+    def links(self) -> int:
+        """To the server "one"."""
+        return sum(not link.closed.done() for link in self.backend.links)
+
+    @property
+    def connected(self) -> list[str]:
+        """The servers that any session is connected to."""
+        return [name for name, one in self.backends.items() if any(not link.closed.done() for link in one.links)]
+
+
+@asynccontextmanager
+async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[Installation]:
+    """`others` are further servers besides "one": "other1" and so on, which only answer lists."""
+    clock, backend = FakeClock(), ScriptedBackend()
+    backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
+    settings = Limits(health_check_seconds=0, **limits)
+    registry = ServerRegistry(map(scripted_spec, backends))
+    directory = SessionDirectory(session_parts(registry, ScriptedDialer(**backends), clock, settings))
+    try:
+        yield Installation(clock, directory, backend, backends)
+    finally:
+        await directory.close_all()

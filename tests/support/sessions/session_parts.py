@@ -1,0 +1,30 @@
+"""What sessions of tests are built from: the one place that knows all the parts."""
+
+from typing import cast
+
+from emceepee.backends.dialer import Dialer
+from emceepee.clock import Clock
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.session import SessionParts
+from emceepee.state.events import EventBudget
+from emceepee.state.limits import Limits
+from emceepee.telemetry.journal import SpanBudget
+from support.backends.scripted_backend import ScriptedDialer
+
+
+def session_parts(
+    registry: ServerRegistry, dialer: Dialer | ScriptedDialer, clock: Clock, limits: Limits | None = None
+) -> SessionParts:
+    """Budgets as the limits have them, and attempts to reconnect without jitter."""
+    limits = limits or Limits()
+    return SessionParts(
+        registry=registry,
+        dialer=cast(Dialer, dialer),
+        clock=clock,
+        limits=limits,
+        budget=EventBudget(limits.events_in_all),
+        journals=SpanBudget(limits.requests_in_all),
+        results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
+        spread=lambda: 0.0,
+    )

@@ -1,0 +1,1 @@
+"""What the machine has: ports, processes, certificates, an issuer of tokens."""

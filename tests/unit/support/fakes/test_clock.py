@@ -1,0 +1,55 @@
+import asyncio
+
+from emceepee.lifecycle import TaskOwner
+from support.fakes.clock import START, FakeClock, settle
+
+
+async def test_time_passes_only_when_the_test_says_so() -> None:
+    clock = FakeClock()
+    assert (clock.now(), clock.monotonic()) == (START, 0)
+    await settle()
+    assert clock.monotonic() == 0
+    await clock.advance(90)
+    assert clock.monotonic() == 90
+    assert (clock.now() - START).total_seconds() == 90
+
+
+async def test_what_falls_due_happens_in_the_order_of_its_time_and_at_its_time() -> None:
+    clock, happened = FakeClock(), list[tuple[str, float]]()
+    for name, delay in [("late", 3.0), ("early", 1.0), ("also early", 1.0), ("never", 11.0)]:
+        clock.call_later(delay, lambda name=name: happened.append((name, clock.monotonic())))  # type: ignore[misc]  # mypy cannot infer the default's type
+    await clock.advance(10)
+    assert happened == [("early", 1), ("also early", 1), ("late", 3)]
+
+
+async def test_what_was_called_off_does_not_happen() -> None:
+    clock, happened = FakeClock(), list[str]()
+    clock.call_later(1, lambda: happened.append("x")).cancel()
+    await clock.advance(2)
+    assert happened == []
+
+
+async def test_what_is_started_on_the_way_falls_due_on_the_way() -> None:
+    clock, woken, owner = FakeClock(), list[float](), TaskOwner("test")
+
+    async def tick() -> None:
+        for _ in range(3):
+            await clock.sleep(2)
+            woken.append(clock.monotonic())
+
+    task = owner.spawn(tick())
+    await clock.advance(5)
+    assert woken == [2, 4]
+    await clock.advance(1)
+    assert woken == [2, 4, 6]
+    async with asyncio.timeout(5):
+        await task
+
+
+async def test_a_sleep_that_is_cancelled_leaves_nothing_behind() -> None:
+    clock, owner = FakeClock(), TaskOwner("test")
+    task = owner.spawn(clock.sleep(5))
+    await settle()
+    task.cancel()
+    await clock.advance(10)
+    assert task.cancelled()
