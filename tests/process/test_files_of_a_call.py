@@ -24,10 +24,20 @@ from support.server_programs.stdio_entries import stdio_server
 ROOT = str(Path(emceepee.__file__).parent)
 HAND_OVERS = ("create_task", "send", "write", "set_result")  # to a task, a socket, a pipe, or whoever awaits
 # What every room stands on, and the server's own clockwork.
-GROUND = ("telemetry/", "state/", "clock.py", "codec.py", "framing.py", "json_rpc.py", "lifecycle.py", "errors.py")
+GROUND = (
+    "telemetry/",
+    "state/",
+    "clock.py",
+    "codec.py",
+    "framing.py",
+    "json_rpc.py",
+    "lifecycle.py",
+    "errors.py",
+    "futures.py",
+)
 CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py")
 MOST_HANDED_THROUGH = 18
-MOST_ROOM_FILES = 31
+MOST_ROOM_FILES = 34
 ERAS = ("2025-11-25", "2026-07-28")
 
 
@@ -113,4 +123,5 @@ async def test_a_plain_call_is_handed_through_few_files(era: str) -> None:
     )
     record_figure(" ".join(best.handed_through))
     assert len(best.handed_through) <= MOST_HANDED_THROUGH
-    assert len(best.rooms) <= MOST_ROOM_FILES, best.rooms
+    record_figure(" ".join(best.rooms))
+    assert len(best.rooms) <= MOST_ROOM_FILES
