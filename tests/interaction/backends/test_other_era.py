@@ -11,7 +11,7 @@ from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
-from support.sessions.recorded_events import Story
+from support.sessions.recorded_events import RecordedEvents
 from support.sessions.scene import Scene, a_scene, scripted_spec
 
 FASTMCP = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
@@ -61,7 +61,7 @@ async def test_the_error_says_that_the_next_try_will_work_and_it_does(
 async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
     backend = ScriptedBackend(modern=True, is_process=True)
     async with a_scene(one=backend) as scene:
-        story = Story(scene)
+        story = RecordedEvents(scene)
         await failed(scene, backend, refusing(PYTHON))
         await settle()
         told = story.events()

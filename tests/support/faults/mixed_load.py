@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from support.backends.counting_http import CountingBackend
-from support.callers.http_process import Door, HttpCaller, Json, a_door
+from support.callers.http_process import HttpCaller, HttpProcess, Json, http_process
 from support.system.processes import children_of
 from support.waiting import eventually
 
@@ -57,8 +57,8 @@ class Footprint:
 class MixedLoad:
     """Run it for a while with `run`; `rest` waits until everything it left has gone."""
 
-    def __init__(self, door: Door, backends: list[CountingBackend], seed: int) -> None:
-        self.door, self.backends = door, backends
+    def __init__(self, endpoint: HttpProcess, backends: list[CountingBackend], seed: int) -> None:
+        self.endpoint, self.backends = endpoint, backends
         self.outcomes: Counter[str] = Counter()
         self.samples: list[tuple[float, int]] = []  # seconds and resident kB
         self._random = random.Random(seed)
@@ -77,7 +77,7 @@ class MixedLoad:
                 await self._fault()
                 next_fault = now + FAULT_SECONDS
             if now >= next_sample:
-                self.samples.append((now, await self.door.resident_kb()))
+                self.samples.append((now, await self.endpoint.resident_kb()))
                 next_sample = now + SAMPLE_SECONDS
             await asyncio.sleep(0.1)
         self._is_over = True
@@ -93,11 +93,11 @@ class MixedLoad:
             await asyncio.sleep(2)  # not five: after that, an idle connection is closed under our hands
             tasks = await self._count_tasks()
         await eventually(lambda: not self._children(), what="servers end with their sessions", within=30)
-        descriptors = len(os.listdir(f"/proc/{self.door.process.pid}/fd"))
-        return Footprint(await self.door.resident_kb(), descriptors, len(self._children()), tasks)
+        descriptors = len(os.listdir(f"/proc/{self.endpoint.process.pid}/fd"))
+        return Footprint(await self.endpoint.resident_kb(), descriptors, len(self._children()), tasks)
 
     async def _count_tasks(self) -> int:
-        caller = await self.door.caller(client="counter", emceepee_connect="on-use")
+        caller = await self.endpoint.caller(client="counter", emceepee_connect="on-use")
         tasks = (await caller.value("list_servers"))["asyncioTasks"]
         await caller.end()
         return int(tasks)
@@ -112,7 +112,7 @@ class MixedLoad:
 
     def _children(self) -> list[int]:
         """The processes of servers, wherever below emceepee they stand."""
-        found, unseen = [], [self.door.process.pid]
+        found, unseen = [], [self.endpoint.process.pid]
         while unseen:
             below = children_of(unseen.pop())
             found += [pid for pid in below if "emceepee.demo" in _command(pid)]
@@ -160,13 +160,13 @@ class MixedLoad:
                 await self._call(caller, "get_task_result", task_id=task["task_id"], timeout_ms=2000)
 
     async def _handshake(self) -> None:
-        caller = await self.door.caller()
+        caller = await self.endpoint.caller()
         await self._converse(caller)
         if self._random.random() < 0.7:  # the others leave without a word
             await caller.end()
 
     async def _sessionless(self) -> None:
-        caller = self.door.modern()
+        caller = self.endpoint.modern()
         handle = (await self._call(caller, "open_session"))["structuredContent"].get("session")
         if handle is None:
             return
@@ -175,17 +175,17 @@ class MixedLoad:
         )
         if self._random.random() < 0.7:
             await self._call(caller, "close_session", session=handle)
-        await self._converse(self.door.modern(emceepee_session=f"name{self._random.randrange(3)}"))
+        await self._converse(self.endpoint.modern(emceepee_session=f"name{self._random.randrange(3)}"))
 
     async def _joining(self) -> None:
-        caller = await self.door.caller(emceepee_session=f"shared{self._random.randrange(2)}")
+        caller = await self.endpoint.caller(emceepee_session=f"shared{self._random.randrange(2)}")
         await self._call(caller, "execute_tool", server="legacy", tool="echo", args={"id": "y", "text": "y"})
         if self._random.random() < 0.5:
             await caller.end()
 
     async def _cutting(self) -> None:
         """Hang up in the middle of a call."""
-        caller: HttpCaller = await self.door.caller() if self._random.random() < 0.5 else self.door.modern()
+        caller: HttpCaller = await self.endpoint.caller() if self._random.random() < 0.5 else self.endpoint.modern()
         call = asyncio.ensure_future(
             caller.call("execute_tool", server="demo", tool="dig", args={"seconds": 0.3, "steps": 3})
         )
@@ -196,11 +196,11 @@ class MixedLoad:
         self.outcomes["cut"] += 1
 
     async def _waiting(self) -> None:
-        caller = self.door.modern(emceepee_session=f"name{self._random.randrange(3)}")
+        caller = self.endpoint.modern(emceepee_session=f"name{self._random.randrange(3)}")
         await self._call(caller, "await_activity", timeout_ms=500)
 
     async def _adding(self) -> None:
-        caller = self.door.modern(emceepee_session="adder")
+        caller = self.endpoint.modern(emceepee_session="adder")
         name = f"extra{self._random.randrange(3)}"
         await self._call(caller, "add_server", name=name, url=self._random.choice(self.backends).url)
         await self._call(caller, "remove_server", name=name)
@@ -246,5 +246,5 @@ async def mixed_load(seed: int) -> AsyncIterator[MixedLoad]:
         servers = {"legacy": {"url": legacy.url}, "modern": {"url": modern.url}, "demo": demo}
         config = {"mcpServers": servers, "limits": LIMITS, "logLevel": "error"}
         env = {"EMCEEPEE_CONFIG": json.dumps(config)}
-        door = await stack.enter_async_context(a_door(env=env, module="support.programs.counting_emceepee"))
-        yield MixedLoad(door, [legacy, modern], seed)
+        endpoint = await stack.enter_async_context(http_process(env=env, module="support.programs.counting_emceepee"))
+        yield MixedLoad(endpoint, [legacy, modern], seed)

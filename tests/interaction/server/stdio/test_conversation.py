@@ -8,21 +8,21 @@ from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from support.fakes.clock import settle
-from support.in_process.stdio_client import ENVELOPE, Talk, a_talk
+from support.in_process.stdio_client import ENVELOPE, StdioClient, a_stdio_client
 from support.sessions.replies import backend_part
 
 
 @pytest.fixture
-async def talk() -> AsyncIterator[Talk]:
-    async with a_talk() as made:
+async def client() -> AsyncIterator[StdioClient]:
+    async with a_stdio_client() as made:
         await made.open()
         yield made
 
 
 @pytest.fixture
-async def fresh() -> AsyncIterator[Talk]:
+async def fresh() -> AsyncIterator[StdioClient]:
     """A conversation in which nothing was said yet."""
-    async with a_talk() as made:
+    async with a_stdio_client() as made:
         yield made
 
 
@@ -35,155 +35,157 @@ def a_request(key: Any, method: str = "ping", **params: Any) -> JsonObject:
 
 
 @pytest.mark.parametrize("line", [b"{oops", b"hello", b"\xff\xfe", b"[" * 100_000])
-async def test_a_line_that_is_no_json_is_a_parse_error_and_the_talk_goes_on(talk: Talk, line: bytes) -> None:
-    await talk.say(line)
-    assert code(await talk.next()) == (None, -32700)
-    await talk.ask("ping", 2)
-    assert await talk.next() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+async def test_a_line_that_is_no_json_is_a_parse_error_and_the_conversation_goes_on(
+    client: StdioClient, line: bytes
+) -> None:
+    await client.say(line)
+    assert code(await client.next()) == (None, -32700)
+    await client.ask("ping", 2)
+    assert await client.next() == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
 
 @pytest.mark.parametrize("value", [5, "x", None, True, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "2.0"}])
-async def test_json_that_is_no_message_is_an_invalid_request(talk: Talk, value: Any) -> None:
-    await talk.say(encode(value))
-    assert (await talk.next())["error"]["code"] == -32600
+async def test_json_that_is_no_message_is_an_invalid_request(client: StdioClient, value: Any) -> None:
+    await client.say(encode(value))
+    assert (await client.next())["error"]["code"] == -32600
 
 
-async def test_a_line_too_long_is_an_invalid_request(talk: Talk) -> None:
-    await talk.say(TooLongLine(b"xxx", b"xxx"))
-    assert code(await talk.next()) == (None, -32600)
-    await talk.say(TooLongLine(b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x', b'x"}}'))
-    assert code(await talk.next()) == ("big", -32600)
+async def test_a_line_too_long_is_an_invalid_request(client: StdioClient) -> None:
+    await client.say(TooLongLine(b"xxx", b"xxx"))
+    assert code(await client.next()) == (None, -32600)
+    await client.say(TooLongLine(b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x', b'x"}}'))
+    assert code(await client.next()) == ("big", -32600)
 
 
-async def test_an_unknown_method_is_not_found(talk: Talk) -> None:
-    await talk.ask("no/such", 5)
-    assert code(await talk.next()) == (5, -32601)
+async def test_an_unknown_method_is_not_found(client: StdioClient) -> None:
+    await client.ask("no/such", 5)
+    assert code(await client.next()) == (5, -32601)
 
 
-async def test_an_unknown_tool_is_an_error_of_the_protocol(talk: Talk) -> None:
-    await talk.call("list_toolz", 5)
-    assert code(await talk.next()) == (5, -32602)
+async def test_an_unknown_tool_is_an_error_of_the_protocol(client: StdioClient) -> None:
+    await client.call("list_toolz", 5)
+    assert code(await client.next()) == (5, -32602)
 
 
-async def test_a_tool_call_is_answered_under_its_id(talk: Talk) -> None:
-    await talk.call("list_servers", "abc")
-    answer = await talk.next()
+async def test_a_tool_call_is_answered_under_its_id(client: StdioClient) -> None:
+    await client.call("list_servers", "abc")
+    answer = await client.next()
     assert answer["id"] == "abc"
     assert answer["result"]["structuredContent"]["servers"][0]["name"] == "demo"
 
 
-async def test_a_result_of_a_backend_passes_through_without_loss(talk: Talk) -> None:
+async def test_a_result_of_a_backend_passes_through_without_loss(client: StdioClient) -> None:
     result = {"content": [{"type": "hologram", "x": None}], "structuredContent": None, "zz": {"a": [None]}}
-    talk.backend.answers["tools/call"] = lambda _: result
-    await talk.call("execute_tool", server="demo", tool="echo")
-    assert backend_part((await talk.next())["result"]) == result
+    client.backend.answers["tools/call"] = lambda _: result
+    await client.call("execute_tool", server="demo", tool="echo")
+    assert backend_part((await client.next())["result"]) == result
 
 
-async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(talk: Talk) -> None:
+async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(client: StdioClient) -> None:
     deep = b"[" * 300 + b"]" * 300
-    await talk.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
-    answer = await talk.next()
+    await client.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
+    answer = await client.next()
     assert code(answer) == (7, -32700)
     assert "deeper than 200 levels" in answer["error"]["message"]
 
 
-async def test_answers_and_notifications_from_the_caller_are_not_answered(talk: Talk) -> None:
-    await talk.say({"jsonrpc": "2.0", "id": 1, "result": {}})
-    await talk.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
-    await talk.tell("notifications/roots/list_changed")
-    await talk.tell("no/such/thing", a=1)
+async def test_answers_and_notifications_from_the_caller_are_not_answered(client: StdioClient) -> None:
+    await client.say({"jsonrpc": "2.0", "id": 1, "result": {}})
+    await client.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
+    await client.tell("notifications/roots/list_changed")
+    await client.tell("no/such/thing", a=1)
     await settle()
-    assert talk.heard == []
+    assert client.heard == []
 
 
-async def test_a_slow_request_does_not_delay_another(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
-    await talk.ask("ping", 2)
-    assert (await talk.next())["id"] == 2
+async def test_a_slow_request_does_not_delay_another(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
+    await client.ask("ping", 2)
+    assert (await client.next())["id"] == 2
     asked.reply(content=[])
-    answer = await talk.next()
+    answer = await client.next()
     assert (answer["id"], backend_part(answer["result"])) == (1, {"content": []})
 
 
-async def test_a_cancelled_request_is_not_answered_and_its_backend_call_is_cancelled(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
-    await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+async def test_a_cancelled_request_is_not_answered_and_its_backend_call_is_cancelled(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
+    await client.tell("notifications/cancelled", requestId=1, reason="enough")
     await settle()
-    assert talk.backend.cancelled == [asked]
-    await talk.ask("ping", 2)
-    assert (await talk.next())["id"] == 2
-    assert talk.heard == []
+    assert client.backend.cancelled == [asked]
+    await client.ask("ping", 2)
+    assert (await client.next())["id"] == 2
+    assert client.heard == []
 
 
-async def test_the_number_one_and_the_text_one_are_two_requests(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow", args={"n": 1})
-    first = await talk.backend.next_asked()
-    await talk.call("execute_tool", "1", server="demo", tool="slow", args={"n": 2})
-    second = await talk.backend.next_asked()
-    await talk.tell("notifications/cancelled", requestId="1")
+async def test_the_number_one_and_the_text_one_are_two_requests(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow", args={"n": 1})
+    first = await client.backend.next_asked()
+    await client.call("execute_tool", "1", server="demo", tool="slow", args={"n": 2})
+    second = await client.backend.next_asked()
+    await client.tell("notifications/cancelled", requestId="1")
     await settle()
-    assert talk.backend.cancelled == [second]
+    assert client.backend.cancelled == [second]
     first.reply(content=[])
-    answer = await talk.next()
+    answer = await client.next()
     assert answer["id"] == 1
     assert type(answer["id"]) is int
 
 
-async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answered(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    first = await talk.backend.next_asked()
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    second = await talk.backend.next_asked()
+async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answered(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    first = await client.backend.next_asked()
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    second = await client.backend.next_asked()
     first.reply(content=[])
-    assert (await talk.next())["id"] == 1
+    assert (await client.next())["id"] == 1
     await settle()
-    await talk.tell("notifications/cancelled", requestId=1)
+    await client.tell("notifications/cancelled", requestId=1)
     await settle()
-    assert talk.backend.cancelled == [second]
+    assert client.backend.cancelled == [second]
 
 
 @pytest.mark.parametrize("key", [99, None, [], {}, 1.5, "1"])
-async def test_cancelling_what_is_not_running_does_nothing(talk: Talk, key: Any) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
-    await talk.tell("notifications/cancelled", requestId=key)
-    await talk.say({"jsonrpc": "2.0", "method": "notifications/cancelled"})
+async def test_cancelling_what_is_not_running_does_nothing(client: StdioClient, key: Any) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
+    await client.tell("notifications/cancelled", requestId=key)
+    await client.say({"jsonrpc": "2.0", "method": "notifications/cancelled"})
     await settle()
     asked.reply(content=[])
-    assert (await talk.next())["id"] == 1
+    assert (await client.next())["id"] == 1
 
 
-async def test_progress_is_told_under_the_callers_own_token(talk: Talk) -> None:
+async def test_progress_is_told_under_the_callers_own_token(client: StdioClient) -> None:
     params = {
         "name": "execute_tool",
         "arguments": {"server": "demo", "tool": "slow"},
         "_meta": {"progressToken": "mine"},
     }
-    await talk.say(a_request(1, "tools/call", **params))
-    asked = await talk.backend.next_asked()
-    talk.backend.link.listener.handle_notification(
+    await client.say(a_request(1, "tools/call", **params))
+    asked = await client.backend.next_asked()
+    client.backend.link.listener.handle_notification(
         "notifications/progress", {"progressToken": 3, "progress": 1}, asked.origin
     )
-    assert await talk.next() == {
+    assert await client.next() == {
         "jsonrpc": "2.0",
         "method": "notifications/progress",
         "params": {"progress": 1, "progressToken": "mine"},
     }
     asked.reply(content=[])
-    assert (await talk.next())["id"] == 1
+    assert (await client.next())["id"] == 1
 
 
-async def test_progress_is_not_told_to_a_caller_that_gave_no_token(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
-    talk.backend.link.listener.handle_notification("notifications/progress", {"progress": 1}, asked.origin)
+async def test_progress_is_not_told_to_a_caller_that_gave_no_token(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
+    client.backend.link.listener.handle_notification("notifications/progress", {"progress": 1}, asked.origin)
     asked.reply(content=[])
-    assert (await talk.next())["id"] == 1
+    assert (await client.next())["id"] == 1
 
 
-async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answered(fresh: Talk) -> None:
+async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answered(fresh: StdioClient) -> None:
     await fresh.call("list_servers", 1)
     assert code(await fresh.next()) == (1, -32600)
     await fresh.ask("ping", 2)
@@ -193,13 +195,13 @@ async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answer
     assert "result" in await fresh.next()
 
 
-async def test_what_follows_the_handshake_at_once_finds_it_done(fresh: Talk) -> None:
+async def test_what_follows_the_handshake_at_once_finds_it_done(fresh: StdioClient) -> None:
     await fresh.open()
     await fresh.call("list_servers", 2)
     assert "result" in await fresh.next()
 
 
-async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: Talk) -> None:
+async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: StdioClient) -> None:
     await fresh.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
     answer = await fresh.next()
     assert answer["result"]["resultType"] == "complete"
@@ -211,37 +213,37 @@ async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: Talk) 
     assert (await fresh.next())["error"]["code"] < 0
 
 
-async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fresh: Talk) -> None:
+async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fresh: StdioClient) -> None:
     await fresh.ask("ping")
     await fresh.next()
     labels = [fresh.scene.session.label]
     await fresh.open()
     labels.append(fresh.scene.session.label)
-    async with a_talk() as modern:
+    async with a_stdio_client() as modern:
         await modern.ask("tools/list", _meta=ENVELOPE)
         await modern.next()
         labels.append(modern.scene.session.label)
     assert labels == [None, "t 1", "tests 1"]
 
 
-async def test_a_handshake_caller_stays_one(talk: Talk) -> None:
-    await talk.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
-    assert code(await talk.next()) == (1, -32600)
+async def test_a_handshake_caller_stays_one(client: StdioClient) -> None:
+    await client.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
+    assert code(await client.next()) == (1, -32600)
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
-async def test_a_batch_is_refused_in_every_version_without_batches(fresh: Talk, version: str) -> None:
+async def test_a_batch_is_refused_in_every_version_without_batches(fresh: StdioClient, version: str) -> None:
     await fresh.open(version)
     await fresh.say([a_request(1)])
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_a_batch_before_the_handshake_is_refused(fresh: Talk) -> None:
+async def test_a_batch_before_the_handshake_is_refused(fresh: StdioClient) -> None:
     await fresh.say([a_request(1)])
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh: Talk) -> None:
+async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     await fresh.say(
         [
@@ -260,7 +262,7 @@ async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh
     ]
 
 
-async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_invalid(fresh: Talk) -> None:
+async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_invalid(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     await fresh.say([{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}])
     await settle()
@@ -269,7 +271,7 @@ async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_inva
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answered(fresh: Talk) -> None:
+async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answered(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     slow = {"name": "execute_tool", "arguments": {"server": "demo", "tool": "slow"}}
     await fresh.say([a_request(1, "tools/call", **slow), a_request(2)])
@@ -279,26 +281,26 @@ async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answer
     assert len(fresh.backend.cancelled) == 1
 
 
-async def test_at_the_end_what_is_nearly_done_may_finish(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
-    finishing = asyncio.create_task(talk.conversation.finish(within=5))
+async def test_at_the_end_what_is_nearly_done_may_finish(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
+    finishing = asyncio.create_task(client.conversation.finish(within=5))
     await settle()
     assert not finishing.done()
     asked.reply(content=[])
     async with asyncio.timeout(5):
         await finishing
-    assert [message["id"] for message in talk.heard] == [1]
+    assert [message["id"] for message in client.heard] == [1]
 
 
-async def test_at_the_end_nobody_waits_for_what_never_ends(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow")
-    asked = await talk.backend.next_asked()
+async def test_at_the_end_nobody_waits_for_what_never_ends(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow")
+    asked = await client.backend.next_asked()
     async with asyncio.timeout(5):
-        await talk.conversation.finish(within=0.01)
-        await talk.conversation.close()
-    assert talk.heard == []
-    assert talk.backend.cancelled == [asked]
+        await client.conversation.finish(within=0.01)
+        await client.conversation.close()
+    assert client.heard == []
+    assert client.backend.cancelled == [asked]
 
 
 # When servers are connected.
@@ -333,14 +335,14 @@ INITIALIZED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialize
 async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who_is_there(
     said: list[Any], connects: bool
 ) -> None:
-    async with a_talk(is_awake=False) as talk:
+    async with a_stdio_client(is_awake=False) as client:
         for message in said:
-            await talk.say(message)
+            await client.say(message)
             await settle()
-        assert len(talk.backend.links) == connects
+        assert len(client.backend.links) == connects
 
 
-async def test_a_conversation_shows_its_era_and_what_runs(fresh: Talk) -> None:
+async def test_a_conversation_shows_its_era_and_what_runs(fresh: StdioClient) -> None:
     assert repr(fresh.conversation) == "<Conversation no era yet <Requests stdio running=0>>"
     await fresh.open()
     await fresh.call("execute_tool", server="demo", tool="slow")
