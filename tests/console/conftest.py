@@ -103,5 +103,5 @@ async def same_tab(watched_profile: tuple[BrowserContext, Watch], console: Conso
 @pytest_asyncio.fixture(loop_scope="package")
 async def caller(console: Console, callers: list[HttpCaller]) -> HttpCaller:
     """A caller with a session of its own."""
-    callers.append(await console.door.caller())
+    callers.append(await console.endpoint.caller())
     return callers[-1]

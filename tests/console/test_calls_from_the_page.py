@@ -15,7 +15,7 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
-from support.callers.http_process import Door, a_door
+from support.callers.http_process import HttpProcess, http_process
 from support.console.chromium import Watch
 from support.console.running_console import Console, a_console, begin_call, live, open_page, open_tool, puppet, show
 from support.faults.fault_proxy import fault_proxy
@@ -208,7 +208,7 @@ async def test_after_a_restart_of_the_proxy_the_page_says_that_its_session_is_ne
     watch.allow(r"net::ERR_|40[14] (GET|POST) /|status of 40[14]")
     servers = configured({"web": {"url": backend.url}})
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(a_door("--log-level", "warn", env=servers))
+        first = await stack.enter_async_context(http_process("--log-level", "warn", env=servers))
         line = await stack.enter_async_context(fault_proxy(port_of(first)))
         before = Console(first, f"http://127.0.0.1:{line.port}")
         await before.log_in(browser)
@@ -216,7 +216,7 @@ async def test_after_a_restart_of_the_proxy_the_page_says_that_its_session_is_ne
         page = await open_page(context, before.origin)
         await call_echo(page)
         await line.refuse()
-        second = await stack.enter_async_context(a_door("--log-level", "warn", env=servers))
+        second = await stack.enter_async_context(http_process("--log-level", "warn", env=servers))
         line.upstream = port_of(second)
         await line.listen()
         await page.wait_for_url("**/console/login*")
@@ -230,7 +230,7 @@ def lines_in(file: Path) -> int:
     return len(file.read_text().splitlines()) if file.exists() else 0
 
 
-def port_of(door: Door) -> int:
-    port = urlsplit(door.url).port
+def port_of(endpoint: HttpProcess) -> int:
+    port = urlsplit(endpoint.url).port
     assert port is not None
     return port

@@ -37,7 +37,7 @@ async def line(direct: Console) -> AsyncIterator[FaultProxy]:
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def console(browser: Browser, direct: Console, line: FaultProxy) -> Console:
     """The same console, at the other end of the line."""
-    console = Console(direct.door, f"http://127.0.0.1:{line.port}", links=direct.links)
+    console = Console(direct.endpoint, f"http://127.0.0.1:{line.port}", links=direct.links)
     await console.log_in(browser)
     return console
 

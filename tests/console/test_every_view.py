@@ -123,7 +123,7 @@ async def tab_to(page: Page, *words: str) -> None:
 
 
 async def test_a_question_is_answered_without_a_mouse(page: Page, console: Console, scene: HttpCaller) -> None:
-    caller = await console.door.caller()
+    caller = await console.endpoint.caller()
     booking = {"server": "demo", "tool": "book_table", "args": {"restaurant": "Keys"}, "on_question": "wait"}
     calling = asyncio.create_task(caller.call("execute_tool", **booking))
     await page.keyboard.press("Tab")

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 from support.console.chromium import Watch
 from support.console.running_console import Console, live, open_page
 
@@ -65,17 +65,19 @@ async def test_logging_out_ends_the_login_in_every_tab(stranger: Page, console: 
 
 async def test_a_token_logs_its_holder_in_and_shows_only_what_is_theirs(stranger: Page, watch: Watch) -> None:
     watch.allow(r"403 POST /console/login|status of 403")  # the wrong token
-    async with a_door("--token", "ann=first-secret", "--token", "bob=second-secret", "--log-level", "warn") as door:
-        ann = await door.caller(client="anns-tool", authorization="Bearer first-secret")
-        bob = await door.caller(client="bobs-tool", authorization="Bearer second-secret")
-        await stranger.goto(door.origin)
+    async with http_process(
+        "--token", "ann=first-secret", "--token", "bob=second-secret", "--log-level", "warn"
+    ) as endpoint:
+        ann = await endpoint.caller(client="anns-tool", authorization="Bearer first-secret")
+        bob = await endpoint.caller(client="bobs-tool", authorization="Bearer second-secret")
+        await stranger.goto(endpoint.origin)
         await stranger.get_by_label("token").fill("wrong")
         await stranger.get_by_role("button", name="Log in").click()
         await expect(stranger.get_by_role("alert")).to_be_visible()
         await stranger.get_by_label("token").fill("second-secret")
         await stranger.keyboard.press("Enter")
         await live(stranger)
-        await stranger.goto(f"{door.origin}/#sessions")
+        await stranger.goto(f"{endpoint.origin}/#sessions")
         await expect(stranger.get_by_test_id("session-row").filter(has_text="bobs-tool")).to_have_count(1)
         await expect(stranger.get_by_text("anns-tool")).to_have_count(0)
         await ann.end()

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from support.callers.http_process import Door, HttpCaller
+from support.callers.http_process import HttpCaller, HttpProcess
 from support.console.running_console import Console, a_console
 from support.figures import record_figure
 
@@ -33,8 +33,8 @@ async def console(browser: Browser) -> AsyncIterator[Console]:
         yield running
 
 
-async def make_requests(door: Door, count: int) -> None:
-    callers = [await door.caller(client=f"caller-{number}") for number in range(CALLERS)]
+async def make_requests(endpoint: HttpProcess, count: int) -> None:
+    callers = [await endpoint.caller(client=f"caller-{number}") for number in range(CALLERS)]
     numbers = itertools.count()
 
     async def work(caller: HttpCaller) -> None:
@@ -61,7 +61,7 @@ async def test_ten_thousand_requests_neither_block_nor_fill_the_page(
     browser: Browser, page: Page, console: Console
 ) -> None:
     await browser.start_tracing(page=page, categories=["toplevel", "disabled-by-default-devtools.timeline"])
-    await make_requests(console.door, REQUESTS)
+    await make_requests(console.endpoint, REQUESTS)
     await expect(page.get_by_test_id("row-count")).to_contain_text("10,0")
     await page.get_by_test_id("filter-search").fill("list_tim")
     await page.get_by_test_id("filter-search").fill("")

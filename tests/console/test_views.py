@@ -25,7 +25,7 @@ async def say(caller: HttpCaller, line: str) -> None:
 async def test_events_and_log_lines_of_several_sessions_stand_in_the_order_of_time(
     page: Page, console: Console
 ) -> None:
-    one, other = await console.door.caller(client="one"), await console.door.caller(client="other")
+    one, other = await console.endpoint.caller(client="one"), await console.endpoint.caller(client="other")
     for number, caller in enumerate((one, other, one, other, one)):
         await say(caller, f"line {number}")
     for _ in range(2):  # as it happened, and as a page sees it that comes later
@@ -83,7 +83,7 @@ async def test_a_timer_is_seen_and_can_be_deleted(page: Page, caller: HttpCaller
 
 
 async def test_a_session_comes_with_its_caller_and_ends_with_it(page: Page, console: Console) -> None:
-    caller = await console.door.caller(client="visitor")
+    caller = await console.endpoint.caller(client="visitor")
     await show(page, "Sessions")
     mine = page.get_by_test_id("session-row").filter(has_text="visitor 1")
     await expect(mine).to_have_count(1)
@@ -92,7 +92,7 @@ async def test_a_session_comes_with_its_caller_and_ends_with_it(page: Page, cons
 
 
 async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console) -> None:
-    caller = await console.door.caller(client="guest")
+    caller = await console.endpoint.caller(client="guest")
     await show(page, "Sessions")
     mine = page.get_by_test_id("session-row").filter(has_text="guest 1")
     await mine.get_by_role("button", name="End session").click()

@@ -76,7 +76,7 @@ async def test_a_call_that_became_a_task_goes_on(page: Page, caller: HttpCaller,
 
 
 async def test_nested_bars_show_what_a_call_waited_for(page: Page, console: Console, backend: WebBackend) -> None:
-    lazy = await console.door.caller(emceepee_connect="on-use")
+    lazy = await console.endpoint.caller(emceepee_connect="on-use")
     await call(lazy, "web", "first-use")
     await expect(bars(row(page, "first-use"), "connecting")).to_have_count(1)
     await expect(bars(row(page, "first-use"), "call")).to_have_count(1)
@@ -145,7 +145,7 @@ async def test_a_request_is_copied_as_a_tool_call(context: BrowserContext, page:
 
 
 async def test_rows_are_found_by_text_server_session_and_status(page: Page, console: Console) -> None:
-    one, other = await console.door.caller(client="one"), await console.door.caller(client="other")
+    one, other = await console.endpoint.caller(client="one"), await console.endpoint.caller(client="other")
     await call(one, "web", "needle-one")
     await call(other, "puppet", "needle-two", args={"error": {"code": 1, "message": "no"}})
     await expect(row(page, "needle-two")).to_have_count(1)

@@ -17,7 +17,7 @@ import pytest
 
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
-from support.callers.http_process import BOUND, Door, HttpCaller, a_door
+from support.callers.http_process import BOUND, HttpCaller, HttpProcess, http_process
 from support.documentation import ROOT
 from support.server_programs.stdio_entries import stdio_server
 from support.system.certificates import self_signed
@@ -50,15 +50,17 @@ def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> s
 
 
 @asynccontextmanager
-async def behind(proxy: str, door: Door, folder: Path) -> AsyncIterator[Door]:
+async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
     """The same emceepee, reached through the proxy."""
     port, file = free_port(), folder / "configuration"
-    file.write_text(configuration(proxy, folder, listens=port, emceepee=door.origin.removeprefix("http://")), "utf-8")
+    file.write_text(
+        configuration(proxy, folder, listens=port, emceepee=endpoint.origin.removeprefix("http://")), "utf-8"
+    )
     process = await asyncio.create_subprocess_exec(*PROXIES[proxy], str(file))
     tls = ssl.create_default_context(cafile=folder / "certificate.pem")
     connector = aiohttp.TCPConnector(ssl=tls)
     async with aiohttp.ClientSession(connector=connector) as http:
-        through = Door(None, f"https://127.0.0.1:{port}/mcp", http)
+        through = HttpProcess(None, f"https://127.0.0.1:{port}/mcp", http)
 
         async def is_up() -> bool:
             try:
@@ -84,8 +86,8 @@ async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bo
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
         async with (
-            a_door("--log-level", "warn", "--allow-host", NAME, "--allow-commands", env=env) as door,
-            behind(proxy, door, tmp_path) as through,
+            http_process("--log-level", "warn", "--allow-host", NAME, "--allow-commands", env=env) as endpoint,
+            behind(proxy, endpoint, tmp_path) as through,
         ):
             async with through.http.post(through.url, json={}, headers={"host": NAME}) as response:
                 assert response.status == 401
@@ -115,7 +117,7 @@ async def check(caller: HttpCaller, backend: WebBackend) -> None:
     message = caller.message("tools/call", {"name": "execute_tool", "arguments": echo})
     headers = caller.headers | {"content-type": "application/json"}
     large = io.BytesIO(json.dumps(message).encode())
-    async with caller.door.http.post(caller.door.url, data=large, headers=headers) as response:
+    async with caller.endpoint.http.post(caller.endpoint.url, data=large, headers=headers) as response:
         assert response.status == 200
         assert len(await response.read()) > len(text)
     async with caller.stream("execute_tool", server="web", tool="wait") as stream:

@@ -9,7 +9,7 @@ import pytest
 from emceepee.json_types import JsonObject
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller
-from support.in_process.stdio_client import Talk, a_talk
+from support.in_process.stdio_client import StdioClient, a_stdio_client
 from support.sessions.asking import events_in
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
@@ -18,17 +18,17 @@ SLOW: JsonObject = {"server": "demo", "tool": "slow", "timeout_ms": 10_000}
 
 
 @pytest.fixture(params=["2025-11-25", "2026-07-28"])
-async def talk(request: pytest.FixtureRequest) -> AsyncIterator[Talk]:
-    async with a_talk() as made:
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[StdioClient]:
+    async with a_stdio_client() as made:
         await made.open(request.param)
         await result_of(made, "list_timers")  # takes what happened so far
         yield made
 
 
-async def result_of(talk: Talk, tool: str, /, **arguments: Any) -> JsonObject:
+async def result_of(client: StdioClient, tool: str, /, **arguments: Any) -> JsonObject:
     """What the next reply says, which must be that of this call."""
-    await talk.call(tool, "look", **arguments)
-    answer = await talk.next()
+    await client.call(tool, "look", **arguments)
+    answer = await client.next()
     assert answer["id"] == "look"
     return dict(answer["result"])
 
@@ -37,76 +37,76 @@ def task_events(result: JsonObject) -> list[tuple[str, str]]:
     return [(event["type"], event["data"]["taskId"]) for event in events_in(result)]
 
 
-async def tasks_of(talk: Talk) -> list[JsonObject]:
-    return list((await result_of(talk, "list_tasks", include_completed=True))["structuredContent"]["tasks"])
+async def tasks_of(client: StdioClient) -> list[JsonObject]:
+    return list((await result_of(client, "list_tasks", include_completed=True))["structuredContent"]["tasks"])
 
 
 # On standard input and output.
 
 
-async def test_a_call_whose_client_timed_out_is_a_task_of_which_the_next_replies_tell(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    asked = await talk.backend.next_asked()
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+async def test_a_call_whose_client_timed_out_is_a_task_of_which_the_next_replies_tell(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, **SLOW)
+    asked = await client.backend.next_asked()
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
-    assert (talk.heard, talk.backend.cancelled) == ([], [])
-    listed = await result_of(talk, "list_tasks")
+    assert (client.heard, client.backend.cancelled) == ([], [])
+    listed = await result_of(client, "list_tasks")
     (task,) = listed["structuredContent"]["tasks"]
     assert (task["status"], task["toolName"]) == ("working", "slow")
     assert task_events(listed) == [("task_created", task["taskId"])]
     asked.reply(**DONE)
     await settle()
-    assert task_events(await result_of(talk, "list_timers")) == [("task_completed", task["taskId"])]
-    result = await result_of(talk, "get_task_result", task_id=task["taskId"])
+    assert task_events(await result_of(client, "list_timers")) == [("task_completed", task["taskId"])]
+    result = await result_of(client, "get_task_result", task_id=task["taskId"])
     assert result["content"] == DONE["content"]
-    assert [method for method, _ in talk.backend.seen].count("tools/call") == 1
+    assert [method for method, _ in client.backend.seen].count("tools/call") == 1
 
 
 @pytest.mark.parametrize("reason", ["user said no", "", None, 5])
-async def test_for_any_other_reason_the_call_ends_with_its_request(talk: Talk, reason: Any) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    asked = await talk.backend.next_asked()
-    await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+async def test_for_any_other_reason_the_call_ends_with_its_request(client: StdioClient, reason: Any) -> None:
+    await client.call("execute_tool", 1, **SLOW)
+    asked = await client.backend.next_asked()
+    await client.tell("notifications/cancelled", requestId=1, reason=reason)
     await settle()
-    assert (talk.heard, talk.backend.cancelled) == ([], [asked])
-    assert await tasks_of(talk) == []
+    assert (client.heard, client.backend.cancelled) == ([], [asked])
+    assert await tasks_of(client) == []
 
 
-async def test_a_request_that_timed_out_takes_no_event_with_it(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    await talk.backend.next_asked()
-    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+async def test_a_request_that_timed_out_takes_no_event_with_it(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, **SLOW)
+    await client.backend.next_asked()
+    client.backend.link.listener.handle_notification("notifications/odd", {}, None)
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
-    kinds = [event["type"] for event in events_in(await result_of(talk, "list_timers"))]
+    kinds = [event["type"] for event in events_in(await result_of(client, "list_timers"))]
     assert kinds == ["notification", "task_created"]
 
 
-async def test_a_wait_for_a_task_that_timed_out_leaves_the_task_alone(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, server="demo", tool="slow", timeout_ms=0)
-    asked = await talk.backend.next_asked()
-    await talk.scene.clock.advance(0)
-    task_id = (await talk.next())["result"]["structuredContent"]["proxy_task"]["task_id"]
-    await talk.call("get_task_result", 2, task_id=task_id)
+async def test_a_wait_for_a_task_that_timed_out_leaves_the_task_alone(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, server="demo", tool="slow", timeout_ms=0)
+    asked = await client.backend.next_asked()
+    await client.scene.clock.advance(0)
+    task_id = (await client.next())["result"]["structuredContent"]["proxy_task"]["task_id"]
+    await client.call("get_task_result", 2, task_id=task_id)
     await settle()
-    await talk.tell("notifications/cancelled", requestId=2, reason=TIMEOUT)
+    await client.tell("notifications/cancelled", requestId=2, reason=TIMEOUT)
     asked.reply(**DONE)
     await settle()
-    assert talk.heard == []
-    assert (await result_of(talk, "get_task_result", task_id=task_id))["content"][0] == DONE["content"][0]
+    assert client.heard == []
+    assert (await result_of(client, "get_task_result", task_id=task_id))["content"][0] == DONE["content"][0]
 
 
 @pytest.mark.parametrize("reason", [TIMEOUT, "enough"])
 async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_takes_nothing(
-    talk: Talk, reason: str
+    client: StdioClient, reason: str
 ) -> None:
-    await talk.call("await_activity", 1)
+    await client.call("await_activity", 1)
     await settle()
-    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
-    await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+    client.backend.link.listener.handle_notification("notifications/odd", {}, None)
+    await client.tell("notifications/cancelled", requestId=1, reason=reason)
     await settle()
-    assert talk.heard == []
-    activity = (await result_of(talk, "await_activity"))["structuredContent"]
+    assert client.heard == []
+    activity = (await result_of(client, "await_activity"))["structuredContent"]
     assert [event["type"] for group in activity["events"] for event in group["events"]] == ["notification"]
 
 
@@ -116,107 +116,107 @@ async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_take
 @pytest.mark.parametrize("turns", range(12))
 @pytest.mark.parametrize("ending", ["completes", "fails", "is promoted", "is no tool"])
 async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_and_loses_nothing(
-    talk: Talk, ending: str, turns: int
+    client: StdioClient, ending: str, turns: int
 ) -> None:
     """The answer went out, or a task has it."""
     tool = "nobody" if ending == "is no tool" else "slow"
-    await talk.call("execute_tool", 1, **(SLOW | {"tool": tool}))
-    asked = await talk.backend.next_asked()
+    await client.call("execute_tool", 1, **(SLOW | {"tool": tool}))
+    asked = await client.backend.next_asked()
     if ending == "completes":
         asked.reply(**DONE)
     elif ending == "is promoted":
-        talk.scene.clock.jump(10)
+        client.scene.clock.jump(10)
     else:
         asked.refuse(-32602, "no")
     for _ in range(turns):
         await asyncio.sleep(0)
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
-    answers = [message["id"] for message in talk.heard]
-    talk.heard.clear()
-    tasks = await tasks_of(talk)
+    answers = [message["id"] for message in client.heard]
+    client.heard.clear()
+    tasks = await tasks_of(client)
     if ending == "is promoted":
         assert [task["status"] for task in tasks] == ["working"]
     else:
         assert len(tasks) + len(answers) == 1
         assert {task["status"] for task in tasks} <= {"completed" if ending == "completes" else "failed"}
-    assert talk.backend.cancelled == []
+    assert client.backend.cancelled == []
 
 
 @pytest.mark.parametrize("turns", range(-4, 12))
 async def test_a_call_that_is_cancelled_at_about_the_moment_when_its_wait_is_over_does_not_go_on(
-    talk: Talk, turns: int
+    client: StdioClient, turns: int
 ) -> None:
     """Either the task was told of, or there is none at work. Turns below zero: the wait ends after the cancellation."""
-    await talk.call("execute_tool", 1, **SLOW)
-    asked = await talk.backend.next_asked()
+    await client.call("execute_tool", 1, **SLOW)
+    asked = await client.backend.next_asked()
     if turns < 0:
-        await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+        await client.tell("notifications/cancelled", requestId=1, reason="enough")
         for _ in range(-turns - 1):
             await asyncio.sleep(0)
-    talk.scene.clock.jump(10)
+    client.scene.clock.jump(10)
     for _ in range(turns):
         await asyncio.sleep(0)
     if turns >= 0:
-        await talk.tell("notifications/cancelled", requestId=1, reason="enough")
+        await client.tell("notifications/cancelled", requestId=1, reason="enough")
     await settle()
-    answers = [message["id"] for message in talk.heard]
-    talk.heard.clear()
-    statuses = [task["status"] for task in await tasks_of(talk)]
+    answers = [message["id"] for message in client.heard]
+    client.heard.clear()
+    statuses = [task["status"] for task in await tasks_of(client)]
     if answers:
-        assert (statuses, talk.backend.cancelled) == (["working"], [])
+        assert (statuses, client.backend.cancelled) == (["working"], [])
     else:
         assert set(statuses) <= {"cancelled"}
-        assert talk.backend.cancelled == [asked]
+        assert client.backend.cancelled == [asked]
 
 
-async def test_a_call_that_is_read_together_with_its_timeout_is_made(talk: Talk) -> None:
+async def test_a_call_that_is_read_together_with_its_timeout_is_made(client: StdioClient) -> None:
     """As from a client that wrote both before emceepee had started."""
-    await talk.call("execute_tool", 1, **SLOW)
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
-    assert [task["status"] for task in await tasks_of(talk)] == ["working"]
-    (await talk.backend.next_asked()).reply(**DONE)
+    await client.call("execute_tool", 1, **SLOW)
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    assert [task["status"] for task in await tasks_of(client)] == ["working"]
+    (await client.backend.next_asked()).reply(**DONE)
     await settle()
-    assert [task["status"] for task in await tasks_of(talk)] == ["completed"]
+    assert [task["status"] for task in await tasks_of(client)] == ["completed"]
 
 
-async def test_a_wait_that_is_read_together_with_its_timeout_ends(talk: Talk) -> None:
-    await talk.call("await_activity", 1)
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+async def test_a_wait_that_is_read_together_with_its_timeout_ends(client: StdioClient) -> None:
+    await client.call("await_activity", 1)
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
-    talk.backend.link.listener.handle_notification("notifications/odd", {}, None)
+    client.backend.link.listener.handle_notification("notifications/odd", {}, None)
     await settle()
-    assert talk.heard == []
+    assert client.heard == []
 
 
-async def test_a_timeout_after_the_answer_changes_nothing(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    (await talk.backend.next_asked()).reply(**DONE)
-    assert (await talk.next())["id"] == 1
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
-    assert await tasks_of(talk) == []
+async def test_a_timeout_after_the_answer_changes_nothing(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, **SLOW)
+    (await client.backend.next_asked()).reply(**DONE)
+    assert (await client.next())["id"] == 1
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    assert await tasks_of(client) == []
 
 
-async def test_a_request_that_timed_out_twice_is_one_task(talk: Talk) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    await talk.backend.next_asked()
+async def test_a_request_that_timed_out_twice_is_one_task(client: StdioClient) -> None:
+    await client.call("execute_tool", 1, **SLOW)
+    await client.backend.next_asked()
     for reason in (TIMEOUT, TIMEOUT, "user said no"):
-        await talk.tell("notifications/cancelled", requestId=1, reason=reason)
+        await client.tell("notifications/cancelled", requestId=1, reason=reason)
     await settle()
-    assert [task["status"] for task in await tasks_of(talk)] == ["working"]
-    assert talk.backend.cancelled == []
+    assert [task["status"] for task in await tasks_of(client)] == ["working"]
+    assert client.backend.cancelled == []
 
 
 @pytest.mark.parametrize("turns", range(12))
 async def test_in_the_waterfall_a_call_that_ended_about_when_its_client_timed_out_is_done(
-    talk: Talk, turns: int
+    client: StdioClient, turns: int
 ) -> None:
-    await talk.call("execute_tool", 1, **SLOW)
-    asked = await talk.backend.next_asked()
-    (span,) = [span for span in talk.scene.session.journal.since(0) if span.name == "slow"]
+    await client.call("execute_tool", 1, **SLOW)
+    asked = await client.backend.next_asked()
+    (span,) = [span for span in client.scene.session.journal.since(0) if span.name == "slow"]
     asked.reply(**DONE)
     await settle(turns)
-    await talk.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
+    await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     await settle()
     assert str(span.status) == "success"
 

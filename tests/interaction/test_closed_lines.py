@@ -8,7 +8,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import RETURN_SECONDS
 from support.backends.scripted_backend import Asked
 from support.fakes.clock import settle
-from support.in_process.asgi_caller import AsgiCaller, AsgiLine, an_asgi_caller
+from support.in_process.asgi_caller import AsgiCaller, AsgiRequest, an_asgi_caller
 from support.sessions.asking import events_in
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
@@ -26,7 +26,7 @@ async def caller() -> AsyncIterator[AsgiCaller]:
         yield made
 
 
-async def a_call(caller: AsgiCaller, seconds: float) -> tuple[AsgiLine, Asked]:
+async def a_call(caller: AsgiCaller, seconds: float) -> tuple[AsgiRequest, Asked]:
     """A call that has been waited for that long."""
     line = caller.start("execute_tool", server="one", tool="slow")
     asked = await caller.backend.next_asked()
@@ -288,7 +288,7 @@ async def test_a_closed_session_has_nothing_to_come_back_to(caller: AsgiCaller) 
     line, asked = await a_call(caller, 2)
     line.hang_up()
     await settle()
-    await caller.place.directory.close_all()
+    await caller.installation.directory.close_all()
     await line.served()
     await caller.clock.advance(60)
     assert caller.backend.cancelled == [asked]

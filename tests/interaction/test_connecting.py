@@ -3,24 +3,24 @@
 import pytest
 
 from support.fakes.clock import settle
-from support.in_process.http_endpoint import Place, a_place
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_client
 
 ALL = ["one", "other1", "other2"]
 THROUGH_A_PROXY = {"x_forwarded_for": "203.0.113.7"}
 
 
-async def call(place: Place, connection: str, tool: str, /, **arguments: str) -> None:
+async def call(place: EndpointClient, connection: str, tool: str, /, **arguments: str) -> None:
     await place.ask("POST", body=place.call(tool, **arguments), mcp_session_id=connection)
     await settle()
 
 
-async def call_in_2026(place: Place, tool: str, /, **arguments: str) -> None:
+async def call_in_2026(place: EndpointClient, tool: str, /, **arguments: str) -> None:
     params = {"name": tool, "arguments": arguments}
     await place.start_modern("tools/call", params, emceepee_session="desk")
 
 
 async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_then_everything() -> None:
-    async with a_place(others=2) as place:
+    async with an_endpoint_client(others=2) as place:
         connection = await place.join()
         await place.ask(
             "POST", body={"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=connection
@@ -35,7 +35,7 @@ async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_
 
 
 async def test_a_handshake_session_of_a_remote_caller_connects_the_server_that_a_call_names() -> None:
-    async with a_place(others=2) as place:
+    async with an_endpoint_client(others=2) as place:
         connection = await place.join(**THROUGH_A_PROXY)
         await call(place, connection, "list_servers")
         assert place.installation.connected == []
@@ -46,7 +46,7 @@ async def test_a_handshake_session_of_a_remote_caller_connects_the_server_that_a
 
 
 async def test_a_session_of_2026_connects_the_server_that_a_call_names() -> None:
-    async with a_place(others=2) as place:
+    async with an_endpoint_client(others=2) as place:
         await call_in_2026(place, "list_servers")
         assert place.installation.connected == []
         await call_in_2026(place, "execute_tool", server="one", tool="slow")
@@ -56,7 +56,7 @@ async def test_a_session_of_2026_connects_the_server_that_a_call_names() -> None
 
 
 async def test_a_session_with_a_handle_connects_the_server_that_a_call_names() -> None:
-    async with a_place(others=2) as place:
+    async with an_endpoint_client(others=2) as place:
         connection = await place.join()
         handle = (await place.value(connection, "open_session"))["session"]
         await call(place, connection, "list_servers", session=handle)
@@ -67,7 +67,7 @@ async def test_a_session_with_a_handle_connects_the_server_that_a_call_names() -
 
 @pytest.mark.parametrize("is_open", [True, False])
 async def test_a_session_of_2026_that_is_listened_to_stays_awake(is_open: bool) -> None:
-    async with a_place() as place:
+    async with an_endpoint_client() as place:
         await call_in_2026(place, "list_tools")
         (session,) = place.sessions()
         if is_open:

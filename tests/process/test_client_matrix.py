@@ -28,7 +28,7 @@ from support.callers.foreign_clients import (
     a_foreign_client,
     emceepee_on_stdio,
 )
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,15 +51,15 @@ ANSWER = {"guests": 4, "time": "19:30", "window": True}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def url() -> AsyncIterator[str]:
     """The plain address of one emceepee, where all libraries tell their story."""
-    async with a_door("--log-level", "warn") as door:
-        yield door.url
+    async with http_process("--log-level", "warn") as endpoint:
+        yield endpoint.url
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_url() -> AsyncIterator[str]:
     """Of one that no other test uses, for libraries that have been there."""
-    async with a_door("--log-level", "warn") as door:
-        yield door.url
+    async with http_process("--log-level", "warn") as endpoint:
+        yield endpoint.url
 
 
 def views(reply: Any) -> dict[str, str]:

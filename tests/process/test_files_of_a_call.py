@@ -17,7 +17,7 @@ from emceepee.config import Config, HttpConfig
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.sessions.directory import SessionDirectory
-from support.callers.http_process import Door
+from support.callers.http_process import HttpProcess
 from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
 
@@ -75,7 +75,7 @@ def _files(frame: FrameType | None) -> list[str]:
 
 
 @asynccontextmanager
-async def a_door_here() -> AsyncIterator[Door]:
+async def http_endpoint_here() -> AsyncIterator[HttpProcess]:
     """emceepee over HTTP in this very process."""
     clock, config, stopped = SystemClock(), Config(http=HttpConfig(port=0)), asyncio.Event()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -93,7 +93,7 @@ async def a_door_here() -> AsyncIterator[Door]:
             )
         )
         try:
-            yield Door(None, f"{await ready}/mcp", http)
+            yield HttpProcess(None, f"{await ready}/mcp", http)
         finally:
             stopped.set()
             await serving
@@ -103,8 +103,8 @@ async def a_door_here() -> AsyncIterator[Door]:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_plain_call_is_handed_through_few_files(era: str) -> None:
-    async with a_door_here() as door:
-        caller = door.modern(emceepee_session="mine") if era == ERAS[1] else await door.caller()
+    async with http_endpoint_here() as endpoint:
+        caller = endpoint.modern(emceepee_session="mine") if era == ERAS[1] else await endpoint.caller()
         await caller.value("add_server", name="small", **stdio_server())
         traces = []
         for _ in range(5):  # a timer may run meanwhile, which is no part of the call

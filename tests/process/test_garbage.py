@@ -10,7 +10,7 @@ import pytest
 
 from support.backends.web_backend import a_web_backend
 from support.callers.emceepee_process import EmceepeeProcess, configured, emceepee
-from support.callers.http_process import HttpCaller, a_door
+from support.callers.http_process import HttpCaller, http_process
 from support.programs import collecting_emceepee
 from support.server_programs.stdio_entries import stdio_server
 
@@ -41,9 +41,9 @@ async def left_by_calls(caller: HttpCaller | EmceepeeProcess) -> object:
 async def test_calls_over_http_leave_nothing_for_the_collector(era: str) -> None:
     async with (
         two_servers() as env,
-        a_door("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as door,
+        http_process("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as endpoint,
     ):
-        caller = door.modern(emceepee_session="mine") if era == MODERN else await door.caller()
+        caller = endpoint.modern(emceepee_session="mine") if era == MODERN else await endpoint.caller()
         assert await left_by_calls(caller) == {}
 
 
@@ -77,9 +77,9 @@ async def test_calls_over_http_that_fail_leave_nothing_for_the_collector_either(
     """A request's arguments may have megabytes, and whoever sends nothing but nonsense makes few other objects."""
     async with (
         two_servers() as env,
-        a_door("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as door,
+        http_process("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as endpoint,
     ):
-        caller = door.modern(emceepee_session="mine") if era == MODERN else await door.caller()
+        caller = endpoint.modern(emceepee_session="mine") if era == MODERN else await endpoint.caller()
         assert await left_by_failures(caller) == {}
 
 

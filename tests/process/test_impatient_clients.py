@@ -12,7 +12,7 @@ import pytest
 
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import BOUND, configured
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 from support.server_programs.real_servers import NODE
 
 CLIENTS = {
@@ -63,7 +63,7 @@ async def a_client_over(transport: str, name: str, how: str, backend: WebBackend
         async with a_client(name, how, sys.executable, "-m", "emceepee", env=env) as client:
             yield client
     else:
-        async with a_door(env=env) as door, a_client(name, how, door.url) as client:
+        async with http_process(env=env) as endpoint, a_client(name, how, endpoint.url) as client:
             yield client
 
 

@@ -77,7 +77,7 @@ async def test_nothing_listens_before_the_caller_was_answered() -> None:
 
 
 async def test_not_even_programs_on_this_machine_call_there_without_a_login() -> None:
-    """Nobody asked for an open port; a token in the environment is for another door."""
+    """Nobody asked for an open port; a token in the environment is for another endpoint."""
     async with watched(env={"EMCEEPEE_TOKEN": "sesame"}) as place:
         await place.caller.initialize()
         browser = await place.browser()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from support.callers.emceepee_process import configured, emceepee
-from support.callers.http_process import HttpCaller, a_door
+from support.callers.http_process import HttpCaller, http_process
 from support.server_programs.stdio_entries import stdio_server
 
 ERAS = pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
@@ -51,9 +51,9 @@ async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: 
 
 @ERAS
 async def test_the_list_stays_the_same_over_http(version: str) -> None:
-    async with a_door() as door:
+    async with http_process() as endpoint:
         is_modern = version == "2026-07-28"
-        caller: HttpCaller = door.modern(emceepee_session="tests") if is_modern else await door.caller(version)
+        caller: HttpCaller = endpoint.modern(emceepee_session="tests") if is_modern else await endpoint.caller(version)
 
         async def look() -> bytes:
             async with caller.post("tools/list", key=KEY) as response:
@@ -65,9 +65,9 @@ async def test_the_list_stays_the_same_over_http(version: str) -> None:
 
 async def test_the_list_says_what_is_configured_and_so_does_the_check() -> None:
     limits = configured({}, longest_timer_seconds=5, longest_call_seconds=2000)
-    async with emceepee(env=limits) as stdio, a_door(env=limits) as door:
+    async with emceepee(env=limits) as stdio, http_process(env=limits) as endpoint:
         await stdio.initialize()
-        for caller in (stdio, await door.caller(), door.modern(emceepee_session="mine")):
+        for caller in (stdio, await endpoint.caller(), endpoint.modern(emceepee_session="mine")):
             tools = {tool["name"]: tool for tool in (await caller.request("tools/list", {}))["result"]["tools"]}
             assert tools["set_timer"]["inputSchema"]["properties"]["duration_ms"]["maximum"] == 5000
             assert tools["await_activity"]["inputSchema"]["properties"]["timeout_ms"]["maximum"] == 2_000_000

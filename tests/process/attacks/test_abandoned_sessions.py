@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import HELLO, HttpCaller, a_door
+from support.callers.http_process import HELLO, HttpCaller, http_process
 from support.faults.strain import strain_on
 from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
@@ -18,32 +18,32 @@ ABANDONED, AT_ONCE = 2100, 50
 @pytest.mark.parametrize("how", ["handshake", "named", "handles"])
 async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_program(how: str) -> None:
     """Two thousand is what a principal may have."""
-    async with a_door("--log-level", "warn", env=configured({"small": stdio_server()})) as door:
-        user = await door.caller()
+    async with http_process("--log-level", "warn", env=configured({"small": stdio_server()})) as endpoint:
+        user = await endpoint.caller()
         await user.value("set_timer", duration_ms=3_600_000, message="mine")
         await user.value("list_tools", server="small")
-        idle = len(servers_of(door.process.pid))
+        idle = len(servers_of(endpoint.process.pid))
         refused = 0
 
         async def abandon(number: int) -> bool:
-            caller = HttpCaller(door, {})
+            caller = HttpCaller(endpoint, {})
             if how == "handles":
-                return bool((await door.modern().call("open_session")).get("isError"))
+                return bool((await endpoint.modern().call("open_session")).get("isError"))
             if how == "named":
-                return bool((await door.modern(emceepee_session=f"n{number}").call("list_timers")).get("isError"))
+                return bool((await endpoint.modern(emceepee_session=f"n{number}").call("list_timers")).get("isError"))
             async with caller.post("initialize", HELLO) as response:
                 return response.status != 200
 
         began = time.monotonic()
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
             for first in range(0, ABANDONED, AT_ONCE):
                 await user.value("list_timers")  # whoever uses a session keeps it
                 refused += sum(await asyncio.gather(*(abandon(first + number) for number in range(AT_ONCE))))
         record_figure(f"{ABANDONED} sessions ({how}) in {time.monotonic() - began:.1f} s: {refused} refused")
         strain.check()
         assert refused == 0
-        assert len(servers_of(door.process.pid)) == idle
-        newcomer = await door.caller()
+        assert len(servers_of(endpoint.process.pid)) == idle
+        newcomer = await endpoint.caller()
         result = await newcomer.call("execute_tool", server="small", tool="echo", args={"text": "hello"})
         assert not result.get("isError")
         assert [timer["message"] for timer in (await user.value("list_timers"))["timers"]] == ["mine"]

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import HttpCaller, a_door, until
+from support.callers.http_process import HttpCaller, http_process, until
 from support.faults.strain import strain_on
 from support.figures import record_figure
 from support.server_programs import flooding
@@ -32,10 +32,10 @@ async def flood(caller: HttpCaller, **how: Any) -> dict[str, Any]:
 
 
 async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wait() -> None:
-    async with a_door(env=configured({"flood": flooding_server(), "good": stdio_server()})) as door:
-        caller = await door.caller()
+    async with http_process(env=configured({"flood": flooding_server(), "good": stdio_server()})) as endpoint:
+        caller = await endpoint.caller()
         await caller.value("list_tools")
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
             answer = await flood(caller, what="ping", seconds=4)
         record_figure(f"{text_of(answer)} pings were taken")
         strain.check()
@@ -44,10 +44,10 @@ async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wa
 
 
 async def test_of_a_crowd_of_questions_the_first_few_wait_and_the_rest_are_refused() -> None:
-    async with a_door(env=configured({"flood": flooding_server()})) as door:
-        caller = await door.caller()
+    async with http_process(env=configured({"flood": flooding_server()})) as endpoint:
+        caller = await endpoint.caller()
         await caller.value("list_tools")
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
             await flood(caller, what="question", count=20_000, reads=True)
             waiting = (await caller.value("get_elicitations"))["requests"]
             listed = await caller.call("list_servers")
@@ -126,12 +126,12 @@ async def pestering_backend() -> AsyncIterator[Pestering]:
 async def test_an_http_backend_that_asks_without_end_leaves_descriptors_for_others() -> None:
     async with (
         pestering_backend() as backend,
-        a_door(env=configured({"flood": {"url": backend.url}, "good": stdio_server()})) as door,
+        http_process(env=configured({"flood": {"url": backend.url}, "good": stdio_server()})) as endpoint,
     ):
-        caller = await door.caller()
+        caller = await endpoint.caller()
         await caller.value("list_tools")
-        resource.prlimit(door.process.pid, resource.RLIMIT_NOFILE, (300, 300))
-        async with strain_on(door) as strain:
+        resource.prlimit(endpoint.process.pid, resource.RLIMIT_NOFILE, (300, 300))
+        async with strain_on(endpoint) as strain:
             asking = asyncio.create_task(flood(caller, seconds=3))
             while not asking.done():
                 echoed = await caller.call("execute_tool", server="good", tool="echo", args={"text": "hello"})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import HttpCaller, a_door
+from support.callers.http_process import HttpCaller, http_process
 from support.faults.strain import strain_on
 from support.server_programs import flooding
 
@@ -24,10 +24,10 @@ async def flood(caller: HttpCaller, **how: Any) -> None:
 
 @pytest.mark.parametrize(("what", "count"), [("notification", 400), ("log", 600)])
 async def test_what_is_kept_of_large_messages_is_bounded_in_bytes(what: str, count: int) -> None:
-    async with a_door("--log-level", "error", env=configured({"flood": flooding_server()})) as door:
-        caller = await door.caller()
+    async with http_process("--log-level", "error", env=configured({"flood": flooding_server()})) as endpoint:
+        caller = await endpoint.caller()
         await caller.value("list_tools")
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
             await flood(caller, what=what, count=count)
             listed = await caller.call("list_servers")
         strain.check()

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from support.callers.emceepee_process import BOUND, configured, emceepee
-from support.callers.http_process import Door
+from support.callers.http_process import HttpProcess
 from support.server_programs.stdio_entries import stdio_server
 from support.system.ports import free_port
 from support.waiting import eventually
@@ -32,9 +32,9 @@ async def test_serve_serves_and_its_servers_work(closed: tuple[int, ...]) -> Non
     )
     try:
         async with aiohttp.ClientSession() as http:
-            door = Door(None, f"http://127.0.0.1:{port}/mcp", http)
-            await eventually(lambda: answers(door), what="it answers")
-            caller = await door.caller()
+            endpoint = HttpProcess(None, f"http://127.0.0.1:{port}/mcp", http)
+            await eventually(lambda: answers(endpoint), what="it answers")
+            caller = await endpoint.caller()
             result = await caller.call("execute_tool", server="small", tool="echo", args={"text": "hello"})
             assert not result.get("isError"), result
         process.terminate()
@@ -45,9 +45,9 @@ async def test_serve_serves_and_its_servers_work(closed: tuple[int, ...]) -> Non
             await process.wait()
 
 
-async def answers(door: Door) -> bool:
+async def answers(endpoint: HttpProcess) -> bool:
     try:
-        async with door.http.get(f"{door.origin}/healthz") as response:
+        async with endpoint.http.get(f"{endpoint.origin}/healthz") as response:
             return response.status == 200
     except aiohttp.ClientError:
         return False

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from support.callers.http_process import Door, HttpCaller, a_door
-from support.faults.health_probe import a_neighbor
+from support.callers.http_process import HttpCaller, HttpProcess, http_process
+from support.faults.health_probe import a_health_probe
 from support.figures import record_figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -34,8 +34,8 @@ for line in sys.stdin:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Door]:
-    async with a_door("--log-level", "debug") as running:
+async def endpoint() -> AsyncIterator[HttpProcess]:
+    async with http_process("--log-level", "debug") as running:
         yield running
 
 
@@ -54,10 +54,10 @@ SERVERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", SERVERS)
-async def test_an_unrelated_request_is_answered_meanwhile(what: str, door: Door, tmp_path: Path) -> None:
-    caller: HttpCaller = await door.caller()
-    async with a_neighbor(door.origin) as neighbor:
+async def test_an_unrelated_request_is_answered_meanwhile(what: str, endpoint: HttpProcess, tmp_path: Path) -> None:
+    caller: HttpCaller = await endpoint.caller()
+    async with a_health_probe(endpoint.origin) as probe:
         await caller.call("add_server", **SERVERS[what](tmp_path))
         await caller.call("await_activity", timeout_ms=1000)
-    record_figure(f"{what}: the longest wait of another was {neighbor.longest * 1000:.0f} ms")
-    assert neighbor.longest < LONGEST_WAIT
+    record_figure(f"{what}: the longest wait of another was {probe.longest * 1000:.0f} ms")
+    assert probe.longest < LONGEST_WAIT

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import BOTH, Door, a_door
+from support.callers.http_process import BOTH, HttpProcess, http_process
 from support.server_programs import deep
 from support.server_programs.stdio_entries import stdio_server
 from support.sessions.replies import text_of
@@ -24,15 +24,15 @@ def deep_server(depth: int) -> dict[str, Any]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Door]:
+async def endpoint() -> AsyncIterator[HttpProcess]:
     """One that has to live through everything here."""
     servers = {"good": stdio_server()} | {f"deep{depth}": deep_server(depth) for depth in DEPTHS}
-    async with a_door(env=configured(servers)) as running:
+    async with http_process(env=configured(servers)) as running:
         yield running
 
 
-async def test_one_servers_deep_schema_hides_no_others_tools(door: Door) -> None:
-    caller = await door.caller()
+async def test_one_servers_deep_schema_hides_no_others_tools(endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     listed = await caller.value("list_tools", server="good|deep985", detail="names")
     assert "echo" in [tool["name"] for tool in listed["tools"] if tool["server"] == "good"]
     assert [error["server"] for error in listed["errors"]] == ["deep985"]
@@ -41,15 +41,17 @@ async def test_one_servers_deep_schema_hides_no_others_tools(door: Door) -> None
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("tool", ["result", "result_first", "error"])
-async def test_a_deep_answer_is_an_error_of_its_call(depth: int, tool: str, door: Door) -> None:
-    caller = await door.caller()
+async def test_a_deep_answer_is_an_error_of_its_call(depth: int, tool: str, endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     error = await caller.error("execute_tool", server=f"deep{depth}", tool=tool, timeout_ms=20_000)
     assert "deeper than 200 levels" in error["message"]
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_deep_questions_and_notifications_are_not_taken_and_break_nothing(depth: int, door: Door) -> None:
-    caller = await door.caller()
+async def test_deep_questions_and_notifications_are_not_taken_and_break_nothing(
+    depth: int, endpoint: HttpProcess
+) -> None:
+    caller = await endpoint.caller()
     told = await caller.call("execute_tool", server=f"deep{depth}", tool="ask")
     assert text_of(told) == "ask"
     assert (await caller.value("get_elicitations"))["requests"] == []
@@ -59,12 +61,12 @@ async def test_deep_questions_and_notifications_are_not_taken_and_break_nothing(
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_a_callers_deep_message_is_refused(depth: int, door: Door) -> None:
-    caller = await door.caller()
+async def test_a_callers_deep_message_is_refused(depth: int, endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_servers","arguments":' + (
         '{"a":' * depth + "1" + "}" * depth + "}}"
     )
     headers = caller.headers | {"content-type": "application/json", "accept": BOTH}
-    async with door.http.post(door.url, data=body, headers=headers) as response:
+    async with endpoint.http.post(endpoint.url, data=body, headers=headers) as response:
         assert response.status == 400
         assert "deeper than 200 levels" in json.dumps(await response.json())

@@ -6,7 +6,7 @@ import time
 import aiohttp
 import pytest
 
-from support.callers.http_process import HELLO, Door, a_door
+from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.console.http_browser import browser_for
 from support.figures import record_figure
 from support.waiting import eventually
@@ -17,50 +17,50 @@ LEAST = 5.0  # seconds that those must take together, one after the other: 5.55
 LONGEST = 1.0 + 0.5 * 5  # seconds that a right one may take, once, and with room for a busy machine
 
 
-async def status(door: Door, token: str) -> int:
+async def status(endpoint: HttpProcess, token: str) -> int:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-    async with door.http.post(door.url, json=hello, headers={"authorization": f"Bearer {token}"}) as response:
+    async with endpoint.http.post(endpoint.url, json=hello, headers={"authorization": f"Bearer {token}"}) as response:
         return response.status
 
 
 async def test_wrong_tokens_take_longer_and_longer_and_the_right_one_comes_in() -> None:
-    async with a_door("--token", RIGHT) as door:
+    async with http_process("--token", RIGHT) as endpoint:
         began = time.monotonic()
         for number in range(GUESSES):
-            assert await status(door, f"guess-{number}") == 401
+            assert await status(endpoint, f"guess-{number}") == 401
         took = time.monotonic() - began
         record_figure(f"{GUESSES} guesses one after the other took {took:.1f} s")
         assert took > LEAST
-        guessing = [asyncio.create_task(status(door, f"guess-{number}")) for number in range(100)]
+        guessing = [asyncio.create_task(status(endpoint, f"guess-{number}")) for number in range(100)]
         waits = []
         for _ in range(10):
             began = time.monotonic()
-            assert await status(door, RIGHT) == 200
+            assert await status(endpoint, RIGHT) == 200
             waits.append(time.monotonic() - began)
         record_figure(f"the right token took {waits[0]:.2f} s, and then {max(waits[1:]):.2f} s at most")
         assert waits[0] < LONGEST
         assert max(waits[1:]) < 0.5 * 5
         assert set(await asyncio.gather(*guessing)) == {401}
-        said = [line for line in door.log if "wrong_secrets" in line]
+        said = [line for line in endpoint.log if "wrong_secrets" in line]
         assert len(said) == 1
         assert "peer=127.0.0.1" in said[0]
 
 
 async def test_wrong_codes_and_tokens_at_the_login_are_slowed_down_too() -> None:
-    async with a_door("--token", RIGHT) as door, aiohttp.ClientSession() as http:
-        browser = browser_for(http, f"{door.origin}/console/login")
+    async with http_process("--token", RIGHT) as endpoint, aiohttp.ClientSession() as http:
+        browser = browser_for(http, f"{endpoint.origin}/console/login")
         began = time.monotonic()
         for number in range(GUESSES // 2):
-            assert (await browser.open(f"{door.origin}/console/login?code=guess-{number}")).status == 403
+            assert (await browser.open(f"{endpoint.origin}/console/login?code=guess-{number}")).status == 403
             assert (await browser.log_in_with(f"guess-{number}")).status == 403
         assert time.monotonic() - began > LEAST
 
 
 @pytest.mark.parametrize(("token", "is_short"), [("sesame", True), ("bob=sesame", True), (RIGHT, False)])
 async def test_a_short_token_is_warned_of_at_the_start(token: str, *, is_short: bool) -> None:
-    async with a_door("--token", token) as door:
+    async with http_process("--token", token) as endpoint:
         if is_short:
-            await eventually(lambda: any("token_is_short" in line for line in door.log), what="the warning")
-            assert "sesame" not in "".join(door.log)
-        assert await status(door, token.rpartition("=")[2]) == 200
-    assert any("token_is_short" in line for line in door.log) == is_short
+            await eventually(lambda: any("token_is_short" in line for line in endpoint.log), what="the warning")
+            assert "sesame" not in "".join(endpoint.log)
+        assert await status(endpoint, token.rpartition("=")[2]) == 200
+    assert any("token_is_short" in line for line in endpoint.log) == is_short

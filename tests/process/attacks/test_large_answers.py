@@ -11,7 +11,7 @@ from aiohttp import web
 
 from support.backends.http_backend import HELLO
 from support.callers.emceepee_process import configured
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 from support.faults.strain import WAIT_SECONDS, strain_on
 from support.server_programs.stdio_entries import stdio_server
 
@@ -62,11 +62,11 @@ async def immense_backend() -> AsyncIterator[str]:
 async def test_an_immense_list_is_an_error_of_its_server_and_the_others_are_listed() -> None:
     async with (
         immense_backend() as url,
-        a_door(env=configured({"immense": {"url": url}, "good": stdio_server()})) as door,
+        http_process(env=configured({"immense": {"url": url}, "good": stdio_server()})) as endpoint,
     ):
-        caller = await door.caller()
+        caller = await endpoint.caller()
         await caller.value("list_tools", server="good")
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
             listed = await caller.value("list_tools", detail="names")
         assert "echo" in [tool["name"] for tool in listed["tools"]]
         assert "tools/list has more than 50000 entries" in listed["errors"][0]["message"]
@@ -75,9 +75,9 @@ async def test_an_immense_list_is_an_error_of_its_server_and_the_others_are_list
 
 @pytest.mark.parametrize("tool", ["values", "odd"])
 async def test_an_answer_of_very_many_values_costs_nobody_much(tool: str) -> None:
-    async with immense_backend() as url, a_door(env=configured({"immense": {"url": url}})) as door:
-        caller = await door.caller()
-        async with strain_on(door) as strain:
+    async with immense_backend() as url, http_process(env=configured({"immense": {"url": url}})) as endpoint:
+        caller = await endpoint.caller()
+        async with strain_on(endpoint) as strain:
             result = await caller.call("execute_tool", server="immense", tool=tool, timeout_ms=20_000)
         if tool == "values":
             assert "more than 1000000 values" in result["structuredContent"]["error"]["message"]
@@ -88,15 +88,15 @@ async def test_an_answer_of_very_many_values_costs_nobody_much(tool: str) -> Non
 
 
 async def test_what_is_kept_of_endless_arguments_is_small() -> None:
-    async with a_door(env=configured({"good": stdio_server()})) as door:
-        caller = await door.caller()
-        async with strain_on(door) as strain:
+    async with http_process(env=configured({"good": stdio_server()})) as endpoint:
+        caller = await endpoint.caller()
+        async with strain_on(endpoint) as strain:
             for number in range(40):
                 arguments = {"server": "good", "uri": "x://" + "u" * 3_000_000}
                 call = caller.message("tools/call", {"name": "read_resource", "arguments": arguments}, number)
                 headers = caller.headers | {"content-type": "application/json"}
                 body = io.BytesIO(json.dumps(call).encode())
-                async with door.http.post(door.url, data=body, headers=headers) as response:
+                async with endpoint.http.post(endpoint.url, data=body, headers=headers) as response:
                     assert response.status == 200
                     await response.read()
         strain.check()

@@ -3,7 +3,7 @@
 import asyncio
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
 from support.system.processes import servers_of
@@ -14,13 +14,13 @@ ECHO = {"server": "s1", "tool": "echo", "args": {"text": "hello"}}
 
 async def test_sessions_of_remote_callers_start_what_they_use_and_all_together_have_a_limit() -> None:
     servers = {f"s{number}": stdio_server() for number in range(3)}
-    async with a_door("--log-level", "error", env=configured(servers, processes_in_all=MOST)) as door:
-        callers = await asyncio.gather(*(door.caller(x_forwarded_for="203.0.113.9") for _ in range(SESSIONS)))
+    async with http_process("--log-level", "error", env=configured(servers, processes_in_all=MOST)) as endpoint:
+        callers = await asyncio.gather(*(endpoint.caller(x_forwarded_for="203.0.113.9") for _ in range(SESSIONS)))
         await asyncio.gather(*(caller.value("list_servers") for caller in callers))
-        assert servers_of(door.process.pid) == []
+        assert servers_of(endpoint.process.pid) == []
         results = await asyncio.gather(*(caller.call("execute_tool", **ECHO) for caller in callers))
         errors = [result["structuredContent"]["error"] for result in results if result.get("isError")]
-        running = len(servers_of(door.process.pid))
+        running = len(servers_of(endpoint.process.pid))
         record_figure(f"{SESSIONS} sessions, 3 programs configured: {running} processes, {len(errors)} calls refused")
         assert (running, len(errors)) == (MOST, SESSIONS - MOST)
         assert {error["code"] for error in errors} == {"TOOL_ERR_SERVER_DISCONNECTED"}

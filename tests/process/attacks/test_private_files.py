@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from support.callers.emceepee_process import BOUND, emceepee
-from support.callers.http_process import a_door
+from support.callers.http_process import http_process
 from support.console.http_browser import browser_for, links, the_link
 from support.programs import unprivileged_emceepee
 from support.programs.unprivileged_emceepee import NOBODY
@@ -112,14 +112,14 @@ async def test_an_unprivileged_emceepee_keeps_its_own_log_file_to_itself(place: 
 
 async def test_no_login_link_is_ever_in_the_log_file(place: Path) -> None:
     async with (
-        a_door("--log-level", "debug", "--log-file", str(place / "log")) as door,
+        http_process("--log-level", "debug", "--log-file", str(place / "log")) as endpoint,
         aiohttp.ClientSession() as http,
     ):
-        await browser_for(http, await the_link(door.log)).log_in(await the_link(door.log))
-        await the_link(door.log, 2)
+        await browser_for(http, await the_link(endpoint.log)).log_in(await the_link(endpoint.log))
+        await the_link(endpoint.log, 2)
     text = (place / "log").read_text()
     assert "console_open" in text
-    for link in links(door.log):
+    for link in links(endpoint.log):
         assert link.partition("code=")[2] not in text
 
 
@@ -135,7 +135,7 @@ async def test_the_newest_link_is_in_a_private_file_if_one_is_wanted(place: Path
             await opens_twice(http, file)
             assert await caller.end() == 0
     else:
-        async with a_door("--link-file", str(file)), aiohttp.ClientSession() as http:
+        async with http_process("--link-file", str(file)), aiohttp.ClientSession() as http:
             await opens_twice(http, file)
     assert not file.exists()
     assert (place / "other").read_text() == "precious\n"
@@ -151,5 +151,5 @@ async def opens_twice(http: aiohttp.ClientSession, file: Path) -> None:
 
 
 async def test_a_link_file_that_cannot_be_written_is_a_warning(place: Path) -> None:
-    async with a_door("--link-file", str(place / "no" / "such" / "folder")) as door:
-        await eventually(lambda: any("link_file_not_written" in line for line in door.log), what="it is told of")
+    async with http_process("--link-file", str(place / "no" / "such" / "folder")) as endpoint:
+        await eventually(lambda: any("link_file_not_written" in line for line in endpoint.log), what="it is told of")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.callers.http_process import HELLO, Door, a_door
-from support.callers.raw_connection import RawLine
+from support.callers.http_process import HELLO, HttpProcess, http_process
+from support.callers.raw_connection import RawConnection
 from support.faults.strain import strain_on
 from support.figures import record_figure
 from support.waiting import eventually
@@ -24,7 +24,7 @@ def limits(**given: float) -> dict[str, str]:
     return {"EMCEEPEE_CONFIG": json.dumps({"limits": given})}
 
 
-async def pour(line: RawLine, parts: Iterator[bytes]) -> int:
+async def pour(line: RawConnection, parts: Iterator[bytes]) -> int:
     """Send until all is sent or the other side has closed; how much it took. Nothing is read meanwhile."""
     loop, sent = asyncio.get_running_loop(), 0
     with contextlib.suppress(ConnectionError):
@@ -44,8 +44,8 @@ FLOODS = {
 
 @pytest.mark.parametrize("what", FLOODS)
 async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
-    async with a_door(*TOKEN) as door, strain_on(door) as strain:
-        line = RawLine(door.origin)
+    async with http_process(*TOKEN) as endpoint, strain_on(endpoint) as strain:
+        line = RawConnection(endpoint.origin)
         sent = await pour(line, FLOODS[what]())
         answer = await line.until_closed()
         record_figure(f"{what}: {sent / MIB:.1f} MiB taken, answered {answer[:12]!r}")
@@ -65,8 +65,8 @@ async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
     ],
     ids=["long", "too long", "many", "too many", "a long address", "no head at all"],
 )
-async def test_a_head_that_is_too_large_is_told_so(door: Door, head: bytes, status: int) -> None:
-    line = RawLine(door.origin)
+async def test_a_head_that_is_too_large_is_told_so(endpoint: HttpProcess, head: bytes, status: int) -> None:
+    line = RawConnection(endpoint.origin)
     await pour(line, iter([head]))
     await eventually(lambda: line.read_some() and b"\r\n\r\n" in line.received, what="an answer")
     assert line.received.startswith(b"HTTP/1.1 %d " % status)
@@ -76,15 +76,15 @@ async def test_a_head_that_is_too_large_is_told_so(door: Door, head: bytes, stat
 
 
 @pytest.fixture
-async def door() -> AsyncIterator[Door]:
-    async with a_door(*TOKEN) as running:
+async def endpoint() -> AsyncIterator[HttpProcess]:
+    async with http_process(*TOKEN) as running:
         yield running
 
 
 async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None:
     healthz = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    async with a_door(*TOKEN) as door, strain_on(door) as strain:
-        line = RawLine(door.origin)
+    async with http_process(*TOKEN) as endpoint, strain_on(endpoint) as strain:
+        line = RawConnection(endpoint.origin)
         sent = await pour(line, iter([healthz * 1500] * 340))
         answer = await line.until_closed()
         record_figure(f"{sent / MIB:.1f} MiB sent, {answer.count(b'HTTP/1.1 200')} answers, then closed")
@@ -92,8 +92,8 @@ async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None
     assert 1 <= answer.count(b"HTTP/1.1 200") <= 17
 
 
-async def test_a_few_requests_at_once_are_answered_in_order(door: Door) -> None:
-    line = RawLine(door.origin)
+async def test_a_few_requests_at_once_are_answered_in_order(endpoint: HttpProcess) -> None:
+    line = RawConnection(endpoint.origin)
     paths = (b"/healthz", b"/nothing", b"/readyz", b"/mcp")
     await pour(line, iter([b"".join(b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % path for path in paths)]))
     await eventually(lambda: line.read_some() and line.received.count(b"HTTP/1.1 ") == 4, what="four answers")
@@ -120,8 +120,8 @@ SLOW: dict[str, bytes] = {
 
 async def test_a_caller_that_does_not_go_on_is_let_go() -> None:
     env = limits(request_head_seconds=1, request_body_seconds=1, idle_connection_seconds=1)
-    async with a_door(*TOKEN, env=env) as door:
-        lines = {what: RawLine(door.origin) for what in SLOW}
+    async with http_process(*TOKEN, env=env) as endpoint:
+        lines = {what: RawConnection(endpoint.origin) for what in SLOW}
         for what, line in lines.items():
             line.send(SLOW[what])
         answers = {what: (await line.until_closed())[9:12] for what, line in lines.items()}
@@ -136,8 +136,8 @@ async def test_a_caller_that_does_not_go_on_is_let_go() -> None:
 
 
 async def test_a_body_that_comes_byte_by_byte_has_no_more_time() -> None:
-    async with a_door(*TOKEN, env=limits(request_body_seconds=1)) as door:
-        line = RawLine(door.origin)
+    async with http_process(*TOKEN, env=limits(request_body_seconds=1)) as endpoint:
+        line = RawConnection(endpoint.origin)
         line.send(SLOW["half a body"])
         dripped = 0
         while line.read_some() and not line.received:
@@ -152,25 +152,27 @@ async def test_a_body_that_comes_byte_by_byte_has_no_more_time() -> None:
 
 async def test_silent_connections_lock_nobody_out() -> None:
     """More than the process may have descriptors."""
-    async with a_door(*TOKEN, env=limits(caller_connections=100)) as door:
-        async with strain_on(door) as strain:
-            lines = [RawLine(door.origin) for _ in range(400)]
+    async with http_process(*TOKEN, env=limits(caller_connections=100)) as endpoint:
+        async with strain_on(endpoint) as strain:
+            lines = [RawConnection(endpoint.origin) for _ in range(400)]
             await eventually(lambda: strain.descriptors > 90, what="the connections are accepted")
             await eventually(lambda: sum(not line.read_some() for line in lines) >= 300, what="the first are closed")
             for line in lines:
                 line.cut()
         strain.check()
         assert strain.descriptors < 200
-        assert [line for line in door.log if "too_many_connections" in line] != []
-        assert len([line for line in door.log if "too_many_connections" in line]) < 5, "it is told once, not each time"
+        assert [line for line in endpoint.log if "too_many_connections" in line] != []
+        assert len([line for line in endpoint.log if "too_many_connections" in line]) < 5, (
+            "it is told once, not each time"
+        )
 
 
 async def test_connections_in_use_are_not_closed_for_others_who_are_told_to_come_later() -> None:
-    async with a_door("--log-level", "warn", env=limits(caller_connections=3)) as door:
-        caller, other = await door.caller(), await door.caller()
+    async with http_process("--log-level", "warn", env=limits(caller_connections=3)) as endpoint:
+        caller, other = await endpoint.caller(), await endpoint.caller()
         async with caller.get(), other.get():
             waiting = asyncio.create_task(caller.value("await_activity", timeout_ms=3000))
-            newcomer = RawLine(door.origin)
+            newcomer = RawConnection(endpoint.origin)
 
             def is_refused() -> bool:
                 """As soon as all are in use; until then it takes the place of one that is not."""
@@ -179,7 +181,7 @@ async def test_connections_in_use_are_not_closed_for_others_who_are_told_to_come
                     return False
                 is_told = newcomer.received.startswith(b"HTTP/1.1 503 ")
                 newcomer.cut()
-                newcomer = newcomer if is_told else RawLine(door.origin)
+                newcomer = newcomer if is_told else RawConnection(endpoint.origin)
                 return is_told
 
             await eventually(is_refused, what="a newcomer is refused")
@@ -194,15 +196,18 @@ def hello_batch(count: int) -> list[dict[str, Any]]:
 
 
 async def test_a_batch_has_so_many_messages_and_no_more() -> None:
-    async with a_door("--log-level", "warn") as door:
-        caller = await door.caller("2025-03-26")
+    async with http_process("--log-level", "warn") as endpoint:
+        caller = await endpoint.caller("2025-03-26")
         headers = caller.headers | {"content-type": "application/json"}
         body = io.BytesIO(json.dumps(hello_batch(30_000)).encode())
-        async with strain_on(door) as strain, door.http.post(door.url, data=body, headers=headers) as response:
+        async with (
+            strain_on(endpoint) as strain,
+            endpoint.http.post(endpoint.url, data=body, headers=headers) as response,
+        ):
             assert response.status == 400
             assert "may have 50" in (await response.json())["error"]["message"]
         strain.check()
         pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(50)]
-        async with door.http.post(door.url, json=pings, headers=caller.headers) as response:
+        async with endpoint.http.post(endpoint.url, json=pings, headers=caller.headers) as response:
             assert len(await response.json()) == 50
         assert HELLO["protocolVersion"] != "2025-03-26", "no other version has batches"

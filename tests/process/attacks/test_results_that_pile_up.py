@@ -3,7 +3,7 @@
 from emceepee.cli.process_setup import KEPT_BYTES
 from support.backends.http_backend import BIG, http_backend
 from support.callers.emceepee_process import configured
-from support.callers.http_process import a_door, until
+from support.callers.http_process import http_process, until
 from support.faults.strain import GROWTH_BYTES, WAIT_SECONDS, strain_on
 from support.figures import record_figure
 
@@ -11,10 +11,10 @@ CALLS = 60
 
 
 async def test_finished_tasks_are_bounded_in_bytes() -> None:
-    async with http_backend() as backend, a_door(env=configured({"big": {"url": backend.url}})) as door:
-        caller = await door.caller()
+    async with http_backend() as backend, http_process(env=configured({"big": {"url": backend.url}})) as endpoint:
+        caller = await endpoint.caller()
         await caller.value("list_tools")
-        async with strain_on(door) as strain:
+        async with strain_on(endpoint) as strain:
 
             async def are_done() -> bool:
                 return not (await caller.value("list_tasks"))["tasks"]

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from support.callers.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
-from support.callers.http_process import HELLO, Door, EventReader, HttpCaller, a_door
+from support.callers.http_process import HELLO, EventReader, HttpCaller, HttpProcess, http_process
 from support.figures import record_figure
 
 DEMO: dict[str, Any] = {
@@ -146,21 +146,21 @@ async def test_a_hang_up_that_is_ignored_stays_ignored(command: tuple[str, ...])
 
 @signals
 async def test_callers_over_http_are_answered_and_new_ones_are_refused(number: signal.Signals) -> None:
-    async with a_door(env=ENV) as door, AsyncExitStack() as stack:
-        callers = await door.caller(), door.modern(emceepee_session="m")
+    async with http_process(env=ENV) as endpoint, AsyncExitStack() as stack:
+        callers = await endpoint.caller(), endpoint.modern(emceepee_session="m")
         task = (await callers[0].value("execute_tool", **digging(60) | {"timeout_ms": 0}))["proxy_task"]["task_id"]
         result = asyncio.create_task(callers[0].call("get_task_result", task_id=task))
         quick = [await begun(stack, caller, 0.5, steps=10) for caller in callers]
         slow = [await begun(stack, caller, 60, steps=1000) for caller in callers]
         began = time.monotonic()
-        door.process.send_signal(number)
-        assert await first_refusal(door) == (503, "1", "The server is shutting down.")
+        endpoint.process.send_signal(number)
+        assert await first_refusal(endpoint) == (503, "1", "The server is shutting down.")
         for stream in quick:
             assert not (await outcome(stream)).get("isError")
         for stream in slow:
             assert is_told_that_it_stops(await outcome(stream))
         assert STOPPING in json.dumps(await result)
-        assert await asyncio.wait_for(door.process.wait(), BOUND) == 0
+        assert await asyncio.wait_for(endpoint.process.wait(), BOUND) == 0
         took = time.monotonic() - began
         record_figure(f"ended {took:.1f} s after {number.name}")
         assert took < LONGEST
@@ -181,13 +181,13 @@ async def outcome(stream: EventReader) -> dict[str, Any]:
     return dict(last["result"])
 
 
-async def first_refusal(door: Door) -> tuple[int, str | None, str]:
+async def first_refusal(endpoint: HttpProcess) -> tuple[int, str | None, str]:
     """On a new connection."""
     async with asyncio.timeout(BOUND):
         while True:
             async with aiohttp.ClientSession() as http:
                 hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-                async with http.post(door.url, json=hello) as response:
+                async with http.post(endpoint.url, json=hello) as response:
                     if response.status != 200:
                         words = (await response.json())["error"]["message"]
                         return response.status, response.headers["retry-after"], words

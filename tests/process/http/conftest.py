@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from support.backends.web_backend import WebBackend, a_web_backend
-from support.callers.http_process import Door, HttpCaller, a_door
+from support.callers.http_process import HttpCaller, HttpProcess, http_process
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Door]:
-    async with a_door("--log-level", "warn") as running:
+async def endpoint() -> AsyncIterator[HttpProcess]:
+    async with http_process("--log-level", "warn") as running:
         yield running
 
 
@@ -21,12 +21,12 @@ async def backend() -> AsyncIterator[WebBackend]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def caller(door: Door, backend: WebBackend) -> AsyncIterator[HttpCaller]:
+async def caller(endpoint: HttpProcess, backend: WebBackend) -> AsyncIterator[HttpCaller]:
     """A caller of the handshake era with the server "web", which is removed again at the end."""
-    caller = await door.caller()
+    caller = await endpoint.caller()
     await caller.value("add_server", name="web", url=backend.url)
     yield caller
-    cleaner = await door.caller()
+    cleaner = await endpoint.caller()
     await cleaner.value("remove_server", name="web")
     await cleaner.end()
     await caller.end()

@@ -1,4 +1,4 @@
-"""The console's door in a real `emceepee serve`: links, logins, and whom it keeps out."""
+"""The console in a real `emceepee serve`: links, logins, and whom it keeps out."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import pytest
 from emceepee.console.api import ConsoleApi
 from emceepee.console.request import Route
 from emceepee.state.limits import Limits
-from support.callers.http_process import HELLO, Door, a_door
+from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.console.http_browser import OPENING, OWN, Browser, the_link
 from support.fakes.clock import FakeClock
 from support.fakes.session_source import SessionSource
@@ -22,17 +22,17 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 
 
-async def logged_in(door: Door) -> Browser:
-    browser = Browser(door.http, door.origin)
-    await browser.come_in(door.log)
+async def logged_in(endpoint: HttpProcess) -> Browser:
+    browser = Browser(endpoint.http, endpoint.origin)
+    await browser.come_in(endpoint.log)
     return browser
 
 
 async def test_the_link_at_the_start_works_once_and_another_is_printed_for_the_next_browser() -> None:
-    async with a_door() as door:
-        link = await the_link(door.log)
-        assert link.startswith(f"{door.origin}/console/login?code=")
-        first, second = Browser(door.http, door.origin), Browser(door.http, door.origin)
+    async with http_process() as endpoint:
+        link = await the_link(endpoint.log)
+        assert link.startswith(f"{endpoint.origin}/console/login?code=")
+        first, second = Browser(endpoint.http, endpoint.origin), Browser(endpoint.http, endpoint.origin)
         assert (await first.open("/")).headers["location"] == "/console/login"
         await first.log_in(link)
         page = await first.open("/")
@@ -41,35 +41,35 @@ async def test_the_link_at_the_start_works_once_and_another_is_printed_for_the_n
         assert (used.status, second.cookie) == (403, None)
         assert "has been used" in used.text
         assert (await first.open(link)).headers["location"] == "/"
-        await second.log_in(await the_link(door.log, 2))
+        await second.log_in(await the_link(endpoint.log, 2))
         assert [(await browser.open("/waterfall")).status for browser in (first, second)] == [200, 200]
         await first.fetch("POST", "/console/logout")
         assert [(await browser.open("/")).status for browser in (first, second)] == [303, 200]
 
 
-async def test_all_that_the_pages_refer_to_is_served_and_kept(door: Door) -> None:
-    browser = await logged_in(door)
+async def test_all_that_the_pages_refer_to_is_served_and_kept(endpoint: HttpProcess) -> None:
+    browser = await logged_in(endpoint)
     referred = re.findall(r'(?:src|href)="(/[^"]+)"', (await browser.open("/")).text)
     assert referred
     for path in referred:
         seen = await browser.fetch("GET", path)
         assert seen.status == 200, path
         assert "immutable" in seen.headers["cache-control"]
-        async with door.http.head(door.origin + path) as head:
+        async with endpoint.http.head(endpoint.origin + path) as head:
             assert (head.status, await head.read()) == (200, b"")
     assert (await browser.fetch("GET", "/console/assets/0123456789abcdef/app.js")).status == 404
 
 
-async def test_the_page_is_a_caller_at_mcp_by_its_cookie(door: Door) -> None:
-    browser = await logged_in(door)
+async def test_the_page_is_a_caller_at_mcp_by_its_cookie(endpoint: HttpProcess) -> None:
+    browser = await logged_in(endpoint)
     seen = await browser.initialize()
     assert seen.status == 200
     stream = await browser.pushes(seen.headers["mcp-session-id"])
     stream.cut()
 
 
-async def test_a_cookie_made_to_travel_by_another_page_opens_nothing(door: Door) -> None:
-    browser = await logged_in(door)
+async def test_a_cookie_made_to_travel_by_another_page_opens_nothing(endpoint: HttpProcess) -> None:
+    browser = await logged_in(endpoint)
     foreign: list[dict[str, str]] = [
         {"origin": "http://evil.example", "sec-fetch-site": "cross-site"},
         {"origin": "http://127.0.0.1:1", "sec-fetch-site": "same-site"},
@@ -84,45 +84,45 @@ async def test_a_cookie_made_to_travel_by_another_page_opens_nothing(door: Door)
     assert (await browser.open("/")).status == 200
 
 
-async def test_a_name_that_is_not_ours_reaches_no_page(door: Door) -> None:
-    browser = await logged_in(door)
+async def test_a_name_that_is_not_ours_reaches_no_page(endpoint: HttpProcess) -> None:
+    browser = await logged_in(endpoint)
     for path in ("/", "/console/login", "/waterfall/json", "/console/nothing"):
         assert (await browser.send("GET", path, headers=OPENING | {"host": "evil.example"})).status == 421
 
 
-async def test_a_header_that_says_who_it_is_must_not_be_there_twice(door: Door) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(door.origin.rpartition(":")[2]))
+async def test_a_header_that_says_who_it_is_must_not_be_there_twice(endpoint: HttpProcess) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(endpoint.origin.rpartition(":")[2]))
     writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\ncookie: a=1\r\ncookie: b=2\r\nconnection: close\r\n\r\n")
     assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
     writer.close()
 
 
 async def test_without_a_console_there_is_nothing_but_mcp() -> None:
-    async with a_door("--no-console") as door:
+    async with http_process("--no-console") as endpoint:
         for path in ("/", "/waterfall", "/console/login", "/waterfall/json", "/console/feed"):
-            async with door.http.get(door.origin + path) as response:
+            async with endpoint.http.get(endpoint.origin + path) as response:
                 assert (response.status, list(await response.json())) == (404, ["error"])
-        assert (await door.caller()).headers["mcp-session-id"]
-    assert "console" not in "".join(door.log)
+        assert (await endpoint.caller()).headers["mcp-session-id"]
+    assert "console" not in "".join(endpoint.log)
 
 
 async def test_a_single_token_has_a_link_of_its_own_and_logs_in_too() -> None:
-    async with a_door(env={"EMCEEPEE_TOKEN": "sesame"}) as door:
-        browser = await logged_in(door)
+    async with http_process(env={"EMCEEPEE_TOKEN": "sesame"}) as endpoint:
+        browser = await logged_in(endpoint)
         assert (await browser.initialize()).status == 200
-        other = Browser(door.http, door.origin)
+        other = Browser(endpoint.http, endpoint.origin)
         assert "not known" in (await other.log_in_with("wrong")).text
         assert other.cookie is None
         assert (await other.log_in_with("sesame")).headers["location"] == "/"
         assert (await other.open("/")).status == 200
-    assert "sesame" not in "".join(door.log)
+    assert "sesame" not in "".join(endpoint.log)
 
 
 async def test_several_principals_log_in_with_their_tokens_and_are_kept_apart() -> None:
-    async with a_door("--token", "ada=one", "--token", "bob=two") as door:
-        assert await the_link(door.log) == f"{door.origin}/console/login"
-        assert "(log in with a token)" in "".join(door.log)
-        ada, bob = Browser(door.http, door.origin), Browser(door.http, door.origin)
+    async with http_process("--token", "ada=one", "--token", "bob=two") as endpoint:
+        assert await the_link(endpoint.log) == f"{endpoint.origin}/console/login"
+        assert "(log in with a token)" in "".join(endpoint.log)
+        ada, bob = Browser(endpoint.http, endpoint.origin), Browser(endpoint.http, endpoint.origin)
         assert (await ada.initialize()).status == 401
         for browser, token in ((ada, "one"), (bob, "two")):
             assert (await browser.log_in_with(token)).status == 303
@@ -136,8 +136,8 @@ async def test_several_principals_log_in_with_their_tokens_and_are_kept_apart() 
 async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> None:
     async with an_issuer() as issuer:
         resource = "https://mcp.example/mcp"
-        async with a_door("--oauth-issuer", issuer.url, "--oauth-resource", resource) as door:
-            browser = Browser(door.http, door.origin)
+        async with http_process("--oauth-issuer", issuer.url, "--oauth-resource", resource) as endpoint:
+            browser = Browser(endpoint.http, endpoint.origin)
             assert (await browser.log_in_with(issuer.token(aud="https://other.example"))).status == 403
             seen = await browser.log_in_with(issuer.token(aud=resource))
             assert "; Max-Age=3600;" in seen.headers["set-cookie"]
@@ -146,31 +146,31 @@ async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> Non
 
 async def test_the_link_is_in_no_log_file_but_in_a_file_of_its_own(tmp_path: Path) -> None:
     log, link_file = tmp_path / "log", tmp_path / "link"
-    async with a_door("--log-file", str(log), "--log-format", "json", "--link-file", str(link_file)) as door:
-        link = await the_link(door.log)
+    async with http_process("--log-file", str(log), "--log-format", "json", "--link-file", str(link_file)) as endpoint:
+        link = await the_link(endpoint.log)
         assert link_file.read_text("utf-8") == f"{link}\n"
         assert link_file.stat().st_mode & 0o777 == 0o600
         assert link.partition("code=")[2] not in log.read_text("utf-8")
 
 
 async def test_an_open_page_does_not_delay_the_end() -> None:
-    async with a_door() as door:
-        browser = await logged_in(door)
+    async with http_process() as endpoint:
+        browser = await logged_in(endpoint)
         session = (await browser.initialize()).headers["mcp-session-id"]
         stream = await browser.pushes(session)
         began = time.monotonic()
-        door.process.terminate()
+        endpoint.process.terminate()
         assert await stream.rest() == []
-        await asyncio.wait_for(door.process.wait(), 30)
+        await asyncio.wait_for(endpoint.process.wait(), 30)
         assert time.monotonic() - began < 5
 
 
-async def test_a_session_of_the_page_connects_nothing_by_itself(door: Door) -> None:
+async def test_a_session_of_the_page_connects_nothing_by_itself(endpoint: HttpProcess) -> None:
     """The header is taken from pages elsewhere too, if the operator allows them."""
     asked = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
-    async with door.http.options(door.url, headers=asked) as preflight:
+    async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
         assert "emceepee-connect" in preflight.headers["access-control-allow-headers"]
-    browser = await logged_in(door)
+    browser = await logged_in(endpoint)
     seen: Any = await browser.initialize(**{"emceepee-connect": "on-use"})
     assert seen.status == 200
 
@@ -180,19 +180,19 @@ def data_routes() -> list[Route]:
     return list(ConsoleApi(SessionSource(), FakeClock(), Limits()).routes())
 
 
-async def test_no_route_with_data_answers_whoever_is_not_logged_in(door: Door) -> None:
-    stranger = Browser(door.http, door.origin)
+async def test_no_route_with_data_answers_whoever_is_not_logged_in(endpoint: HttpProcess) -> None:
+    stranger = Browser(endpoint.http, endpoint.origin)
     routes = data_routes()
     assert len(routes) > 10
     for route in routes:
-        for cookie in (None, f"emceepee_{door.origin.rpartition(':')[2]}=made-up"):
+        for cookie in (None, f"emceepee_{endpoint.origin.rpartition(':')[2]}=made-up"):
             stranger.cookie = cookie
             seen = await stranger.fetch(route.method, route.path, json={} if route.method == "POST" else None)
             assert (seen.status, json.loads(seen.text)["error"]["code"]) == (401, "ERR_NOT_LOGGED_IN"), route.path
 
 
-async def test_a_page_elsewhere_cannot_make_the_browser_answer(door: Door) -> None:
-    browser = await logged_in(door)
+async def test_a_page_elsewhere_cannot_make_the_browser_answer(endpoint: HttpProcess) -> None:
+    browser = await logged_in(endpoint)
     for route in data_routes():
         for site in ("same-site", "cross-site"):
             headers = {"sec-fetch-site": site, "sec-fetch-mode": "cors", "content-type": "application/json"}
@@ -201,12 +201,12 @@ async def test_a_page_elsewhere_cannot_make_the_browser_answer(door: Door) -> No
 
 
 async def test_nobody_sees_the_requests_of_another_principal() -> None:
-    async with a_door("--token", "ada=one", "--token", "bob=two") as door:
-        caller = await door.caller(authorization="Bearer one")
+    async with http_process("--token", "ada=one", "--token", "bob=two") as endpoint:
+        caller = await endpoint.caller(authorization="Bearer one")
         await caller.call("list_servers")
         seen = {}
         for name, token in (("ada", "one"), ("bob", "two")):
-            browser = Browser(door.http, door.origin)
+            browser = Browser(endpoint.http, endpoint.origin)
             await browser.log_in_with(token)
             seen[name] = json.loads((await browser.fetch("GET", "/waterfall/json")).text)["stats"]["totalRequests"]
         assert seen["ada"] >= 1
@@ -214,13 +214,13 @@ async def test_nobody_sees_the_requests_of_another_principal() -> None:
 
 
 async def test_an_open_feed_does_not_delay_the_end() -> None:
-    async with a_door() as door:
-        browser = await logged_in(door)
+    async with http_process() as endpoint:
+        browser = await logged_in(endpoint)
         headers = OWN | {"cookie": browser.cookie or ""}
-        async with door.http.get(f"{door.origin}/console/feed", headers=headers) as response:
+        async with endpoint.http.get(f"{endpoint.origin}/console/feed", headers=headers) as response:
             assert response.status == 200
             assert (await response.content.readline()).startswith(b"event: hello")
             began = time.monotonic()
-            door.process.terminate()
-            await asyncio.wait_for(door.process.wait(), 30)
+            endpoint.process.terminate()
+            await asyncio.wait_for(endpoint.process.wait(), 30)
         assert time.monotonic() - began < 5

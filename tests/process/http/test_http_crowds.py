@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from support.backends.web_backend import WebBackend, a_web_backend
-from support.callers.http_process import Door, HttpCaller, a_door, until
+from support.callers.http_process import HttpCaller, HttpProcess, http_process, until
 from support.figures import record_figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -18,15 +18,15 @@ BATCH = 20  # sessions opened at a time, as a busy host would
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def quiet() -> AsyncIterator[Door]:
-    async with a_door("--log-level", "warn") as running:
+async def quiet() -> AsyncIterator[HttpProcess]:
+    async with http_process("--log-level", "warn") as running:
         yield running
 
 
-async def many_callers(door: Door, count: int) -> list[HttpCaller]:
+async def many_callers(endpoint: HttpProcess, count: int) -> list[HttpCaller]:
     callers: list[HttpCaller] = []
     while len(callers) < count:
-        callers += await asyncio.gather(*(door.caller() for _ in range(min(BATCH, count - len(callers)))))
+        callers += await asyncio.gather(*(endpoint.caller() for _ in range(min(BATCH, count - len(callers)))))
     return callers
 
 
@@ -34,8 +34,10 @@ async def many_callers(door: Door, count: int) -> list[HttpCaller]:
 async def test_200_sessions_with_three_backends_each_are_open_at_once() -> None:
     async with a_web_backend() as one, a_web_backend() as two, a_web_backend() as three:
         servers = {f"web{number}": {"url": backend.url} for number, backend in enumerate((one, two, three))}
-        async with a_door("--log-level", "warn", env={"EMCEEPEE_CONFIG": json.dumps({"mcpServers": servers})}) as door:
-            callers = await many_callers(door, 200)
+        async with http_process(
+            "--log-level", "warn", env={"EMCEEPEE_CONFIG": json.dumps({"mcpServers": servers})}
+        ) as endpoint:
+            callers = await many_callers(endpoint, 200)
 
             async def use(number: int, caller: HttpCaller) -> None:
                 for server in servers:
@@ -54,9 +56,11 @@ async def test_200_sessions_with_three_backends_each_are_open_at_once() -> None:
             assert [len(backend.sessions) for backend in (one, two, three)] == [0, 0, 0]
 
 
-async def test_a_reader_that_stopped_reading_delays_nobody(door: Door, caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_reader_that_stopped_reading_delays_nobody(
+    endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
+) -> None:
     """Neither the other callers nor the other requests of its own session."""
-    host, _, port = door.origin.removeprefix("http://").partition(":")
+    host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     stalled = socket.socket()
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     stalled.setblocking(False)
@@ -72,7 +76,7 @@ async def test_a_reader_that_stopped_reading_delays_nobody(door: Door, caller: H
     for _ in range(20):
         first = next(steps)
         at_backend.progress(first, first + 999)  # far more than the line and its buffers hold
-    others = await many_callers(door, 4)
+    others = await many_callers(endpoint, 4)
     for one in (caller, *others):
         async with asyncio.timeout(10):
             echo = await one.call("execute_tool", server="web", tool="echo", args={"n": 1})
@@ -85,7 +89,7 @@ async def test_a_reader_that_stopped_reading_delays_nobody(door: Door, caller: H
 
 
 @pytest.mark.alone
-async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: Door) -> None:
+async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: HttpProcess) -> None:
     await many_callers(quiet, 50)  # what the first ones load stays loaded
     before = await quiet.resident_kb()
     await many_callers(quiet, 1000)
@@ -95,7 +99,7 @@ async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: Door) -> None:
 
 
 @pytest.mark.alone
-async def test_sessions_that_ended_leave_nothing_behind(quiet: Door) -> None:
+async def test_sessions_that_ended_leave_nothing_behind(quiet: HttpProcess) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)
         assert set(await asyncio.gather(*(caller.end() for caller in callers))) == {200}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.backends.web_backend import WebBackend, WebCall
-from support.callers.http_process import Door, EventReader, HttpCaller, until
+from support.callers.http_process import EventReader, HttpCaller, HttpProcess, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -105,9 +105,9 @@ async def test_a_call_whose_caller_came_back_is_no_task(caller: HttpCaller, back
 
 
 async def test_a_dropped_call_of_2026_becomes_a_task_and_its_backend_is_not_told(
-    door: Door, caller: HttpCaller, backend: WebBackend
+    endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
-    modern = door.modern(emceepee_session="dropped")
+    modern = endpoint.modern(emceepee_session="dropped")
     call, _ = await drop_a_call(modern, backend)
     assert "task_created" in await types_of_events(modern, "task_created")
     (task,) = (await modern.value("list_tasks"))["tasks"]
@@ -119,8 +119,8 @@ async def test_a_dropped_call_of_2026_becomes_a_task_and_its_backend_is_not_told
     assert not call.was_dropped.is_set()
 
 
-async def test_hanging_up_on_another_request_of_2026_cancels_it(door: Door) -> None:
-    modern = door.modern(emceepee_session="listener")
+async def test_hanging_up_on_another_request_of_2026_cancels_it(endpoint: HttpProcess) -> None:
+    modern = endpoint.modern(emceepee_session="listener")
     listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
     async with modern.post("subscriptions/listen", listen) as response:
         assert (await told(EventReader(response)))["method"] == "notifications/subscriptions/acknowledged"

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import Door, EventReader, HttpCaller
+from support.callers.http_process import EventReader, HttpCaller, HttpProcess
 from support.figures import record_figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -49,8 +49,8 @@ async def test_a_burst_of_progress_costs_neither_its_own_answer_nor_a_neighbors(
     assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
 
-async def test_more_callers_wait_than_the_log_holds_and_each_is_answered(door: Door) -> None:
-    caller = await door.caller()
+async def test_more_callers_wait_than_the_log_holds_and_each_is_answered(endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     waiting = {"name": "await_activity", "arguments": {"timeout_ms": 60_000}}
 
     async def wait(ready: asyncio.Queue[None]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.callers.http_process import HELLO, Door, EventReader, HttpCaller
+from support.callers.http_process import HELLO, EventReader, HttpCaller, HttpProcess
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -56,12 +56,14 @@ HEADERS = st.dictionaries(
 )
 
 
-async def send(door: Door, body: bytes, headers: dict[str, str], *, method: str = "POST", path: str = "/mcp") -> int:
+async def send(
+    endpoint: HttpProcess, body: bytes, headers: dict[str, str], *, method: str = "POST", path: str = "/mcp"
+) -> int:
     """The status; the answer must be what its headers say it is."""
     given = {"content-type": "application/json"} | {name: text.strip() for name, text in headers.items()}
     async with (
         asyncio.timeout(20),
-        door.http.request(method, door.origin + path, data=body, headers=given) as response,
+        endpoint.http.request(method, endpoint.origin + path, data=body, headers=given) as response,
     ):
         assert response.status < 500, await response.text()
         if response.content_type == "text/event-stream":
@@ -84,21 +86,21 @@ def living(caller: HttpCaller) -> HttpCaller:
 @QUIET
 @given(message=MESSAGES)
 async def test_any_message_in_a_session_gets_a_well_formed_answer(living: HttpCaller, message: Any) -> None:
-    await send(living.door, json.dumps(message).encode(), living.headers)
+    await send(living.endpoint, json.dumps(message).encode(), living.headers)
 
 
 @QUIET
 @given(message=MESSAGES | VALUES, headers=HEADERS)
 async def test_any_message_with_any_headers_gets_a_well_formed_answer(
-    door: Door, message: Any, headers: dict[str, str]
+    endpoint: HttpProcess, message: Any, headers: dict[str, str]
 ) -> None:
-    await send(door, json.dumps(message).encode(), headers)
+    await send(endpoint, json.dumps(message).encode(), headers)
 
 
 @QUIET
 @given(body=st.binary(max_size=60), is_in_session=st.booleans())
 async def test_any_bytes_get_a_well_formed_answer(living: HttpCaller, body: bytes, is_in_session: bool) -> None:
-    await send(living.door, body, living.headers if is_in_session else {})
+    await send(living.endpoint, body, living.headers if is_in_session else {})
 
 
 MODERN = {"mcp-protocol-version": "2026-07-28"}
@@ -113,11 +115,11 @@ ENVELOPE = {
     method=METHODS, params=st.dictionaries(st.text(max_size=8), VALUES, max_size=3), meta=VALUES, is_bare=st.booleans()
 )
 async def test_any_request_of_2026_gets_a_well_formed_answer(
-    door: Door, method: str, params: dict[str, Any], meta: Any, is_bare: bool
+    endpoint: HttpProcess, method: str, params: dict[str, Any], meta: Any, is_bare: bool
 ) -> None:
     whole = {**params, "_meta": meta if is_bare or not isinstance(meta, dict) else meta | ENVELOPE}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": whole}).encode()
-    await send(door, body, MODERN | {"mcp-method": method})
+    await send(endpoint, body, MODERN | {"mcp-method": method})
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ async def test_any_request_of_2026_gets_a_well_formed_answer(
     ],
 )
 async def test_odd_bodies_are_answered_plainly(living: HttpCaller, body: bytes, status: int) -> None:
-    assert await send(living.door, body, living.headers) == status
+    assert await send(living.endpoint, body, living.headers) == status
 
 
 @pytest.mark.parametrize("number", [123456789012345678901234567890, -1, 0, 2**53 + 1, "", "1", "🫖"])
@@ -163,7 +165,7 @@ async def test_an_id_comes_back_as_it_was_sent(living: HttpCaller, number: Any) 
 )
 async def test_only_json_is_taken(living: HttpCaller, kind: str, status: int) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
-    assert await send(living.door, body, living.headers | {"content-type": kind}) == status
+    assert await send(living.endpoint, body, living.headers | {"content-type": kind}) == status
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ async def test_only_json_is_taken(living: HttpCaller, kind: str, status: int) ->
 )
 async def test_what_a_caller_accepts_is_respected(living: HttpCaller, method: str, accept: str, status: int) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() if method == "POST" else b""
-    assert await send(living.door, body, living.headers | {"accept": accept}, method=method) == status
+    assert await send(living.endpoint, body, living.headers | {"accept": accept}, method=method) == status
 
 
 @pytest.mark.parametrize(
@@ -197,13 +199,13 @@ async def test_what_a_caller_accepts_is_respected(living: HttpCaller, method: st
         "/%ff",
     ],
 )
-async def test_there_is_nothing_elsewhere(door: Door, path: str) -> None:
-    assert await send(door, b"{}", {}, path=path) == 404
+async def test_there_is_nothing_elsewhere(endpoint: HttpProcess, path: str) -> None:
+    assert await send(endpoint, b"{}", {}, path=path) == 404
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"])
-async def test_other_methods_are_not_allowed(door: Door, method: str) -> None:
-    async with door.http.request(method, door.url) as response:
+async def test_other_methods_are_not_allowed(endpoint: HttpProcess, method: str) -> None:
+    async with endpoint.http.request(method, endpoint.url) as response:
         assert response.status == 405
         assert response.headers["allow"] == "GET, POST, DELETE"
 
@@ -224,8 +226,8 @@ RAW = {
 
 
 @pytest.mark.parametrize("what", RAW)
-async def test_broken_http_is_refused(door: Door, what: str) -> None:
-    host, _, port = door.origin.removeprefix("http://").partition(":")
+async def test_broken_http_is_refused(endpoint: HttpProcess, what: str) -> None:
+    host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(RAW[what])
     status = await asyncio.wait_for(reader.readline(), 20)
@@ -233,8 +235,8 @@ async def test_broken_http_is_refused(door: Door, what: str) -> None:
     assert status.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), status
 
 
-async def test_a_caller_that_leaves_in_the_middle_of_its_body_harms_nobody(door: Door) -> None:
-    host, _, port = door.origin.removeprefix("http://").partition(":")
+async def test_a_caller_that_leaves_in_the_middle_of_its_body_harms_nobody(endpoint: HttpProcess) -> None:
+    host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     for _ in range(20):
         _, writer = await asyncio.open_connection(host, int(port))
         head = (
@@ -243,5 +245,5 @@ async def test_a_caller_that_leaves_in_the_middle_of_its_body_harms_nobody(door:
         writer.write(head)
         await writer.drain()
         writer.close()
-    async with HttpCaller(door, {}).post("initialize", HELLO) as response:
+    async with HttpCaller(endpoint, {}).post("initialize", HELLO) as response:
         assert response.status == 200

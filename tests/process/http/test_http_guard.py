@@ -10,7 +10,7 @@ import jwt
 import pytest
 from aiohttp import ClientResponse
 
-from support.callers.http_process import HELLO, Door, a_door
+from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.server_programs.stdio_entries import stdio_server
 from support.system.issuer import an_issuer
 from support.waiting import eventually
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 
 
-async def knock(door: Door, **headers: str) -> ClientResponse:
+async def knock(endpoint: HttpProcess, **headers: str) -> ClientResponse:
     """Try to begin a session. Header names are written with underscores."""
     given = {name.replace("_", "-"): text for name, text in headers.items()}
-    async with door.http.post(door.url, json=HI, headers=given) as response:
+    async with endpoint.http.post(endpoint.url, json=HI, headers=given) as response:
         await response.read()
         return response
 
@@ -30,53 +30,53 @@ async def knock(door: Door, **headers: str) -> ClientResponse:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8080", "[::1", "]", "a b", "127.0.0.1.evil.example", "@"]
 )
-async def test_a_name_that_is_not_ours_is_misdirected(door: Door, host: str) -> None:
-    response = await knock(door, host=host)
+async def test_a_name_that_is_not_ours_is_misdirected(endpoint: HttpProcess, host: str) -> None:
+    response = await knock(endpoint, host=host)
     assert response.status in (400, 421)
     assert "mcp-session-id" not in response.headers
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost:1", "127.0.0.1", "[::1]:80"])
-async def test_names_of_this_machine_are_ours(door: Door, host: str) -> None:
-    assert (await knock(door, host=host)).status == 200
+async def test_names_of_this_machine_are_ours(endpoint: HttpProcess, host: str) -> None:
+    assert (await knock(endpoint, host=host)).status == 200
 
 
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "", "http://[::1", "file://", "http://localhost.evil.example"]
 )
-async def test_pages_from_elsewhere_may_not_call(door: Door, origin: str) -> None:
-    response = await knock(door, origin=origin)
+async def test_pages_from_elsewhere_may_not_call(endpoint: HttpProcess, origin: str) -> None:
+    response = await knock(endpoint, origin=origin)
     assert response.status == 403
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://127.0.0.1"])
-async def test_pages_of_this_machine_may_call(door: Door, origin: str) -> None:
-    assert (await knock(door, origin=origin)).status == 200
+async def test_pages_of_this_machine_may_call(endpoint: HttpProcess, origin: str) -> None:
+    assert (await knock(endpoint, origin=origin)).status == 200
 
 
 async def test_further_names_and_pages_can_be_allowed() -> None:
-    async with a_door("--allow-host", "mcp.example", "--allow-origin", "https://page.example") as door:
-        assert (await knock(door, host="mcp.example:8080", origin="https://page.example")).status == 200
-        assert (await knock(door, host="other.example")).status == 421
-        assert (await knock(door, origin="https://other.example")).status == 403
+    async with http_process("--allow-host", "mcp.example", "--allow-origin", "https://page.example") as endpoint:
+        assert (await knock(endpoint, host="mcp.example:8080", origin="https://page.example")).status == 200
+        assert (await knock(endpoint, host="other.example")).status == 421
+        assert (await knock(endpoint, origin="https://other.example")).status == 403
 
 
 async def test_a_browser_learns_that_an_allowed_page_may_call_and_read_and_another_may_not() -> None:
-    async with a_door("--allow-origin", "https://page.example", "--token", "secret") as door:
+    async with http_process("--allow-origin", "https://page.example", "--token", "secret") as endpoint:
         asked = {"origin": "https://page.example", "access-control-request-method": "POST"}
-        async with door.http.options(door.url, headers=asked) as preflight:
+        async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
             assert preflight.status == 204
             assert preflight.headers["access-control-allow-origin"] == "https://page.example"
             assert "mcp-session-id" in preflight.headers["access-control-allow-headers"]
-        refused = await knock(door, origin="https://page.example")
+        refused = await knock(endpoint, origin="https://page.example")
         assert (refused.status, refused.headers["access-control-allow-origin"]) == (401, "https://page.example")
-        async with door.http.options(door.url, headers=asked | {"origin": "https://other.example"}) as other:
+        async with endpoint.http.options(endpoint.url, headers=asked | {"origin": "https://other.example"}) as other:
             assert other.status == 403
             assert "access-control-allow-origin" not in other.headers
 
 
-async def test_every_answer_has_the_headers_of_a_careful_server(door: Door) -> None:
-    for response in (await knock(door), await knock(door, host="evil.example")):
+async def test_every_answer_has_the_headers_of_a_careful_server(endpoint: HttpProcess) -> None:
+    for response in (await knock(endpoint), await knock(endpoint, host="evil.example")):
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["cache-control"] == "no-store"
         assert response.headers["referrer-policy"] == "no-referrer"
@@ -84,51 +84,55 @@ async def test_every_answer_has_the_headers_of_a_careful_server(door: Door) -> N
 
 
 async def test_a_body_over_the_limit_is_refused_and_never_parsed() -> None:
-    async with a_door(env={"EMCEEPEE_CONFIG": '{"limits": {"request_body_bytes": 10000}}'}) as door:
-        async with door.http.post(door.url, data=b" " * 10_001, headers={"content-type": "application/json"}) as answer:
+    async with http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"request_body_bytes": 10000}}'}) as endpoint:
+        async with endpoint.http.post(
+            endpoint.url, data=b" " * 10_001, headers={"content-type": "application/json"}
+        ) as answer:
             assert answer.status == 413
             assert "10000" in (await answer.json())["error"]["message"]
-        assert (await knock(door)).status == 200
+        assert (await knock(endpoint)).status == 200
 
 
-async def test_health_is_told_to_anyone(door: Door) -> None:
+async def test_health_is_told_to_anyone(endpoint: HttpProcess) -> None:
     for path in ("/healthz", "/readyz"):
-        async with door.http.get(door.origin + path, headers={"host": "balancer"}) as response:
+        async with endpoint.http.get(endpoint.origin + path, headers={"host": "balancer"}) as response:
             assert (response.status, await response.json()) == (200, {"status": "ok"})
 
 
 async def test_without_the_token_nothing_is_served() -> None:
-    async with a_door("--token", "c2VjcmV0LXRva2Vu==", "--log-level", "debug", "--log-format", "json") as door:
+    async with http_process(
+        "--token", "c2VjcmV0LXRva2Vu==", "--log-level", "debug", "--log-format", "json"
+    ) as endpoint:
         for given in (
             {},
             {"authorization": "Bearer wrong"},
             {"authorization": "Bearer ="},
             {"authorization": "Basic eA=="},
         ):
-            response = await knock(door, **given)
+            response = await knock(endpoint, **given)
             assert response.status == 401
             assert response.headers["www-authenticate"] == "Bearer"
-        assert (await knock(door, authorization="bearer c2VjcmV0LXRva2Vu==")).status == 200
-        caller = await door.caller(authorization="Bearer c2VjcmV0LXRva2Vu==")
+        assert (await knock(endpoint, authorization="bearer c2VjcmV0LXRva2Vu==")).status == 200
+        caller = await endpoint.caller(authorization="Bearer c2VjcmV0LXRva2Vu==")
         assert (await caller.value("list_servers"))["servers"] == []
-    assert "c2VjcmV0" not in "".join(door.log)
+    assert "c2VjcmV0" not in "".join(endpoint.log)
 
 
 async def test_the_token_can_come_from_the_environment() -> None:
-    async with a_door(env={"EMCEEPEE_TOKEN": "from-outside"}) as door:
-        assert (await knock(door)).status == 401
-        assert (await knock(door, authorization="Bearer from-outside")).status == 200
+    async with http_process(env={"EMCEEPEE_TOKEN": "from-outside"}) as endpoint:
+        assert (await knock(endpoint)).status == 401
+        assert (await knock(endpoint, authorization="Bearer from-outside")).status == 200
 
 
 async def test_principals_see_nothing_of_each_other() -> None:
     """Sessions, handles, names, servers and tasks are each one's own; the operator's servers are everyone's."""
     demo = {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": {"PYTHONPATH": ":".join(sys.path)}}
     config = json.dumps({"mcpServers": {"shared": demo}})
-    async with a_door(
+    async with http_process(
         *("--token", "ada=one", "--token", "two", "--token", "three", "--allow-commands"),
         env={"EMCEEPEE_CONFIG": config},
-    ) as door:
-        ada, bob, eve = [await door.caller(authorization=f"Bearer {token}") for token in ("one", "two", "three")]
+    ) as endpoint:
+        ada, bob, eve = [await endpoint.caller(authorization=f"Bearer {token}") for token in ("one", "two", "three")]
         await ada.value("add_server", name="own", **demo)
         for other in (bob, eve):
             names = [server["name"] for server in (await other.value("list_servers"))["servers"]]
@@ -143,14 +147,14 @@ async def test_principals_see_nothing_of_each_other() -> None:
         async with bob.post("tools/list") as response:
             assert response.status == 404
         assert await bob.end() == 404
-        handle = (await door.modern(authorization="Bearer one").value("open_session"))["session"]
-        thief = door.modern(authorization="Bearer two")
+        handle = (await endpoint.modern(authorization="Bearer one").value("open_session"))["session"]
+        thief = endpoint.modern(authorization="Bearer two")
         assert (await thief.error("list_tasks", session=handle))["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
         assert (await thief.error("close_session", session=handle))["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
-        await door.modern(authorization="Bearer one", emceepee_session="desk").value(
+        await endpoint.modern(authorization="Bearer one", emceepee_session="desk").value(
             "set_timer", duration_ms=60_000, message="x"
         )
-        timers = await door.modern(authorization="Bearer two", emceepee_session="desk").value("list_timers")
+        timers = await endpoint.modern(authorization="Bearer two", emceepee_session="desk").value("list_timers")
         assert timers["timers"] == []
         assert (await ada.value("list_tasks"))["tasks"][0]["taskId"] == task["task_id"]
 
@@ -158,9 +162,9 @@ async def test_principals_see_nothing_of_each_other() -> None:
 async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_addresses() -> None:
     """A proxy on this machine brings callers from anywhere, and says so."""
     command = {"command": sys.executable, "args": ["-m", "emceepee.demo"]}
-    async with a_door("--token", "one") as door:
-        here = await door.caller(authorization="Bearer one")
-        away = await door.caller(authorization="Bearer one", x_forwarded_for="203.0.113.9")
+    async with http_process("--token", "one") as endpoint:
+        here = await endpoint.caller(authorization="Bearer one")
+        away = await endpoint.caller(authorization="Bearer one", x_forwarded_for="203.0.113.9")
         refused = await away.error("add_server", name="x", **command)
         assert refused["code"] == "ERR_NOT_ALLOWED"
         assert "--allow-commands" in refused["message"]
@@ -178,8 +182,8 @@ async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_ad
 
 async def test_once_tokens_are_asked_for_nobody_starts_programs_but_the_operators_are_started() -> None:
     config = {"mcpServers": {"demo": stdio_server()}}
-    async with a_door("--token", "one", env={"EMCEEPEE_CONFIG": json.dumps(config)}) as door:
-        here = await door.caller(authorization="Bearer one")
+    async with http_process("--token", "one", env={"EMCEEPEE_CONFIG": json.dumps(config)}) as endpoint:
+        here = await endpoint.caller(authorization="Bearer one")
         refused = await here.error("add_server", name="x", **stdio_server())
         assert refused["code"] == "ERR_NOT_ALLOWED"
         assert "--allow-commands" in refused["message"]
@@ -189,26 +193,26 @@ async def test_once_tokens_are_asked_for_nobody_starts_programs_but_the_operator
 async def test_a_page_of_another_port_may_call_but_neither_start_programs_nor_remove_the_operators_servers() -> None:
     config = {"mcpServers": {"demo": stdio_server()}}
     allowed = "http://localhost:6274"
-    async with a_door("--allow-origin", allowed, env={"EMCEEPEE_CONFIG": json.dumps(config)}) as door:
-        page = await door.caller(origin="http://localhost:3000")
+    async with http_process("--allow-origin", allowed, env={"EMCEEPEE_CONFIG": json.dumps(config)}) as endpoint:
+        page = await endpoint.caller(origin="http://localhost:3000")
         assert len((await page.value("list_tools", server="demo"))["tools"]) > 0
         for tool, given in (("add_server", {"name": "x", **stdio_server()}), ("remove_server", {"name": "demo"})):
             assert (await page.error(tool, **given))["code"] == "ERR_NOT_ALLOWED"
-        for origin in (allowed, door.origin, door.origin.replace("127.0.0.1", "localhost")):
-            trusted = await door.caller(origin=origin)
+        for origin in (allowed, endpoint.origin, endpoint.origin.replace("127.0.0.1", "localhost")):
+            trusted = await endpoint.caller(origin=origin)
             await trusted.value("add_server", name="x", **stdio_server())
             await trusted.value("remove_server", name="x")
 
 
 @pytest.mark.parametrize("host", ["x@127.0.0.1", "127.0.0.1/x", "127.0.0.1#", "127.0.0.1:abc"])
-async def test_a_host_that_programs_read_in_two_ways_is_not_ours(door: Door, host: str) -> None:
-    assert (await knock(door, host=host)).status == 421
+async def test_a_host_that_programs_read_in_two_ways_is_not_ours(endpoint: HttpProcess, host: str) -> None:
+    assert (await knock(endpoint, host=host)).status == 421
 
 
 async def test_the_operator_can_allow_programs_and_addresses() -> None:
     allowed = ["--allow-commands", "--allow-url", "http://127.0.0.1:*/mcp"]
-    async with a_door("--token", "one", *allowed) as door:
-        away = await door.caller(authorization="Bearer one", x_forwarded_for="203.0.113.9")
+    async with http_process("--token", "one", *allowed) as endpoint:
+        away = await endpoint.caller(authorization="Bearer one", x_forwarded_for="203.0.113.9")
         broken = await away.error("add_server", name="x", command="/nonexistent/program")
         assert broken["code"] == "TOOL_ERR_EXECUTION_FAILED"
         for url, code in {
@@ -225,11 +229,11 @@ async def test_logins_of_another_server_are_checked_against_its_keys() -> None:
     async with an_issuer() as issuer:
         resource = "https://mcp.example/mcp"
         options = ["--oauth-issuer", issuer.url, "--oauth-resource", resource, "--oauth-scope", "mcp"]
-        async with a_door(*options, "--log-level", "debug") as door:
-            challenge = (await knock(door)).headers["www-authenticate"]
+        async with http_process(*options, "--log-level", "debug") as endpoint:
+            challenge = (await knock(endpoint)).headers["www-authenticate"]
             assert challenge == 'Bearer resource_metadata="https://mcp.example/.well-known/oauth-protected-resource"'
             for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
-                async with door.http.get(door.origin + path) as response:
+                async with endpoint.http.get(endpoint.origin + path) as response:
                     assert await response.json() == {
                         "resource": resource,
                         "authorization_servers": [issuer.url],
@@ -237,7 +241,7 @@ async def test_logins_of_another_server_are_checked_against_its_keys() -> None:
                         "bearer_methods_supported": ["header"],
                     }
             good = issuer.token(aud=resource)
-            assert (await knock(door, authorization=f"Bearer {good}")).status == 200
+            assert (await knock(endpoint, authorization=f"Bearer {good}")).status == 200
             bad: dict[str, dict[str, Any]] = {
                 "for another": {"aud": "https://other.example/mcp"},
                 "for nobody": {"aud": None},
@@ -249,33 +253,33 @@ async def test_logins_of_another_server_are_checked_against_its_keys() -> None:
                 "with an unknown key": {"aud": resource, "kid": "other"},
             }
             for what, claims in bad.items():
-                response = await knock(door, authorization=f"Bearer {issuer.token(**claims)}")
+                response = await knock(endpoint, authorization=f"Bearer {issuer.token(**claims)}")
                 assert response.status == 401, what
                 assert 'error="invalid_token"' in response.headers["www-authenticate"]
             unsigned = jwt.encode({"iss": issuer.url, "sub": "ada", "aud": resource}, "", algorithm="none")
-            assert (await knock(door, authorization=f"Bearer {unsigned}")).status == 401
-            assert (await knock(door, authorization="Bearer rubbish")).status == 401
-            narrow = await knock(door, authorization=f"Bearer {issuer.token(aud=resource, scope='other')}")
+            assert (await knock(endpoint, authorization=f"Bearer {unsigned}")).status == 401
+            assert (await knock(endpoint, authorization="Bearer rubbish")).status == 401
+            narrow = await knock(endpoint, authorization=f"Bearer {issuer.token(aud=resource, scope='other')}")
             assert narrow.status == 403
             assert 'error="insufficient_scope", scope="mcp"' in narrow.headers["www-authenticate"]
-            ada = await door.caller(authorization=f"Bearer {good}")
+            ada = await endpoint.caller(authorization=f"Bearer {good}")
             bob = {"authorization": f"Bearer {issuer.token(aud=resource, sub='bob')}"}
-            async with door.http.post(door.url, json=HI, headers=ada.headers | bob) as response:
+            async with endpoint.http.post(endpoint.url, json=HI, headers=ada.headers | bob) as response:
                 assert response.status == 404
-        assert good not in "".join(door.log)
+        assert good not in "".join(endpoint.log)
 
 
 async def test_new_keys_are_fetched_and_a_dead_issuer_is_no_verdict() -> None:
     async with an_issuer() as issuer:
         options = ["--oauth-issuer", issuer.url, "--oauth-resource", "https://mcp.example/mcp"]
         issuer.is_down = True
-        async with a_door(*options) as door:
+        async with http_process(*options) as endpoint:
             token = issuer.token(aud="https://mcp.example/mcp")
-            assert (await knock(door, authorization=f"Bearer {token}")).status == 503
+            assert (await knock(endpoint, authorization=f"Bearer {token}")).status == 503
             issuer.is_down = False
 
             async def is_let_in(token: str) -> bool:
-                return (await knock(door, authorization=f"Bearer {token}")).status == 200
+                return (await knock(endpoint, authorization=f"Bearer {token}")).status == 200
 
             await eventually(lambda: is_let_in(token), what="the issuer is asked again, once a second at most")
             issuer.rotate()
@@ -294,10 +298,12 @@ async def test_new_keys_are_fetched_and_a_dead_issuer_is_no_verdict() -> None:
         (["--token", "name="], None),
     ],
 )
-async def test_a_door_that_would_be_open_to_strangers_does_not_open(arguments: list[str], words: str | None) -> None:
+async def test_an_endpoint_that_would_be_open_to_strangers_does_not_start(
+    arguments: list[str], words: str | None
+) -> None:
     if words is None:
-        async with a_door(*arguments) as door:
-            assert (await knock(door, authorization="Bearer name=")).status == 200
+        async with http_process(*arguments) as endpoint:
+            assert (await knock(endpoint, authorization="Bearer name=")).status == 200
         return
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee", "serve", "--port", "0", *arguments), stderr=asyncio.subprocess.PIPE
@@ -308,11 +314,11 @@ async def test_a_door_that_would_be_open_to_strangers_does_not_open(arguments: l
 
 
 async def test_beyond_this_machine_names_are_answered_only_with_proof() -> None:
-    async with a_door("--host", "0.0.0.0", "--token", "one") as door:
-        assert (await knock(door, host="mcp.lan", authorization="Bearer one")).status == 200
-    async with a_door("--host", "0.0.0.0", "--insecure") as door:
-        assert (await knock(door, host="192.0.2.7:8080")).status == 200
-        assert (await knock(door, host="mcp.lan", origin="http://mcp.lan")).status == 421
+    async with http_process("--host", "0.0.0.0", "--token", "one") as endpoint:
+        assert (await knock(endpoint, host="mcp.lan", authorization="Bearer one")).status == 200
+    async with http_process("--host", "0.0.0.0", "--insecure") as endpoint:
+        assert (await knock(endpoint, host="192.0.2.7:8080")).status == 200
+        assert (await knock(endpoint, host="mcp.lan", origin="http://mcp.lan")).status == 421
 
 
 async def test_a_port_that_is_taken_is_said_plainly() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import Door, HttpCaller
-from support.callers.raw_connection import RawLine
+from support.callers.http_process import HttpCaller, HttpProcess
+from support.callers.raw_connection import RawConnection
 from support.figures import record_figure
 from support.sessions.replies import told_events
 
@@ -19,9 +19,9 @@ CALLS, EVENTS_PER_CALL, AT_ONCE = 400, 3, 8
 
 
 @pytest.fixture(params=["handshake", "2026-07-28"])
-def quick(request: pytest.FixtureRequest, door: Door, caller: HttpCaller) -> HttpCaller:
+def quick(request: pytest.FixtureRequest, endpoint: HttpProcess, caller: HttpCaller) -> HttpCaller:
     """A caller of each era in a session of its own, which has the server "web"."""
-    return caller if request.param == "handshake" else door.modern(emceepee_session=f"left-{random.random()}")
+    return caller if request.param == "handshake" else endpoint.modern(emceepee_session=f"left-{random.random()}")
 
 
 async def tasks_of(caller: HttpCaller) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ async def tasks_of(caller: HttpCaller) -> list[dict[str, Any]]:
 async def test_the_answer_of_a_quick_call_whose_caller_left_is_kept(quick: HttpCaller, backend: WebBackend) -> None:
     await quick.value("list_tools", server="web")
     for number in range(20):
-        line = RawLine(quick.door.origin)
+        line = RawConnection(quick.endpoint.origin)
         line.call(quick, "execute_tool", **SLOW)
         call = await backend.next_call()
         line.cut()
@@ -48,7 +48,7 @@ async def test_the_answer_of_a_quick_call_whose_caller_left_is_kept(quick: HttpC
 
 async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller, backend: WebBackend) -> None:
     await quick.value("list_tools", server="web")
-    line = RawLine(quick.door.origin)
+    line = RawConnection(quick.endpoint.origin)
     line.call(quick, "execute_tool", **SLOW)
     (await backend.next_call()).finish("unread")
     await line.until_data()
@@ -73,7 +73,7 @@ async def test_no_event_is_lost_with_callers_that_leave_at_random(
         heard.update(event["data"]["params"]["n"] for event in events if event["type"] == "notification")
 
     async def one(number: int) -> bool:
-        line = RawLine(quick.door.origin)
+        line = RawConnection(quick.endpoint.origin)
         line.call(quick, "execute_tool", token=token, **SLOW)
         call = await backend.next_call()
         if token is not None:

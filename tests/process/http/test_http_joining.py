@@ -12,7 +12,7 @@ import pytest
 from mcp import Client
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import BOUND, Door, HttpCaller, a_door
+from support.callers.http_process import BOUND, HttpCaller, HttpProcess, http_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEMO: dict[str, Any] = {
@@ -22,9 +22,9 @@ DEMO: dict[str, Any] = {
 }
 
 
-async def once(door: Door, name: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
+async def once(endpoint: HttpProcess, name: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
     """As clients do that connect anew for each call: initialize, call, end."""
-    caller = await door.caller(emceepee_session=name)
+    caller = await endpoint.caller(emceepee_session=name)
     value = await caller.value(tool, **arguments)
     assert await caller.end() == 200
     return value
@@ -39,15 +39,17 @@ async def status_of(caller: HttpCaller) -> int:
         return response.status
 
 
-async def test_a_client_that_connects_anew_for_each_call_keeps_its_servers_tasks_and_questions(door: Door) -> None:
-    await once(door, "anew", "add_server", name="demo", **DEMO)
-    status = await once(door, "anew", "get_server_status", server="demo")
-    asked = await once(door, "anew", "execute_tool", server="demo", tool="book_table")
+async def test_a_client_that_connects_anew_for_each_call_keeps_its_servers_tasks_and_questions(
+    endpoint: HttpProcess,
+) -> None:
+    await once(endpoint, "anew", "add_server", name="demo", **DEMO)
+    status = await once(endpoint, "anew", "get_server_status", server="demo")
+    asked = await once(endpoint, "anew", "execute_tool", server="demo", tool="book_table")
     task = asked["proxy_task"]["task_id"]
-    (question,) = (await once(door, "anew", "get_elicitations"))["requests"]
+    (question,) = (await once(endpoint, "anew", "get_elicitations"))["requests"]
     answer = {"action": "accept", "content": {"guests": 7, "time": "19:30"}}
-    await once(door, "anew", "respond_to_elicitation", request_id=question["requestId"], **answer)
-    caller = await door.caller(emceepee_session="anew")
+    await once(endpoint, "anew", "respond_to_elicitation", request_id=question["requestId"], **answer)
+    caller = await endpoint.caller(emceepee_session="anew")
     result = await caller.call("get_task_result", task_id=task)
     assert result["structuredContent"]["guests"] == 7
     assert (await caller.value("get_server_status", server="demo"))["process"]["pid"] == status["process"]["pid"]
@@ -55,17 +57,17 @@ async def test_a_client_that_connects_anew_for_each_call_keeps_its_servers_tasks
     await caller.value("close_session", session="anew")
 
 
-async def test_the_python_sdk_of_the_handshake_era_joins_by_the_address(door: Door) -> None:
+async def test_the_python_sdk_of_the_handshake_era_joins_by_the_address(endpoint: HttpProcess) -> None:
     for found in (1, 2):
-        async with asyncio.timeout(BOUND), Client(f"{door.url}?session=sdk", mode="legacy") as client:
+        async with asyncio.timeout(BOUND), Client(f"{endpoint.url}?session=sdk", mode="legacy") as client:
             await client.call_tool("set_timer", {"duration_ms": 60_000, "message": "x"})
             listed = await client.call_tool("list_timers", {})
         assert listed.structured_content is not None
         assert len(listed.structured_content["timers"]) == found
 
 
-async def test_both_eras_meet_under_one_name(door: Door, backend: WebBackend) -> None:
-    handshake, modern = await door.caller(emceepee_session="met"), door.modern(emceepee_session="met")
+async def test_both_eras_meet_under_one_name(endpoint: HttpProcess, backend: WebBackend) -> None:
+    handshake, modern = await endpoint.caller(emceepee_session="met"), endpoint.modern(emceepee_session="met")
     await handshake.value("add_server", name="web", url=backend.url)
     started = await modern.value("execute_tool", server="web", tool="wait", timeout_ms=0)
     (await backend.next_call()).finish("found by the other")
@@ -73,12 +75,12 @@ async def test_both_eras_meet_under_one_name(door: Door, backend: WebBackend) ->
     assert result["content"][0]["text"] == "found by the other"
     assert (await modern.value("close_session", session="met")) == {"closed": "met"}
     assert await status_of(handshake) == 404
-    cleaner = await door.caller()
+    cleaner = await endpoint.caller()
     await cleaner.value("remove_server", name="web")
 
 
-async def test_each_event_is_delivered_to_one_of_the_connections_once(door: Door) -> None:
-    callers = [await door.caller(emceepee_session="race") for _ in range(3)]
+async def test_each_event_is_delivered_to_one_of_the_connections_once(endpoint: HttpProcess) -> None:
+    callers = [await endpoint.caller(emceepee_session="race") for _ in range(3)]
     heard: Counter[str] = Counter()
 
     def hear(result: dict[str, Any]) -> None:
@@ -100,8 +102,8 @@ async def test_each_event_is_delivered_to_one_of_the_connections_once(door: Door
     assert heard == {str(number): 1 for number in range(30)}
 
 
-async def test_a_connection_that_ends_leaves_the_servers_and_timers_to_the_others(door: Door) -> None:
-    first, second = await door.caller(emceepee_session="left"), await door.caller(emceepee_session="left")
+async def test_a_connection_that_ends_leaves_the_servers_and_timers_to_the_others(endpoint: HttpProcess) -> None:
+    first, second = await endpoint.caller(emceepee_session="left"), await endpoint.caller(emceepee_session="left")
     assert first.headers["mcp-session-id"] != second.headers["mcp-session-id"]
     await first.value("add_server", name="demo", **DEMO)
     await first.value("set_timer", duration_ms=60_000, message="mine")
@@ -113,8 +115,8 @@ async def test_a_connection_that_ends_leaves_the_servers_and_timers_to_the_other
     await second.value("remove_server", name="demo")
 
 
-async def test_closing_the_session_one_is_on_is_answered_when_its_processes_are_gone(door: Door) -> None:
-    asking, other = await door.caller(emceepee_session="over"), await door.caller(emceepee_session="over")
+async def test_closing_the_session_one_is_on_is_answered_when_its_processes_are_gone(endpoint: HttpProcess) -> None:
+    asking, other = await endpoint.caller(emceepee_session="over"), await endpoint.caller(emceepee_session="over")
     await asking.value("add_server", name="demo", **DEMO)
     pid = (await asking.value("get_server_status", server="demo"))["process"]["pid"]
     async with other.get() as pushes:
@@ -122,20 +124,22 @@ async def test_closing_the_session_one_is_on_is_answered_when_its_processes_are_
         assert await pushes.rest() == []
     assert not is_alive(pid)
     assert [await status_of(caller) for caller in (asking, other)] == [404, 404]
-    cleaner = await door.caller(emceepee_session="over")
+    cleaner = await endpoint.caller(emceepee_session="over")
     assert (await cleaner.error("close_session", session="never"))["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
     await cleaner.value("remove_server", name="demo")
 
 
-async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(door: Door, backend: WebBackend) -> None:
-    first = await door.caller(emceepee_session="cut")
+async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(
+    endpoint: HttpProcess, backend: WebBackend
+) -> None:
+    first = await endpoint.caller(emceepee_session="cut")
     await first.value("add_server", name="web", url=backend.url)
     backend.steps_at_once = 1
     async with first.stream("execute_tool", server="web", tool="wait") as stream:
         call = await backend.next_call()
         await stream.some(2)
         stream.cut()
-    second = await door.caller(emceepee_session="cut")
+    second = await endpoint.caller(emceepee_session="cut")
     call.finish("kept")
     async with asyncio.timeout(BOUND):
         while not (tasks := (await second.value("list_tasks", include_completed=True))["tasks"]):
@@ -145,8 +149,10 @@ async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(door: D
     await second.value("remove_server", name="web")
 
 
-async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(door: Door, backend: WebBackend) -> None:
-    first = await door.caller(emceepee_session="gave up")
+async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(
+    endpoint: HttpProcess, backend: WebBackend
+) -> None:
+    first = await endpoint.caller(emceepee_session="gave up")
     await first.value("add_server", name="web", url=backend.url)
     backend.steps_at_once = 1
     async with first.stream("execute_tool", server="web", tool="wait") as stream:
@@ -154,7 +160,7 @@ async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(d
         await stream.some(2)
         stream.cut()
     assert await first.end() == 200
-    second = await door.caller(emceepee_session="gave up")
+    second = await endpoint.caller(emceepee_session="gave up")
     (task,) = (await second.value("list_tasks"))["tasks"]
     call.finish("kept")
     result = await second.call("get_task_result", task_id=task["taskId"])
@@ -164,13 +170,13 @@ async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(d
 
 
 async def test_another_principal_with_the_same_name_sees_nothing_and_closes_nothing() -> None:
-    async with a_door("--token", "ada=one", "--token", "ben=two") as door:
-        ada = await door.caller(emceepee_session="desk", authorization="Bearer one")
-        ben = await door.caller(emceepee_session="desk", authorization="Bearer two")
+    async with http_process("--token", "ada=one", "--token", "ben=two") as endpoint:
+        ada = await endpoint.caller(emceepee_session="desk", authorization="Bearer one")
+        ben = await endpoint.caller(emceepee_session="desk", authorization="Bearer two")
         await ada.value("set_timer", duration_ms=60_000, message="ada's")
         assert (await ben.value("list_timers"))["timers"] == []
         assert await ben.value("close_session", session="desk") == {"closed": "desk"}
-        again = await door.modern(authorization="Bearer two").error("close_session", session="desk")
+        again = await endpoint.modern(authorization="Bearer two").error("close_session", session="desk")
         assert again["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
         assert len((await ada.value("list_timers"))["timers"]) == 1
         ben.headers["mcp-session-id"] = ada.headers["mcp-session-id"]
@@ -178,9 +184,9 @@ async def test_another_principal_with_the_same_name_sees_nothing_and_closes_noth
 
 
 async def test_many_connections_abandoned_in_one_session_do_not_pile_up() -> None:
-    async with a_door(env={"EMCEEPEE_CONFIG": '{"limits": {"connections_per_session": 5}}'}) as door:
-        callers = [await door.caller(emceepee_session="crowd") for _ in range(12)]
+    async with http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"connections_per_session": 5}}'}) as endpoint:
+        callers = [await endpoint.caller(emceepee_session="crowd") for _ in range(12)]
         await callers[-1].value("set_timer", duration_ms=60_000, message="mine")
         assert [await status_of(caller) for caller in callers] == [404] * 7 + [200] * 5
-        again = await door.caller(emceepee_session="crowd")
+        again = await endpoint.caller(emceepee_session="crowd")
         assert len((await again.value("list_timers"))["timers"]) == 1

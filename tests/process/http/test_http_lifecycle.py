@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import HELLO, Door, HttpCaller, ModernCaller, a_door, until
+from support.callers.http_process import HELLO, HttpCaller, HttpProcess, ModernCaller, http_process, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEMO: dict[str, Any] = {
@@ -29,8 +29,8 @@ async def pid_of(caller: HttpCaller, server: str) -> int:
     return int((await caller.value("get_server_status", server=server))["process"]["pid"])
 
 
-async def test_ending_a_session_ends_its_processes_before_it_is_answered(door: Door) -> None:
-    caller, other = await door.caller(), await door.caller()
+async def test_ending_a_session_ends_its_processes_before_it_is_answered(endpoint: HttpProcess) -> None:
+    caller, other = await endpoint.caller(), await endpoint.caller()
     await caller.value("add_server", name="demo", **DEMO)
     await other.value("list_tools")
     pid, others_pid = await pid_of(caller, "demo"), await pid_of(other, "demo")
@@ -46,9 +46,9 @@ async def test_ending_a_session_ends_its_processes_before_it_is_answered(door: D
 
 
 async def test_ending_a_session_answers_its_requests_and_ends_its_streams(
-    door: Door, caller: HttpCaller, backend: WebBackend
+    endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
-    own = await door.caller()
+    own = await endpoint.caller()
     backend.steps_at_once = 1
     async with own.get() as pushes, own.stream("execute_tool", server="web", tool="wait") as stream:
         call = await backend.next_call()
@@ -66,12 +66,12 @@ async def test_ending_a_session_answers_its_requests_and_ends_its_streams(
     assert await own.end() == 404
 
 
-async def test_an_unknown_session_is_not_found_and_a_missing_one_is_asked_for(door: Door) -> None:
-    caller = await door.caller()
+async def test_an_unknown_session_is_not_found_and_a_missing_one_is_asked_for(endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     caller.headers["mcp-session-id"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     async with caller.post("ping") as response:
         assert response.status == 404
-    async with door.http.get(door.url, headers=caller.headers) as response:
+    async with endpoint.http.get(endpoint.url, headers=caller.headers) as response:
         assert response.status == 404
     del caller.headers["mcp-session-id"]
     async with caller.post("ping") as response:
@@ -79,8 +79,8 @@ async def test_an_unknown_session_is_not_found_and_a_missing_one_is_asked_for(do
     assert await caller.end() == 400
 
 
-async def test_initializing_again_in_a_living_session_is_answered(door: Door) -> None:
-    caller = await door.caller()
+async def test_initializing_again_in_a_living_session_is_answered(endpoint: HttpProcess) -> None:
+    caller = await endpoint.caller()
     await caller.value("set_timer", duration_ms=60_000, message="still here")
     answer = await caller.request("initialize", HELLO)
     assert answer["result"]["serverInfo"]["name"] == "emceepee"
@@ -88,16 +88,16 @@ async def test_initializing_again_in_a_living_session_is_answered(door: Door) ->
 
 
 @pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 7}, {"capabilities": []}])
-async def test_an_initialize_that_fails_leaves_no_session(door: Door, params: Any) -> None:
+async def test_an_initialize_that_fails_leaves_no_session(endpoint: HttpProcess, params: Any) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", **({} if params is None else {"params": params})}
-    async with door.http.post(door.url, json=message) as response:
+    async with endpoint.http.post(endpoint.url, json=message) as response:
         assert "error" in await response.json()
         assert "mcp-session-id" not in response.headers
 
 
-async def test_the_first_requests_may_come_all_at_once(door: Door, caller: HttpCaller) -> None:
+async def test_the_first_requests_may_come_all_at_once(endpoint: HttpProcess, caller: HttpCaller) -> None:
     """A session is usable at once; what needs a server waits for that one only."""
-    callers = await asyncio.gather(*(door.caller() for _ in range(10)))
+    callers = await asyncio.gather(*(endpoint.caller() for _ in range(10)))
     echoes = await asyncio.gather(
         *(
             one.call("execute_tool", server="web", tool="echo", args={"n": number})
@@ -108,9 +108,9 @@ async def test_the_first_requests_may_come_all_at_once(door: Door, caller: HttpC
     assert [echo["content"][0]["text"] for echo in echoes] == [f'{{"n": {n}}}' for n in range(10) for _ in range(5)]
 
 
-async def test_two_callers_racing_in_one_session_get_each_event_once(door: Door) -> None:
-    first = await door.caller()
-    second = HttpCaller(door, {})
+async def test_two_callers_racing_in_one_session_get_each_event_once(endpoint: HttpProcess) -> None:
+    first = await endpoint.caller()
+    second = HttpCaller(endpoint, {})
     second.headers |= first.headers
     heard: list[str] = []
 
@@ -137,25 +137,25 @@ async def test_two_callers_racing_in_one_session_get_each_event_once(door: Door)
     assert sorted(heard, key=int) == [str(number) for number in range(20)]
 
 
-async def test_batches_are_for_2025_03_26_only(door: Door) -> None:
-    old, newer = await door.caller("2025-03-26"), await door.caller()
+async def test_batches_are_for_2025_03_26_only(endpoint: HttpProcess) -> None:
+    old, newer = await endpoint.caller("2025-03-26"), await endpoint.caller()
     batch = [{"jsonrpc": "2.0", "id": key, "method": "ping"} for key in (1, "1")]
-    async with door.http.post(
-        door.url, json=[*batch, {"jsonrpc": "2.0", "method": "x"}], headers=old.headers
+    async with endpoint.http.post(
+        endpoint.url, json=[*batch, {"jsonrpc": "2.0", "method": "x"}], headers=old.headers
     ) as answer:
         assert sorted(await answer.json(), key=str) == sorted(
             ({"jsonrpc": "2.0", "id": key, "result": {}} for key in (1, "1")), key=str
         )
     for headers, body in ((newer.headers, batch), (old.headers, [])):
-        async with door.http.post(door.url, json=body, headers=headers) as answer:
+        async with endpoint.http.post(endpoint.url, json=body, headers=headers) as answer:
             assert answer.status == 400
 
 
 # Explicit sessions.
 
 
-async def test_a_handle_is_a_session_until_it_is_closed(door: Door) -> None:
-    modern = door.modern()
+async def test_a_handle_is_a_session_until_it_is_closed(endpoint: HttpProcess) -> None:
+    modern = endpoint.modern()
     opened = await modern.value("open_session", label="mine")
     handle = opened["session"]
     assert len(handle) >= 22
@@ -175,36 +175,36 @@ async def test_a_handle_is_a_session_until_it_is_closed(door: Door) -> None:
         assert handle not in error["message"]
 
 
-async def test_closing_a_handle_ends_its_processes_before_it_is_answered(door: Door) -> None:
-    modern = door.modern()
+async def test_closing_a_handle_ends_its_processes_before_it_is_answered(endpoint: HttpProcess) -> None:
+    modern = endpoint.modern()
     handle = (await modern.value("open_session"))["session"]
     await modern.value("add_server", name="demo", session=handle, **DEMO)
     status = await modern.value("get_server_status", server="demo", session=handle)
     await modern.value("close_session", session=handle)
     assert not is_alive(status["process"]["pid"])
-    cleaner = await door.caller()
+    cleaner = await endpoint.caller()
     await cleaner.value("remove_server", name="demo")
 
 
-async def test_a_name_in_the_header_or_the_address_is_a_session(door: Door) -> None:
-    named = door.modern(emceepee_session="my desk")
+async def test_a_name_in_the_header_or_the_address_is_a_session(endpoint: HttpProcess) -> None:
+    named = endpoint.modern(emceepee_session="my desk")
     await named.value("set_timer", duration_ms=60_000, message="x")
-    by_address = ModernCaller(Door(door.process, door.url + "?session=my%20desk", door.http), {})
+    by_address = ModernCaller(HttpProcess(endpoint.process, endpoint.url + "?session=my%20desk", endpoint.http), {})
     assert len((await by_address.value("list_timers"))["timers"]) == 1
-    assert (await door.modern(emceepee_session="other").value("list_timers"))["timers"] == []
-    assert (await door.modern(emceepee_session="x" * 201).error("list_timers"))["code"] == "ERR_INVALID_ARGUMENTS"
+    assert (await endpoint.modern(emceepee_session="other").value("list_timers"))["timers"] == []
+    assert (await endpoint.modern(emceepee_session="x" * 201).error("list_timers"))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_the_argument_comes_before_the_header(door: Door) -> None:
-    named = door.modern(emceepee_session="header")
+async def test_the_argument_comes_before_the_header(endpoint: HttpProcess) -> None:
+    named = endpoint.modern(emceepee_session="header")
     handle = (await named.value("open_session"))["session"]
     await named.value("set_timer", duration_ms=60_000, message="x", session=handle)
     assert (await named.value("list_timers"))["timers"] == []
 
 
-async def test_the_session_argument_is_shown_to_callers_of_2026_only(door: Door) -> None:
-    handshake = (await (await door.caller()).request("tools/list"))["result"]["tools"]
-    modern = (await door.modern().request("tools/list"))["result"]["tools"]
+async def test_the_session_argument_is_shown_to_callers_of_2026_only(endpoint: HttpProcess) -> None:
+    handshake = (await (await endpoint.caller()).request("tools/list"))["result"]["tools"]
+    modern = (await endpoint.modern().request("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in handshake] == [tool["name"] for tool in modern]
     without = {tool["name"] for tool in handshake if "session" in tool["inputSchema"].get("properties", {})}
     assert without == {"close_session"}
@@ -217,23 +217,23 @@ async def test_the_session_argument_is_shown_to_callers_of_2026_only(door: Door)
 
 async def test_too_many_sessions_in_use_are_refused_with_a_reason() -> None:
     async with (
-        a_door(env={"EMCEEPEE_CONFIG": '{"limits": {"sessions_per_principal": 2}}'}) as door,
-        (await door.caller()).get(),
+        http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"sessions_per_principal": 2}}'}) as endpoint,
+        (await endpoint.caller()).get(),
     ):
-        first = await door.caller()
+        first = await endpoint.caller()
         reading = await until_read(first)
-        async with HttpCaller(door, {}).post("initialize", HELLO) as response:
+        async with HttpCaller(endpoint, {}).post("initialize", HELLO) as response:
             assert response.status == 503
             assert response.headers["retry-after"] == "60"
             assert "as many sessions as you may" in (await response.json())["error"]["message"]
-        assert (await door.modern().error("open_session"))["code"] == "ERR_LIMIT_EXCEEDED"
-        assert (await door.modern(emceepee_session="x").error("list_tasks"))["code"] == "ERR_LIMIT_EXCEEDED"
+        assert (await endpoint.modern().error("open_session"))["code"] == "ERR_LIMIT_EXCEEDED"
+        assert (await endpoint.modern(emceepee_session="x").error("list_tasks"))["code"] == "ERR_LIMIT_EXCEEDED"
         listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
-        refused = await door.modern(emceepee_session="x").request("subscriptions/listen", listen)
+        refused = await endpoint.modern(emceepee_session="x").request("subscriptions/listen", listen)
         assert refused["error"]["data"]["code"] == "ERR_LIMIT_EXCEEDED"
         reading.cancel()
         await first.end()
-        await door.caller()
+        await endpoint.caller()
 
 
 async def until_read(caller: HttpCaller) -> "asyncio.Task[None]":
@@ -251,12 +251,12 @@ async def until_read(caller: HttpCaller) -> "asyncio.Task[None]":
 
 
 async def test_stopping_answers_a_long_call_with_the_reason_and_leaves_no_process() -> None:
-    async with a_door() as door:
-        caller = await door.caller()
+    async with http_process() as endpoint:
+        caller = await endpoint.caller()
         await caller.value("add_server", name="demo", **DEMO)
         pid = await pid_of(caller, "demo")
         digging: dict[str, Any] = {"server": "demo", "tool": "dig", "args": {"seconds": 120, "steps": 1000}}
-        modern = door.modern(emceepee_session="m")
+        modern = endpoint.modern(emceepee_session="m")
         async with (
             caller.get() as pushes,
             caller.stream("execute_tool", **digging) as stream,
@@ -264,39 +264,39 @@ async def test_stopping_answers_a_long_call_with_the_reason_and_leaves_no_proces
         ):
             await stream.some(2)
             await modern_stream.some(1)
-            door.process.send_signal(signal.SIGTERM)
+            endpoint.process.send_signal(signal.SIGTERM)
             assert await pushes.rest() == []
             for one in (stream, modern_stream):
                 last = (await one.rest())[-1].message
                 assert last is not None
                 assert "emceepee is stopping" in last["result"]["structuredContent"]["error"]["message"]
         async with asyncio.timeout(20):
-            assert await door.process.wait() == 0
+            assert await endpoint.process.wait() == 0
         await until(lambda: not is_alive(pid), "the backend's process ends")
 
 
 async def test_a_second_interrupt_does_not_wait() -> None:
-    async with a_door() as door:
-        caller = await door.caller()
+    async with http_process() as endpoint:
+        caller = await endpoint.caller()
         async with caller.post("tools/call", {"name": "await_activity", "arguments": {"timeout_ms": 60_000}}):
-            door.process.send_signal(signal.SIGINT)
-            await until(lambda: _is_draining(door), "it says that it is shutting down")
-            door.process.send_signal(signal.SIGINT)
+            endpoint.process.send_signal(signal.SIGINT)
+            await until(lambda: _is_draining(endpoint), "it says that it is shutting down")
+            endpoint.process.send_signal(signal.SIGINT)
             async with asyncio.timeout(20):
-                assert await door.process.wait() == 0
+                assert await endpoint.process.wait() == 0
 
 
-async def _is_draining(door: Door) -> bool:
+async def _is_draining(endpoint: HttpProcess) -> bool:
     try:
-        async with door.http.get(door.origin + "/readyz") as response:
+        async with endpoint.http.get(endpoint.origin + "/readyz") as response:
             return response.status == 503
     except OSError:
         return True
 
 
 async def test_the_port_can_come_from_the_environment_and_the_alias_serves_too() -> None:
-    async with a_door(env={"PORT": "0"}) as door:
-        assert (await door.caller()).headers["mcp-session-id"]
+    async with http_process(env={"PORT": "0"}) as endpoint:
+        assert (await endpoint.caller()).headers["mcp-session-id"]
     alias = "import sys; from emceepee.cli.main import main_http; sys.exit(main_http())"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", alias, "--port", "0", "--no-console"), stderr=asyncio.subprocess.PIPE

@@ -8,7 +8,7 @@ from mcp import Client
 from mcp_types import Implementation
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import BOUND, Door, ModernCaller, a_door
+from support.callers.http_process import BOUND, HttpProcess, ModernCaller, http_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EVENTS = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
@@ -28,8 +28,8 @@ async def is_told_to_name_one(caller: ModernCaller) -> bool:
     return said and error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
 
 
-async def test_what_one_request_did_is_there_in_the_next(door: Door, backend: WebBackend) -> None:
-    caller = door.modern(client="one after another")
+async def test_what_one_request_did_is_there_in_the_next(endpoint: HttpProcess, backend: WebBackend) -> None:
+    caller = endpoint.modern(client="one after another")
     await caller.value("add_server", name="web", url=backend.url)
     assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["web"]
     echo = await caller.call("execute_tool", server="web", tool="echo", args={"n": 1})
@@ -38,8 +38,10 @@ async def test_what_one_request_did_is_there_in_the_next(door: Door, backend: We
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
-async def test_the_python_sdk_needs_nothing_but_the_address(door: Door, backend: WebBackend, mode: str) -> None:
-    async with asyncio.timeout(BOUND), Client(door.url, mode=mode) as client:
+async def test_the_python_sdk_needs_nothing_but_the_address(
+    endpoint: HttpProcess, backend: WebBackend, mode: str
+) -> None:
+    async with asyncio.timeout(BOUND), Client(endpoint.url, mode=mode) as client:
         added = await client.call_tool("add_server", {"name": mode, "url": backend.url})
         assert not added.is_error, added
         listed = await client.call_tool("list_servers", {})
@@ -48,27 +50,27 @@ async def test_the_python_sdk_needs_nothing_but_the_address(door: Door, backend:
         await client.call_tool("remove_server", {"name": mode})
 
 
-async def test_two_windows_of_a_client_share_a_session_and_two_clients_do_not(door: Door) -> None:
-    first, second, other = door.modern(client="ide"), door.modern(client="ide"), door.modern(client="chat")
+async def test_two_windows_of_a_client_share_a_session_and_two_clients_do_not(endpoint: HttpProcess) -> None:
+    first, second, other = endpoint.modern(client="ide"), endpoint.modern(client="ide"), endpoint.modern(client="chat")
     await note(first, "mine")
     assert (await timers(first), await timers(second), await timers(other)) == (["mine"], ["mine"], [])
-    unnamed = [door.modern(client=None), door.modern(client=7), door.modern(client="")]
+    unnamed = [endpoint.modern(client=None), endpoint.modern(client=7), endpoint.modern(client="")]
     await note(unnamed[0], "nobody's")
     assert [await timers(caller) for caller in unnamed] == [["nobody's"]] * 3
     assert await timers(first) == ["mine"]
 
 
-async def test_the_sdks_of_two_programs_are_apart(door: Door) -> None:
+async def test_the_sdks_of_two_programs_are_apart(endpoint: HttpProcess) -> None:
     for name, found in (("first program", 1), ("second program", 1), ("first program", 2)):
-        async with Client(door.url, client_info=Implementation(name=name, version="1")) as client:
+        async with Client(endpoint.url, client_info=Implementation(name=name, version="1")) as client:
             await client.call_tool("set_timer", {"duration_ms": 60_000, "message": "x"})
             listed = await client.call_tool("list_timers", {})
         assert listed.structured_content is not None
         assert len(listed.structured_content["timers"]) == found
 
 
-async def test_a_name_or_a_handle_parts_what_would_be_shared(door: Door) -> None:
-    plain, named = door.modern(client="parted"), door.modern(client="parted", emceepee_session="parted")
+async def test_a_name_or_a_handle_parts_what_would_be_shared(endpoint: HttpProcess) -> None:
+    plain, named = endpoint.modern(client="parted"), endpoint.modern(client="parted", emceepee_session="parted")
     handle = (await plain.value("open_session"))["session"]
     await note(plain, "usual")
     assert await timers(named) == []
@@ -77,8 +79,8 @@ async def test_a_name_or_a_handle_parts_what_would_be_shared(door: Door) -> None
 
 async def test_opening_a_session_opens_no_other() -> None:
     limits = json.dumps({"limits": {"sessions_per_principal": 1}})
-    async with a_door(env={"EMCEEPEE_CONFIG": limits}) as door:
-        caller = door.modern()
+    async with http_process(env={"EMCEEPEE_CONFIG": limits}) as endpoint:
+        caller = endpoint.modern()
         handle = (await caller.value("open_session"))["session"]
         await caller.value("set_timer", duration_ms=60_000, message="mine", session=handle)
         assert len((await caller.value("list_timers", session=handle))["timers"]) == 1
@@ -87,8 +89,8 @@ async def test_opening_a_session_opens_no_other() -> None:
         assert gone["code"] == "TOOL_ERR_SESSION_NOT_FOUND", "there was room for one only, so it had none beside it"
 
 
-async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(door: Door) -> None:
-    caller = door.modern(client="listener")
+async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(endpoint: HttpProcess) -> None:
+    caller = endpoint.modern(client="listener")
     async with caller.post("subscriptions/listen", EVENTS) as response:
         await response.content.readuntil(b"\n\n")
         await caller.value("set_timer", duration_ms=1, message="ring")
@@ -108,39 +110,39 @@ async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(doo
         {"x_client_ip": "127.0.0.1"},
     ],
 )
-async def test_who_may_be_anyone_is_told_to_name_a_session(door: Door, headers: dict[str, str]) -> None:
-    assert await is_told_to_name_one(door.modern(**headers))
-    named = door.modern(emceepee_session="somebody's", **headers)
+async def test_who_may_be_anyone_is_told_to_name_a_session(endpoint: HttpProcess, headers: dict[str, str]) -> None:
+    assert await is_told_to_name_one(endpoint.modern(**headers))
+    named = endpoint.modern(emceepee_session="somebody's", **headers)
     assert await timers(named) == []
 
 
 async def test_a_name_that_is_no_loopback_name_is_told_to_name_a_session() -> None:
-    async with a_door("--host", "0.0.0.0", "--insecure") as door:
-        assert await timers(door.modern()) == []
-        assert await is_told_to_name_one(door.modern(host="192.0.2.7:8080"))
+    async with http_process("--host", "0.0.0.0", "--insecure") as endpoint:
+        assert await timers(endpoint.modern()) == []
+        assert await is_told_to_name_one(endpoint.modern(host="192.0.2.7:8080"))
 
 
 async def test_the_operator_can_require_a_session_of_everyone() -> None:
-    async with a_door("--require-session", "--token", "one") as door:
-        assert await is_told_to_name_one(door.modern(authorization="Bearer one"))
-        assert await timers(door.modern(authorization="Bearer one", emceepee_session="mine")) == []
-    async with a_door("--require-session") as door:
-        assert await is_told_to_name_one(door.modern())
+    async with http_process("--require-session", "--token", "one") as endpoint:
+        assert await is_told_to_name_one(endpoint.modern(authorization="Bearer one"))
+        assert await timers(endpoint.modern(authorization="Bearer one", emceepee_session="mine")) == []
+    async with http_process("--require-session") as endpoint:
+        assert await is_told_to_name_one(endpoint.modern())
 
 
 async def test_a_proven_caller_has_its_own_session_also_behind_a_proxy() -> None:
-    async with a_door("--token", "ada=one", "--token", "ben=two") as door:
+    async with http_process("--token", "ada=one", "--token", "ben=two") as endpoint:
         ada, ben = [{"authorization": f"Bearer {token}", "x_forwarded_for": "203.0.113.9"} for token in ("one", "two")]
-        await note(door.modern(**ada), "ada's")
-        assert await timers(door.modern(**ada)) == ["ada's"]
-        assert await timers(door.modern(**ben)) == []
-        assert await timers(door.modern(client="another", **ada)) == []
+        await note(endpoint.modern(**ada), "ada's")
+        assert await timers(endpoint.modern(**ada)) == ["ada's"]
+        assert await timers(endpoint.modern(**ben)) == []
+        assert await timers(endpoint.modern(client="another", **ada)) == []
 
 
-async def test_a_session_named_twice_in_one_request_is_refused(door: Door) -> None:
-    caller = door.modern()
+async def test_a_session_named_twice_in_one_request_is_refused(endpoint: HttpProcess) -> None:
+    caller = endpoint.modern()
     message = caller.message("tools/call", {"name": "list_timers"})
     pairs = [*caller.sent_headers(message).items(), ("emceepee-session", "a"), ("emceepee-session", "b")]
-    async with door.http.post(door.url, json=message, headers=pairs) as response:
+    async with endpoint.http.post(endpoint.url, json=message, headers=pairs) as response:
         assert response.status == 400
         assert "emceepee-session" in (await response.json())["error"]["message"]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from support.backends.web_backend import WebBackend
-from support.callers.http_process import Door, HttpCaller, SentEvent
+from support.callers.http_process import HttpCaller, HttpProcess, SentEvent
 
 STEPS = 100
 
@@ -53,10 +53,10 @@ async def test_a_stream_cut_behind_any_event_is_taken_up_whole(caller: HttpCalle
 
 
 async def test_eight_callers_cut_at_once_hear_each_their_own(
-    door: Door, caller: HttpCaller, backend: WebBackend
+    endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
     backend.steps_at_once = STEPS
-    callers = [caller, *[await door.caller() for _ in range(7)]]
+    callers = [caller, *[await endpoint.caller() for _ in range(7)]]
 
     async def cut_often(number: int, caller: HttpCaller) -> None:
         for boundary in range(number + 1, STEPS + 3, 13):
@@ -126,20 +126,22 @@ async def test_who_comes_back_for_a_stream_takes_it_over(caller: HttpCaller, bac
 
 async def test_an_unknown_event_id_is_refused_and_a_fresh_stream_opens(caller: HttpCaller) -> None:
     headers = caller.headers | {"last-event-id": "01UNKNOWN0000000000000000"}
-    async with caller.door.http.get(caller.door.url, headers=headers) as response:
+    async with caller.endpoint.http.get(caller.endpoint.url, headers=headers) as response:
         assert response.status == 400
         assert "fresh stream" in (await response.json())["error"]["message"]
     async with caller.get():
         pass
 
 
-async def test_event_ids_of_another_session_are_unknown(door: Door, caller: HttpCaller, backend: WebBackend) -> None:
+async def test_event_ids_of_another_session_are_unknown(
+    endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
+) -> None:
     async with caller.stream("execute_tool", server="web", tool="wait") as stream:
         (await backend.next_call()).finish()
         heard = await stream.rest()
-    stranger = await door.caller()
+    stranger = await endpoint.caller()
     headers = stranger.headers | {"last-event-id": heard[0].event_id or ""}
-    async with door.http.get(door.url, headers=headers) as response:
+    async with endpoint.http.get(endpoint.url, headers=headers) as response:
         assert response.status == 400
 
 
@@ -196,8 +198,8 @@ async def test_a_caller_that_takes_no_streams_gets_one_plain_answer(caller: Http
 
 
 @pytest.mark.usefixtures("caller")
-async def test_a_caller_of_2025_06_18_gets_no_empty_first_event(door: Door, backend: WebBackend) -> None:
-    caller = await door.caller("2025-06-18")
+async def test_a_caller_of_2025_06_18_gets_no_empty_first_event(endpoint: HttpProcess, backend: WebBackend) -> None:
+    caller = await endpoint.caller("2025-06-18")
     backend.steps_at_once = STEPS
     async with caller.stream("execute_tool", server="web", tool="wait") as stream:
         call = await backend.next_call()

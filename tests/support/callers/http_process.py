@@ -71,7 +71,7 @@ class EventReader:
         self.response.close()
 
 
-class Door:
+class HttpProcess:
     """The running server."""
 
     def __init__(self, process: asyncio.subprocess.Process | None, url: str, http: aiohttp.ClientSession) -> None:
@@ -111,8 +111,8 @@ class Door:
 class HttpCaller:
     """A caller of the handshake era. Header names are written with underscores."""
 
-    def __init__(self, door: Door, headers: dict[str, str]) -> None:
-        self.door = door
+    def __init__(self, endpoint: HttpProcess, headers: dict[str, str]) -> None:
+        self.endpoint = endpoint
         self.headers = {"accept": BOTH} | {name.replace("_", "-"): text for name, text in headers.items()}
         self._ids = itertools.count(1)
 
@@ -130,7 +130,7 @@ class HttpCaller:
         message = self.message(method, params, key)
         async with (
             asyncio.timeout(BOUND),
-            self.door.http.post(self.door.url, json=message, headers=self.sent_headers(message)) as response,
+            self.endpoint.http.post(self.endpoint.url, json=message, headers=self.sent_headers(message)) as response,
         ):
             yield response
 
@@ -146,13 +146,15 @@ class HttpCaller:
     @asynccontextmanager
     async def get(self, last_event_id: str | None = None) -> AsyncIterator[EventReader]:
         headers = self.headers | ({} if last_event_id is None else {"last-event-id": last_event_id})
-        async with asyncio.timeout(BOUND), self.door.http.get(self.door.url, headers=headers) as response:
+        async with asyncio.timeout(BOUND), self.endpoint.http.get(self.endpoint.url, headers=headers) as response:
             assert response.status == 200, await response.text()
             yield EventReader(response)
 
     async def notify(self, method: str, params: Json | None = None) -> None:
         message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
-        async with self.door.http.post(self.door.url, json=message, headers=self.sent_headers(message)) as response:
+        async with self.endpoint.http.post(
+            self.endpoint.url, json=message, headers=self.sent_headers(message)
+        ) as response:
             assert response.status == 202, await response.text()
 
     async def request(self, method: str, params: Json | None = None, *, key: Any = None) -> Json:
@@ -183,15 +185,18 @@ class HttpCaller:
         return dict(result["structuredContent"]["error"])
 
     async def end(self) -> int:
-        async with asyncio.timeout(BOUND), self.door.http.delete(self.door.url, headers=self.headers) as response:
+        async with (
+            asyncio.timeout(BOUND),
+            self.endpoint.http.delete(self.endpoint.url, headers=self.headers) as response,
+        ):
             return response.status
 
 
 class ModernCaller(HttpCaller):
     """A caller of 2026-07-28."""
 
-    def __init__(self, door: Door, headers: dict[str, str], client: object = "tests") -> None:
-        super().__init__(door, headers)
+    def __init__(self, endpoint: HttpProcess, headers: dict[str, str], client: object = "tests") -> None:
+        super().__init__(endpoint, headers)
         self._meta = MODERN_META | {CLIENT_INFO_META_KEY: {"name": client, "version": "1"}}
         if client is None:
             del self._meta[CLIENT_INFO_META_KEY]
@@ -213,9 +218,9 @@ def _call(tool: str, arguments: Json, token: str | int | None) -> Json:
 
 
 @asynccontextmanager
-async def a_door(
+async def http_process(
     *arguments: str, env: dict[str, str] | None = None, module: str = "emceepee", command: tuple[str, ...] = ("serve",)
-) -> AsyncIterator[Door]:
+) -> AsyncIterator[HttpProcess]:
     """`emceepee serve` on a free port. At the end it must stop by itself, and its log must hold no traceback."""
     environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
     environment.setdefault(TRACEABLE_VARIABLE, "1")  # some tests count its descriptors
@@ -232,17 +237,17 @@ async def a_door(
     )
     assert process.stderr is not None
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
-        door = Door(process, "", http)
+        endpoint = HttpProcess(process, "", http)
         try:
             async with asyncio.timeout(BOUND):
                 while not (line := (await process.stderr.readline()).decode()).startswith("emceepee "):
-                    assert line, f"it ended without serving: {door.log}"
-                    door.log.append(line)
+                    assert line, f"it ended without serving: {endpoint.log}"
+                    endpoint.log.append(line)
             found = re.search(r"serves MCP at (\S+)", line)
             assert found, line
-            door.url = found[1].replace("0.0.0.0", "127.0.0.1")
-            reading = asyncio.create_task(_read(process.stderr, door.log))
-            yield door
+            endpoint.url = found[1].replace("0.0.0.0", "127.0.0.1")
+            reading = asyncio.create_task(_read(process.stderr, endpoint.log))
+            yield endpoint
         finally:
             await http.close()
             if process.returncode is None:
@@ -250,8 +255,8 @@ async def a_door(
             async with asyncio.timeout(BOUND):
                 code = await process.wait()
     await reading
-    assert code == 0, door.log
-    assert not [line for line in door.log if "Traceback" in line or " error " in line], "".join(door.log)
+    assert code == 0, endpoint.log
+    assert not [line for line in endpoint.log if "Traceback" in line or " error " in line], "".join(endpoint.log)
 
 
 async def _read(stream: asyncio.StreamReader, log: list[str]) -> None:

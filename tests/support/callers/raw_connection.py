@@ -11,7 +11,7 @@ from support.waiting import eventually
 Json = dict[str, Any]
 
 
-class RawLine:
+class RawConnection:
     """One connection."""
 
     def __init__(self, origin: str) -> None:

@@ -67,8 +67,8 @@ def said(text: str) -> dict[str, Any]:
 @asynccontextmanager
 async def a_scene(console: Console) -> AsyncIterator[HttpCaller]:
     """Two callers at work. A task digs, a form, a link and a completion wait to be answered, a timer runs."""
-    coder = await console.door.caller(client="claude-code")
-    script = await console.door.caller(client="nightly-report", emceepee_connect="on-use")
+    coder = await console.endpoint.caller(client="claude-code")
+    script = await console.endpoint.caller(client="nightly-report", emceepee_connect="on-use")
     await _play(coder, script)
     try:
         yield coder

@@ -1,4 +1,4 @@
-"""A browser at the console's door, as far as a server can tell one."""
+"""A browser that asks for the console, as far as a server can tell one."""
 
 import re
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, Locator, Page, StorageState, ViewportSize, expect
 
 from support.callers.emceepee_process import configured
-from support.callers.http_process import Door, a_door, until
+from support.callers.http_process import HttpProcess, http_process, until
 from support.console.chromium import Watch
 from support.console.http_browser import links
 
@@ -40,9 +40,9 @@ class LoginLinks:
 class Console:
     """The console of one emceepee, seen at `origin`, and the cookie of a person who has logged in there."""
 
-    def __init__(self, door: Door, origin: str | None = None, *, links: LoginLinks | None = None) -> None:
-        self.door, self.origin = door, origin or door.origin
-        self.links = links or LoginLinks(door.log)
+    def __init__(self, endpoint: HttpProcess, origin: str | None = None, *, links: LoginLinks | None = None) -> None:
+        self.endpoint, self.origin = endpoint, origin or endpoint.origin
+        self.links = links or LoginLinks(endpoint.log)
         self._login: StorageState | None = None
 
     async def login_link(self) -> str:
@@ -128,7 +128,7 @@ async def a_console(
     browser: Browser, servers: dict[str, Any] | None = None, *arguments: str, **limits: float
 ) -> AsyncIterator[Console]:
     """`emceepee serve` with these servers, and someone logged in with its link."""
-    async with a_door("--log-level", "warn", *arguments, env=configured(servers or {}, **limits)) as door:
-        console = Console(door)
+    async with http_process("--log-level", "warn", *arguments, env=configured(servers or {}, **limits)) as endpoint:
+        console = Console(endpoint)
         await console.log_in(browser)
         yield console

@@ -41,7 +41,7 @@ class FakeTransport(asyncio.Transport):
         self.may_receive = True
 
 
-class FakeLine:
+class FakeConnection:
     """One connection, open and idle."""
 
     def __init__(self) -> None:

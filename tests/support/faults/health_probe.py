@@ -10,16 +10,16 @@ import aiohttp
 PAUSE = 0.01
 
 
-class FallbackApp:
+class HealthProbe:
     """Asks for /healthz again and again on one connection."""
 
     longest = 0.0  # seconds
 
 
 @asynccontextmanager
-async def a_neighbor(origin: str) -> AsyncIterator[FallbackApp]:
+async def a_health_probe(origin: str) -> AsyncIterator[HealthProbe]:
     """Asks until the block is left, and once more after it, so that no wait is missed."""
-    neighbor, left = FallbackApp(), asyncio.Event()
+    probe, left = HealthProbe(), asyncio.Event()
 
     async def ask() -> None:
         async with aiohttp.ClientSession() as http:
@@ -29,12 +29,12 @@ async def a_neighbor(origin: str) -> AsyncIterator[FallbackApp]:
                 began = time.monotonic()
                 async with http.get(f"{origin}/healthz") as response:
                     assert response.status == 200
-                neighbor.longest = max(neighbor.longest, time.monotonic() - began)
+                probe.longest = max(probe.longest, time.monotonic() - began)
                 await asyncio.sleep(PAUSE)
 
     asking = asyncio.create_task(ask())
     try:
-        yield neighbor
+        yield probe
     finally:
         left.set()
         await asking

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import aiohttp
 
 from support.backends.counting_http import CountingBackend
-from support.callers.http_process import Door, HttpCaller, Json, a_door
+from support.callers.http_process import HttpCaller, HttpProcess, Json, http_process
 from support.system.processes import children_of
 from support.waiting import eventually
 
 FAULT_SECONDS = 3.0
 SAMPLE_SECONDS = 5.0
-WORKERS = 3  # of each kind
+WORKERS = 2  # of each kind
+PAUSE_SECONDS = 3.0  # between two rounds of a worker: most start a program, and what the cores cannot start piles up
 REST_SECONDS = 240.0  # for sessions that nobody ended to be forgotten
 FEW_TASKS = 30  # of the loop, when nobody is there
 FEW_SESSIONS = 2  # the one that counts, and the one that counted before
@@ -60,8 +61,8 @@ class Footprint:
 class MixedLoad:
     """Run it for a while with `run`; `rest` waits until everything it left has gone."""
 
-    def __init__(self, door: Door, backends: list[CountingBackend], seed: int) -> None:
-        self.door, self.backends = door, backends
+    def __init__(self, endpoint: HttpProcess, backends: list[CountingBackend], seed: int) -> None:
+        self.endpoint, self.backends = endpoint, backends
         self.outcomes: Counter[str] = Counter()
         self.samples: list[tuple[float, int]] = []  # seconds and resident kB
         self._random = random.Random(seed)
@@ -80,7 +81,7 @@ class MixedLoad:
                 await self._fault()
                 next_fault = now + FAULT_SECONDS
             if now >= next_sample:
-                self.samples.append((now, await self.door.resident_kb()))
+                self.samples.append((now, await self.endpoint.resident_kb()))
                 next_sample = now + SAMPLE_SECONDS
             await asyncio.sleep(0.1)
         self._is_over = True
@@ -101,14 +102,14 @@ class MixedLoad:
             now = self._descriptors()
             quiet, fewest = (quiet + 1, fewest) if now >= fewest else (0, now)
         await eventually(lambda: not self._children(), what="servers end with their sessions", within=30)
-        return Footprint(await self.door.resident_kb(), self._descriptors(), len(self._children()), tasks, sessions)
+        return Footprint(await self.endpoint.resident_kb(), self._descriptors(), len(self._children()), tasks, sessions)
 
     def _descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.door.process.pid}/fd"))
+        return len(os.listdir(f"/proc/{self.endpoint.process.pid}/fd"))
 
     async def _count(self) -> tuple[int, int]:
         """The tasks of its loop, and its sessions."""
-        caller = await self.door.caller(client="counter", emceepee_connect="on-use")
+        caller = await self.endpoint.caller(client="counter", emceepee_connect="on-use")
         counts = await caller.value("list_servers")
         await caller.end()
         return int(counts["asyncioTasks"]), int(counts["sessionCount"])
@@ -123,7 +124,7 @@ class MixedLoad:
 
     def _children(self) -> list[int]:
         """The processes of servers, wherever below emceepee they stand."""
-        found, unseen = [], [self.door.process.pid]
+        found, unseen = [], [self.endpoint.process.pid]
         while unseen:
             below = children_of(unseen.pop())
             found += [pid for pid in below if "emceepee.demo" in _command(pid)]
@@ -137,7 +138,8 @@ class MixedLoad:
             try:
                 await kind()
             except (aiohttp.ClientError, ConnectionError):
-                self.outcomes["line lost"] += 1
+                self.outcomes["connection lost"] += 1
+            await asyncio.sleep(PAUSE_SECONDS * self._random.random() * 2)
 
     async def _call(self, caller: HttpCaller, tool: str, /, **arguments: object) -> Json:
         result = await caller.call(tool, **arguments)
@@ -171,13 +173,13 @@ class MixedLoad:
                 await self._call(caller, "get_task_result", task_id=task["task_id"], timeout_ms=2000)
 
     async def _handshake(self) -> None:
-        caller = await self.door.caller()
+        caller = await self.endpoint.caller()
         await self._converse(caller)
         if self._random.random() < 0.7:  # the others leave without a word
             await caller.end()
 
     async def _sessionless(self) -> None:
-        caller = self.door.modern()
+        caller = self.endpoint.modern()
         handle = (await self._call(caller, "open_session"))["structuredContent"].get("session")
         if handle is None:
             return
@@ -186,17 +188,17 @@ class MixedLoad:
         )
         if self._random.random() < 0.7:
             await self._call(caller, "close_session", session=handle)
-        await self._converse(self.door.modern(emceepee_session=f"name{self._random.randrange(3)}"))
+        await self._converse(self.endpoint.modern(emceepee_session=f"name{self._random.randrange(3)}"))
 
     async def _joining(self) -> None:
-        caller = await self.door.caller(emceepee_session=f"shared{self._random.randrange(2)}")
+        caller = await self.endpoint.caller(emceepee_session=f"shared{self._random.randrange(2)}")
         await self._call(caller, "execute_tool", server="legacy", tool="echo", args={"id": "y", "text": "y"})
         if self._random.random() < 0.5:
             await caller.end()
 
     async def _cutting(self) -> None:
         """Hang up in the middle of a call."""
-        caller: HttpCaller = await self.door.caller() if self._random.random() < 0.5 else self.door.modern()
+        caller: HttpCaller = await self.endpoint.caller() if self._random.random() < 0.5 else self.endpoint.modern()
         call = asyncio.ensure_future(
             caller.call("execute_tool", server="demo", tool="dig", args={"seconds": 0.3, "steps": 3})
         )
@@ -207,11 +209,11 @@ class MixedLoad:
         self.outcomes["cut"] += 1
 
     async def _waiting(self) -> None:
-        caller = self.door.modern(emceepee_session=f"name{self._random.randrange(3)}")
+        caller = self.endpoint.modern(emceepee_session=f"name{self._random.randrange(3)}")
         await self._call(caller, "await_activity", timeout_ms=500)
 
     async def _adding(self) -> None:
-        caller = self.door.modern(emceepee_session="adder")
+        caller = self.endpoint.modern(emceepee_session="adder")
         name = f"extra{self._random.randrange(3)}"
         await self._call(caller, "add_server", name=name, url=self._random.choice(self.backends).url)
         await self._call(caller, "remove_server", name=name)
@@ -257,5 +259,5 @@ async def mixed_load(seed: int) -> AsyncIterator[MixedLoad]:
         servers = {"legacy": {"url": legacy.url}, "modern": {"url": modern.url}, "demo": demo}
         config = {"mcpServers": servers, "limits": LIMITS, "logLevel": "error"}
         env = {"EMCEEPEE_CONFIG": json.dumps(config)}
-        door = await stack.enter_async_context(a_door(env=env, module="support.programs.counting_emceepee"))
-        yield MixedLoad(door, [legacy, modern], seed)
+        endpoint = await stack.enter_async_context(http_process(env=env, module="support.programs.counting_emceepee"))
+        yield MixedLoad(endpoint, [legacy, modern], seed)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 
-from support.callers.http_process import Door
+from support.callers.http_process import HttpProcess
 from support.figures import record_figure
 from support.system.processes import memory_of
 
@@ -34,15 +34,15 @@ class Strain:
 
 
 @asynccontextmanager
-async def strain_on(door: Door) -> AsyncIterator[Strain]:
+async def strain_on(endpoint: HttpProcess) -> AsyncIterator[Strain]:
     """Asks for /healthz all the time, and prints what was seen."""
-    seen, before, pid = Strain(), memory_of(door.process.pid), door.process.pid
+    seen, before, pid = Strain(), memory_of(endpoint.process.pid), endpoint.process.pid
 
     async def watch() -> None:
         while True:
             began = asyncio.get_running_loop().time()
             try:
-                async with door.http.get(f"{door.origin}/healthz", headers={"connection": "close"}) as response:
+                async with endpoint.http.get(f"{endpoint.origin}/healthz", headers={"connection": "close"}) as response:
                     await response.read()
             except aiohttp.ClientError:
                 seen.failures += 1

@@ -1,4 +1,4 @@
-"""Requests to the HTTP door without a socket: a caller can hang up at any moment, and time is in the test's hands."""
+"""Requests to the HTTP endpoint without a socket: a caller can hang up at any moment, and the clock is the test's."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from support.sessions.installation import Installation, an_installation
 from support.sessions.request_contexts import ALL_TOOLS
 
 
-class AsgiLine:
+class AsgiRequest:
     """One request and its response, while it is being served. It is the connection that the request came by, too."""
 
     def __init__(self, endpoint: HttpEndpoint, method: str, headers: dict[str, str], body: bytes) -> None:
@@ -73,7 +73,7 @@ class AsgiLine:
         for tell in self._unread:
             tell()
 
-    async def served(self) -> "AsgiLine":
+    async def served(self) -> "AsgiRequest":
         """Once nothing more is done for it."""
         async with asyncio.timeout(5):
             await self._serving
@@ -101,11 +101,13 @@ class AsgiLine:
 class AsgiCaller:
     """A caller of either era."""
 
-    def __init__(self, place: Installation, endpoint: HttpEndpoint, *, is_modern: bool) -> None:
-        self.place, self.clock, self.backend = place, place.clock, place.backend
+    def __init__(self, installation: Installation, endpoint: HttpEndpoint, *, is_modern: bool) -> None:
+        self.installation, self.clock, self.backend = installation, installation.clock, installation.backend
         self._endpoint, self.is_modern = endpoint, is_modern
-        door: Any = None  # it only makes messages and headers for us
-        self._words = (ModernCaller if is_modern else HttpCaller)(door, {"emceepee_session": "s"} if is_modern else {})
+        no_process: Any = None  # it only makes messages and headers for us
+        self._words = (ModernCaller if is_modern else HttpCaller)(
+            no_process, {"emceepee_session": "s"} if is_modern else {}
+        )
 
     async def open(self) -> None:
         if not self.is_modern:
@@ -119,13 +121,13 @@ class AsgiCaller:
 
     @property
     def session(self) -> Session:
-        return self.place.directory.sessions_of("local")[0]
+        return self.installation.directory.sessions_of("local")[0]
 
-    def post(self, method: str, params: JsonObject, *, key: Any = None) -> AsgiLine:
+    def post(self, method: str, params: JsonObject, *, key: Any = None) -> AsgiRequest:
         message = self._words.message(method, params, key)
-        return AsgiLine(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+        return AsgiRequest(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
 
-    def start(self, tool: str, /, *, key: Any = None, token: Any = None, **arguments: Any) -> AsgiLine:
+    def start(self, tool: str, /, *, key: Any = None, token: Any = None, **arguments: Any) -> AsgiRequest:
         meta = {} if token is None else {"_meta": {"progressToken": token}}
         return self.post("tools/call", {"name": tool, "arguments": arguments, **meta}, key=key)
 
@@ -135,28 +137,28 @@ class AsgiCaller:
 
     async def tell(self, method: str, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
-        line = AsgiLine(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+        line = AsgiRequest(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
         assert (await line.served()).answered.status == 202
 
-    def come_back(self, last_event_id: str | None) -> AsgiLine:
+    def come_back(self, last_event_id: str | None) -> AsgiRequest:
         """Take a stream up again."""
         headers = self._words.headers | {"last-event-id": str(last_event_id)}
-        return AsgiLine(self._endpoint, "GET", headers, b"")
+        return AsgiRequest(self._endpoint, "GET", headers, b"")
 
 
 @asynccontextmanager
 async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller]:
-    """One caller of an HTTP door behind which is the scripted backend "one"; nothing is new to it."""
-    async with an_installation() as place:
+    """One caller of an HTTP endpoint behind which is the scripted backend "one"; nothing is new to it."""
+    async with an_installation() as installation:
         parts = HttpParts(
             sdk_server=build_sdk_server(),
             tools=ALL_TOOLS,
-            directory=place.directory,
+            directory=installation.directory,
             gate=Gate(GateRules()),
             policy=AddServerPolicy(remote_commands=False, urls=()),
         )
         endpoint = HttpEndpoint(parts)
-        caller = AsgiCaller(place, endpoint, is_modern=is_modern)
+        caller = AsgiCaller(installation, endpoint, is_modern=is_modern)
         await caller.open()
         try:
             yield caller

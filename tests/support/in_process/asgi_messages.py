@@ -57,7 +57,7 @@ async def hung_up() -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def visiting(*, path: str, **headers: str) -> AsyncIterator[tuple[ConsoleRequest, Answered]]:
+async def a_console_request(*, path: str, **headers: str) -> AsyncIterator[tuple[ConsoleRequest, Answered]]:
     """One GET of someone whom nobody knows; it must be answered."""
     answered = Answered()
     yield (

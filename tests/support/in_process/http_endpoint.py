@@ -41,7 +41,7 @@ class OpenConnection:
     def if_unread(self, report: Callable[[], None]) -> None: ...
 
 
-class Place:
+class EndpointClient:
     """Ask it as a server below it would."""
 
     def __init__(self, endpoint: HttpEndpoint, installation: Installation) -> None:
@@ -111,9 +111,9 @@ class Place:
 
 
 @asynccontextmanager
-async def a_place(
+async def an_endpoint_client(
     fallback: FallbackApp | None = None, *, tokens: dict[str, str] | None = None, **settings: Any
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[EndpointClient]:
     async with an_installation(**settings) as installation:
         parts = HttpParts(
             sdk_server=build_sdk_server(),
@@ -124,5 +124,5 @@ async def a_place(
             fallback=fallback,
         )
         endpoint = HttpEndpoint(parts)
-        yield Place(endpoint, installation)
+        yield EndpointClient(endpoint, installation)
         await endpoint.close()

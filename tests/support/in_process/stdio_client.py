@@ -21,7 +21,7 @@ ENVELOPE: JsonObject = {
 }
 
 
-class Talk:
+class StdioClient:
     """One conversation: say something, then look at what was heard."""
 
     def __init__(self, scene: Scene) -> None:
@@ -73,11 +73,11 @@ class Talk:
 
 
 @asynccontextmanager
-async def a_talk(*, is_awake: bool = True) -> AsyncIterator[Talk]:
+async def a_stdio_client(*, is_awake: bool = True) -> AsyncIterator[StdioClient]:
     async with a_scene(demo=ScriptedBackend(), is_awake=is_awake) as scene:
-        talk = Talk(scene)
+        client = StdioClient(scene)
         try:
-            yield talk
+            yield client
         finally:
             async with asyncio.timeout(5):
-                await talk.conversation.close()
+                await client.conversation.close()

@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from support.callers.http_process import Door, HttpCaller
+from support.callers.http_process import HttpCaller, HttpProcess
 
 BACKEND = "suite"
 SAMPLES: dict[str, Any] = {"number": 5, "integer": 5, "boolean": True, "array": [], "object": {}}
@@ -78,7 +78,7 @@ async def main() -> None:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     async with aiohttp.ClientSession() as http:
         # The server's process belongs to the test, and is not needed here.
-        caller = await Door(None, os.environ["EMCEEPEE_URL"], http).caller()
+        caller = await HttpProcess(None, os.environ["EMCEEPEE_URL"], http).caller()
         try:
             await Driver(caller).run(sys.argv[-1], context)
         finally:

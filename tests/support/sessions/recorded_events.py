@@ -5,7 +5,7 @@ from support.sessions.event_delivery import take
 from support.sessions.scene import Scene
 
 
-class Story:
+class RecordedEvents:
     """What happens in a scene from now on, also what replies have told of already."""
 
     def __init__(self, scene: Scene) -> None:

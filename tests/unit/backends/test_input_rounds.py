@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from emceepee.backends.input_rounds import InputRounds, wants_input
@@ -7,10 +5,8 @@ from emceepee.backends.link import RpcError, ServerLost
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
-from support.backends.scripted_backend import ScriptedBackend
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
-from support.sessions.scene import a_scene
 
 FORM, SAMPLE = "elicitation/create", "sampling/createMessage"
 FINAL: JsonObject = {"resultType": "complete", "content": []}
@@ -76,19 +72,6 @@ async def test_a_call_that_never_stops_asking_is_given_up_after_as_many_rounds_a
     with pytest.raises(ExecutionFailed, match="after 3 rounds"):
         await rounds(listener, question_rounds=3).finish(asking(a=FORM), PARAMS, send, None)
     assert send.results == []
-
-
-async def test_a_connection_returns_only_final_results() -> None:
-    backend = ScriptedBackend(modern=True)
-    async with a_scene(one=backend) as scene, asyncio.timeout(5):
-        origin = object()
-        request = asyncio.create_task(scene.session.connection("one").request("tools/call", PARAMS, origin=origin))
-        (await backend.next_asked()).reply(**asking(a="roots/list"))
-        again = await backend.next_asked()
-        assert (again.params["inputResponses"], again.origin) == ({"a": {"roots": []}}, origin)
-        assert not request.done()
-        again.reply(**FINAL)
-        assert await request == FINAL
 
 
 def test_only_a_result_that_says_so_asks_for_input() -> None:

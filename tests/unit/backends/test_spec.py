@@ -136,3 +136,9 @@ def test_a_home_that_does_not_exist_is_a_name_like_any_other() -> None:
 )
 def test_an_address_whose_host_or_port_cannot_be_read_is_refused(url: str) -> None:
     assert "is not an address" in problems_of(url=url)
+
+
+def test_a_spec_says_whether_its_server_is_told_the_caller() -> None:
+    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test", tells_session=False))
+    assert isinstance(spec.target, HttpTarget)
+    assert not spec.target.tells_session

@@ -74,7 +74,7 @@ class Console:
         self.codes: list[str] = []
         self.logins.on_code = self.codes.append
         gate = Gate(GateRules(**rules), None, self.logins)
-        self.door = ConsoleApp(gate, self.logins, self.api, Assets(a_page_folder(folder)))
+        self.endpoint = ConsoleApp(gate, self.logins, self.api, Assets(a_page_folder(folder)))
 
     def cookie(self, principal: str = "ada") -> dict[str, str]:
         return {"cookie": f"emceepee_8080={self.logins.begin(principal)}", **OURS}
@@ -86,7 +86,7 @@ class Console:
             return {"type": "http.request", "body": body.encode()}
 
         given = raw_headers({"host": HOST, **headers})
-        assert await self.door.serve(asked(method, path, query), given, receive, answered.send)
+        assert await self.endpoint.serve(asked(method, path, query), given, receive, answered.send)
         return answered
 
 
@@ -102,7 +102,7 @@ async def test_every_route_but_the_open_ones_refuses_whoever_is_not_logged_in(co
     """With nothing, with a wrong cookie, and with a right one that another page made the browser send."""
     right = console.cookie()["cookie"]
     strangers = [{}, {"cookie": "emceepee_8080=x", **OURS}, {"cookie": right, "sec_fetch_site": "same-site"}]
-    closed = [route for route in console.door.routes if not route.is_open]
+    closed = [route for route in console.endpoint.routes if not route.is_open]
     assert {route.path for route in closed} == {"/waterfall/json", "/console/answer", "/console/fails"}
     for route in closed:
         for stranger in strangers:
@@ -111,7 +111,7 @@ async def test_every_route_but_the_open_ones_refuses_whoever_is_not_logged_in(co
 
 
 def test_no_more_is_open_than_the_page_its_files_and_the_login(console: Console) -> None:
-    is_open = {(route.method, route.path) for route in console.door.routes if route.is_open}
+    is_open = {(route.method, route.path) for route in console.endpoint.routes if route.is_open}
     files = {(method, path) for method, path in is_open if path.startswith("/console/assets/")}
     pages = {(method, path) for method in ("GET", "HEAD") for path in ("/", "/waterfall")}
     login = {("GET", "/console/login"), ("POST", "/console/login"), ("POST", "/console/logout")}
@@ -149,7 +149,7 @@ async def test_nothing_that_a_stranger_sends_fails_inside_or_lets_in(
     tmp_path_factory: pytest.TempPathFactory, query: str, cookie: bytes, kind: str, body: bytes
 ) -> None:
     console = Console(tmp_path_factory.getbasetemp())
-    for route in console.door.routes:
+    for route in console.endpoint.routes:
         answered = await console.ask(
             *(route.method, route.path),
             body=body.decode("latin-1"),
@@ -192,7 +192,7 @@ async def test_pages_may_load_nothing_from_elsewhere_and_be_framed_by_nobody(con
 
 
 async def test_files_are_kept_by_browsers_and_guarded_too(console: Console) -> None:
-    path = next(route.path for route in console.door.routes if route.path.endswith("main.js"))
+    path = next(route.path for route in console.endpoint.routes if route.path.endswith("main.js"))
     answered = await console.ask("GET", path)
     assert answered.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert GUARDING.items() <= answered.headers.items()
@@ -202,7 +202,7 @@ async def test_a_path_that_is_not_in_the_table_is_not_served(console: Console) -
     answered = Answered()
     paths = ["/mcp", "/console", "/console/", "//", "/console/assets/0000/main.js", "/console/login/", "/index.html"]
     for path in paths:
-        assert not await console.door.serve(asked("GET", path), {}, hung_up, answered.send)
+        assert not await console.endpoint.serve(asked("GET", path), {}, hung_up, answered.send)
     assert answered == Answered()
 
 
@@ -270,11 +270,11 @@ async def test_a_query_of_too_many_parts_is_none(console: Console) -> None:
 
 
 async def test_when_the_server_drains_streams_end_and_nothing_new_begins(console: Console) -> None:
-    console.door.drain()
+    console.endpoint.drain()
     assert console.api.log == ["streams ended"]
     assert (await console.ask("GET", "/", **console.cookie())).status == 503
     assert (await console.ask("GET", "/waterfall/json")).error["code"] == "ERR_SHUTTING_DOWN"
-    await console.door.close()
+    await console.endpoint.close()
     assert console.api.log == ["streams ended", "closed"]
 
 

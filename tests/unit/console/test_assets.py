@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.console.assets import Assets
-from support.in_process.asgi_messages import Answered, visiting
+from support.in_process.asgi_messages import Answered, a_console_request
 
 SCRIPT = "console.log('é');\n" * 100
 PAGE = '<script src="{{assets}}/main.js"></script><p>{{message}}</p>'
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 async def ask(assets: Assets, name: str, **headers: str) -> Answered:
     (route,) = [route for route in assets.routes() if (route.method, route.path) == ("GET", f"{assets.prefix}/{name}")]
-    async with visiting(path=route.path, **headers) as (visit, answered):
+    async with a_console_request(path=route.path, **headers) as (visit, answered):
         await route.serve(visit)
     return answered
 

@@ -139,7 +139,7 @@ async def test_nobody_is_in_the_console_without_proof() -> None:
     assert await keeper.at_console(keeper.cookie | OPENED, "GET") == "ada"
 
 
-async def test_a_door_for_logins_alone_is_closed_to_programs_on_this_machine() -> None:
+async def test_an_endpoint_for_logins_alone_is_closed_to_programs_on_this_machine() -> None:
     keeper = Doorkeeper(only_logins=True)
     assert isinstance(verdict := await keeper.at_mcp({}), Rejection)
     assert verdict.status == 401

@@ -1,13 +1,5 @@
 """Everything here runs on the loop that emceepee uses and on the one it falls back to."""
 
-import asyncio
-from collections.abc import Callable, Mapping
+from support.system.event_loops import pytest_asyncio_loop_factories
 
-import pytest
-import uvloop
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+__all__ = ["pytest_asyncio_loop_factories"]

@@ -11,7 +11,7 @@ from emceepee.backends.http1.connection import HEAD_BYTES
 from emceepee.backends.http1.errors import HttpFailure, NoResponse
 from emceepee.backends.http1.response import Response
 from support.chunks import chunked
-from support.fakes.connection import FakeLine
+from support.fakes.connection import FakeConnection
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MOST = 1 << 20
@@ -90,7 +90,7 @@ async def test_a_response_comes_whole_however_its_bytes_arrive(
 ) -> None:
     singly = [data[place : place + 1] for place in range(len(data))]
     for pieces in ([data], singly, *([data[:cut], data[cut:]] for cut in range(1, len(data)))):
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(*pieces)
         assert await outcome(response) == (status, body)
@@ -101,7 +101,7 @@ async def test_a_response_comes_whole_however_its_bytes_arrive(
 @pytest.mark.parametrize("data", OPEN_ENDED.values(), ids=OPEN_ENDED)
 async def test_a_body_without_a_length_ends_with_the_connection(data: bytes) -> None:
     for cut in range(1, len(data)):
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(data[:cut], data[cut:])
         assert not response.is_over
@@ -112,7 +112,7 @@ async def test_a_body_without_a_length_ends_with_the_connection(data: bytes) -> 
 
 @pytest.mark.parametrize("data", OPEN_ENDED.values(), ids=OPEN_ENDED)
 async def test_a_body_without_a_length_that_a_reset_ends_is_not_whole(data: bytes) -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(data)
     line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
@@ -124,7 +124,7 @@ async def test_a_body_without_a_length_that_a_reset_ends_is_not_whole(data: byte
 async def test_a_malformed_response_fails_and_closes_however_its_bytes_arrive(data: bytes) -> None:
     singly = [data[place : place + 1] for place in range(len(data))]
     for pieces in ([data], singly, *([data[:cut], data[cut:]] for cut in range(1, len(data)))):
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(*pieces)
         assert isinstance(await outcome(response), HttpFailure)
@@ -137,13 +137,13 @@ async def test_a_malformed_response_fails_and_closes_however_its_bytes_arrive(da
 async def test_bytes_beyond_the_end_never_reach_the_next_request(name: str, beyond: bytes) -> None:
     """In one piece with the response they are its fault; later they are only the connection's."""
     data = WHOLE[name][0]
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(data + beyond)
     assert isinstance(await outcome(response), HttpFailure)
     assert line.transport.is_closing()
     for cut in range(1, len(data)):
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(data[:cut], data[cut:], beyond)
         assert await outcome(response) == WHOLE[name][1:3]
@@ -157,7 +157,7 @@ async def test_a_connection_that_ends_too_early_fails_the_response_at_every_byte
     data: bytes, error: Exception | None
 ) -> None:
     for cut in range(len(data)):
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(data[:cut])
         line.hang_up(error)
@@ -171,7 +171,7 @@ async def test_a_connection_that_ends_too_early_fails_the_response_at_every_byte
 @given(st.lists(st.sampled_from(sorted(WHOLE)), min_size=1, max_size=4), st.lists(st.integers(0, 5000)))
 def test_requests_one_after_the_other_each_get_their_own_answer(names: list[str], cuts: list[int]) -> None:
     async def conversation() -> None:
-        line = FakeLine()
+        line = FakeConnection()
         for name in names:
             data, status, body, lasts = WHOLE[name]
             response = line.ask()
@@ -208,7 +208,7 @@ FRAGMENTS = [
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=12), st.booleans())
 def test_whatever_a_server_sends_the_response_ends_and_nothing_else_breaks(pieces: list[bytes], resets: bool) -> None:
     async def exchange() -> None:
-        line = FakeLine()
+        line = FakeConnection()
         response = line.ask()
         line.hear(*pieces)
         if response.is_over:
@@ -222,13 +222,13 @@ def test_whatever_a_server_sends_the_response_ends_and_nothing_else_breaks(piece
 
 
 async def test_a_request_goes_out_in_one_write() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     line.ask()
     assert line.transport.written == [b"request"]
 
 
 async def test_the_head_is_there_before_the_body() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"Content-Type: Text/Event-Stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n")
     await response.wait_for_head()
@@ -236,7 +236,7 @@ async def test_the_head_is_there_before_the_body() -> None:
 
 
 async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     head = b"X: a\r\nx: b\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nServer: \xe9 \t\r\ncontent-length: 0\r\n\r\n"
     line.hear(OK + head)
@@ -246,7 +246,7 @@ async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each()
 
 
 async def test_a_coding_may_be_told_in_parts() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"content-encoding: gzip\r\ncontent-encoding: br\r\ncontent-length: 0\r\n\r\n")
     assert "'gzip, br'" in str(await outcome(response))
@@ -267,7 +267,7 @@ BIG_HEADS = {
 
 @pytest.mark.parametrize("pieces", BIG_HEADS.values(), ids=BIG_HEADS)
 async def test_what_is_no_body_and_does_not_end_is_given_up(pieces: list[bytes]) -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(*pieces)
     assert "larger than 65536" in str(await outcome(response))
@@ -275,7 +275,7 @@ async def test_what_is_no_body_and_does_not_end_is_given_up(pieces: list[bytes])
 
 
 async def test_a_large_body_does_not_count_as_head() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     size = 3 * HEAD_BYTES
     line.hear(OK + b"content-length: %d\r\n\r\n" % size + b"x" * size)
@@ -283,7 +283,7 @@ async def test_a_large_body_does_not_count_as_head() -> None:
 
 
 async def test_tiny_chunks_that_come_together_are_kept_together() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"transfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 5000)
     assert response.parts == [b"x" * 5000]
@@ -291,7 +291,7 @@ async def test_tiny_chunks_that_come_together_are_kept_together() -> None:
 
 async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
     for data in (b"x", b"\r\n", b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"):
-        line = FakeLine()
+        line = FakeConnection()
         line.ask()
         line.hear(WHOLE["with a length"][0])
         assert line.is_kept
@@ -301,7 +301,7 @@ async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
 
 
 async def test_an_idle_connection_that_the_server_ends_is_retired_at_once() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     line.ask()
     line.hear(WHOLE["with a length"][0])
     line.connection.eof_received()
@@ -310,7 +310,7 @@ async def test_an_idle_connection_that_the_server_ends_is_retired_at_once() -> N
 
 
 async def test_a_server_that_answers_before_it_has_everything_gets_no_second_request() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.transport.unwritten = 100
     line.hear(b"HTTP/1.1 413 Too Large\r\ncontent-length: 5\r\n\r\nhello")
@@ -320,14 +320,14 @@ async def test_a_server_that_answers_before_it_has_everything_gets_no_second_req
 
 
 async def test_aborting_fails_what_is_awaited() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.connection.abort()
     assert str(await outcome(response)) == "the connection was closed"
 
 
 async def test_its_state_shows() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     assert repr(line.connection) == "<ClientConnection idle>"
     response = line.ask()
     assert repr(line.connection) == "<ClientConnection <Response awaited open unread=0>>"
@@ -347,7 +347,7 @@ SLOW = [OK, b"content-type: x\r\n", b"content-length: 10\r\n\r\n", b"he", b"llo"
 
 @pytest.mark.parametrize("heard", range(len(SLOW) + 1))
 async def test_a_request_that_is_cancelled_closes_its_connection(heard: int) -> None:
-    line = FakeLine()
+    line = FakeConnection()
     waiting = asyncio.ensure_future(outcome(line.ask()))
     for piece in SLOW[:heard]:
         await asyncio.sleep(0)
@@ -364,7 +364,7 @@ async def test_a_request_that_is_cancelled_closes_its_connection(heard: int) -> 
 
 
 async def test_cancelling_one_whose_answer_is_complete_does_not_hurt_the_next_on_that_connection() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     first = asyncio.ensure_future(outcome(line.ask()))
     await asyncio.sleep(0)
     line.hear(WHOLE["with a length"][0])

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from emceepee.backends.http1.happy_eyeballs import first_of, open_socket
+from emceepee.backends.http1.happy_eyeballs import first_of
 from emceepee.backends.http1.resolver import SocketAddress
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -96,14 +96,3 @@ async def test_one_who_gives_up_leaves_nothing_open() -> None:
             with suppress(asyncio.CancelledError):
                 (await trying).close()
             assert hosts.left_open() == 0
-
-
-async def test_a_real_address_is_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        place = listener.getsockname()
-        with await open_socket([(V4, place)]) as sock:
-            assert sock.getpeername() == place
-            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-    with pytest.raises(ConnectionRefusedError):
-        await open_socket([(V4, place)])

@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
-from support.fakes.connection import FakeLine
+from support.fakes.connection import FakeConnection
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
@@ -18,7 +18,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-async def begun(line: FakeLine, head: bytes = CHUNKED) -> Response:
+async def begun(line: FakeConnection, head: bytes = CHUNKED) -> Response:
     response = line.ask()
     line.hear(head)
     await response.wait_for_head()
@@ -34,7 +34,7 @@ async def all_of(response: Response) -> list[bytes]:
 
 
 async def test_a_stream_is_given_as_it_comes() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
     await asyncio.sleep(0)
@@ -49,7 +49,7 @@ async def test_a_stream_is_given_as_it_comes() -> None:
 
 
 async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
     for piece in (b"5", b"\r\n"):
@@ -62,7 +62,7 @@ async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
 
 
 async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = line.ask()
     line.hear(CHUNKED + chunk(b"hello"))
     line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
@@ -73,7 +73,7 @@ async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
 
 
 async def test_the_rest_of_a_stream_can_be_read_whole() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"hello"))
     assert await response.readany() == b"hello"
@@ -85,7 +85,7 @@ async def test_the_rest_of_a_stream_can_be_read_whole() -> None:
 
 
 async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES))
     assert line.may_send()
@@ -100,7 +100,7 @@ async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
 
 
 async def test_whoever_wants_all_of_it_holds_nobody_up() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))
     assert not line.may_send()
@@ -115,7 +115,7 @@ async def test_whoever_wants_all_of_it_holds_nobody_up() -> None:
 
 async def test_a_connection_is_not_kept_while_it_may_not_be_read_from() -> None:
     """The end came in the piece after which the server had to wait; as an idle one, it must hear of its own end."""
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))
     line.hear(END)
@@ -129,17 +129,17 @@ async def test_a_connection_is_not_kept_while_it_may_not_be_read_from() -> None:
 
 async def test_a_body_may_be_as_large_as_was_said_and_no_larger() -> None:
     for size in (99, 100):
-        line = FakeLine()
+        line = FakeConnection()
         response = await begun(line, OK + b"content-length: %d\r\n\r\n" % size + b"x" * size)
         assert await response.read(100) == b"x" * size
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-length: 101\r\n\r\n" + b"x" * 101)
     with pytest.raises(ResponseTooLarge, match="the answer is larger than 100 bytes"):
         await response.read(100)
 
 
 async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-length: 101\r\n\r\n")
     with pytest.raises(ResponseTooLarge):
         await response.read(100)
@@ -147,7 +147,7 @@ async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
 
 
 async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.read(100))
     await asyncio.sleep(0)
@@ -160,7 +160,7 @@ async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> Non
 
 
 async def test_a_body_that_was_too_large_before_anyone_asked_is_given_up() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * 101))
     with pytest.raises(ResponseTooLarge):
@@ -172,7 +172,7 @@ async def test_a_body_that_was_too_large_before_anyone_asked_is_given_up() -> No
 
 
 async def test_a_closed_response_closes_its_connection() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"hello"))
     response.close()
@@ -184,7 +184,7 @@ async def test_a_closed_response_closes_its_connection() -> None:
 
 
 async def test_closing_a_response_wakes_its_reader() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
     await asyncio.sleep(0)
@@ -194,14 +194,14 @@ async def test_closing_a_response_wakes_its_reader() -> None:
 
 
 async def test_closing_a_response_that_is_complete_leaves_its_connection_alone() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
     response.close()
     assert line.is_kept
 
 
 async def test_what_is_discarded_comes_unread_and_sets_its_connection_free() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES), chunk(b"x"))
     response.discard()
@@ -216,7 +216,7 @@ async def test_what_is_discarded_comes_unread_and_sets_its_connection_free() -> 
 
 
 async def test_what_is_discarded_and_does_not_end_is_closed_after_a_while() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     response.discard()
     await line.clock.advance(4)
@@ -227,7 +227,7 @@ async def test_what_is_discarded_and_does_not_end_is_closed_after_a_while() -> N
 
 
 async def test_discarding_what_is_complete_changes_nothing() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
     response.discard()
     await line.clock.advance(10)
@@ -238,7 +238,7 @@ async def test_discarding_what_is_complete_changes_nothing() -> None:
 # A body that was compressed although nobody asked for it.
 
 
-async def compressed(line: FakeLine, coding: str, data: bytes, *, cut: int = 1 << 20) -> Response:
+async def compressed(line: FakeConnection, coding: str, data: bytes, *, cut: int = 1 << 20) -> Response:
     response = await begun(line, CHUNKED.replace(b"\r\n\r\n", f"\r\ncontent-encoding: {coding}\r\n\r\n".encode()))
     for place in range(0, len(data), cut):
         line.hear(chunk(data[place : place + cut]))
@@ -253,13 +253,13 @@ def gzip(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("cut", [1, 7, 1000])
 async def test_a_compressed_body_is_read_whole(cut: int) -> None:
-    response = await compressed(FakeLine(), "GZIP", gzip(b"hello" * 50), cut=cut)
+    response = await compressed(FakeConnection(), "GZIP", gzip(b"hello" * 50), cut=cut)
     assert await response.read(1000) == b"hello" * 50
 
 
 async def test_a_compressed_stream_is_given_as_it_comes() -> None:
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
     for words in (b"data: a\n\n", b"data: b\n\n"):
         reading = asyncio.ensure_future(response.readany())
@@ -273,25 +273,25 @@ async def test_a_compressed_stream_is_given_as_it_comes() -> None:
 async def test_a_small_body_that_hides_a_huge_one_is_given_up() -> None:
     bomb = gzip(bytes(64 << 20))
     with pytest.raises(ResponseTooLarge):
-        await (await compressed(FakeLine(), "gzip", bomb)).read(1 << 20)
+        await (await compressed(FakeConnection(), "gzip", bomb)).read(1 << 20)
 
 
 async def test_a_huge_compressed_stream_comes_in_pieces_that_can_be_held() -> None:
     bomb = gzip(bytes(3 << 20))
-    pieces = await all_of(await compressed(FakeLine(), "gzip", bomb))
+    pieces = await all_of(await compressed(FakeConnection(), "gzip", bomb))
     assert max(map(len, pieces)) == UNREAD_BYTES
     assert b"".join(pieces) == bytes(3 << 20)
 
 
 @pytest.mark.parametrize("reads_whole", [True, False])
 async def test_a_compressed_body_that_is_cut_off_is_not_whole(reads_whole: bool) -> None:
-    response = await compressed(FakeLine(), "gzip", gzip(b"hello" * 50)[:-4])
+    response = await compressed(FakeConnection(), "gzip", gzip(b"hello" * 50)[:-4])
     with pytest.raises(HttpFailure, match="cut off"):
         await (response.read(1000) if reads_whole else all_of(response))
 
 
 async def test_a_compressed_stream_that_is_damaged_is_closed() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
     line.hear(chunk(b"\x1f\x8b" + b"x" * 20))
     with pytest.raises(HttpFailure, match="damaged"):
@@ -300,11 +300,11 @@ async def test_a_compressed_stream_that_is_damaged_is_closed() -> None:
 
 
 async def test_an_uncompressed_body_may_say_so() -> None:
-    assert await (await compressed(FakeLine(), "identity", b"hello")).read(100) == b"hello"
+    assert await (await compressed(FakeConnection(), "identity", b"hello")).read(100) == b"hello"
 
 
 async def test_a_reader_that_is_cancelled_closes_the_connection() -> None:
-    line = FakeLine()
+    line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
-from support.sessions.recorded_events import Story
+from support.sessions.recorded_events import RecordedEvents
 from support.sessions.scene import Scene, a_scene
 
 REASON = "reconnect_server was called"
@@ -39,7 +39,7 @@ async def test_what_a_reconnect_cuts_off_is_disconnected_and_counted(is_process:
     backend = ScriptedBackend(is_process=is_process)
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
-        story = Story(scene)
+        story = RecordedEvents(scene)
         await scene.value("reconnect_server", name="one")
         with pytest.raises(RpcError, match=REASON):
             await question
@@ -63,7 +63,7 @@ async def test_a_reconnect_that_fails_at_first_is_told_of_when_it_succeeds() -> 
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
-        story = Story(scene)
+        story = RecordedEvents(scene)
         backend.refuses = DOWN
         await scene.error("reconnect_server", name="one")
         backend.refuses = None
@@ -78,7 +78,7 @@ async def test_a_reconnect_of_a_lost_server_tells_what_that_loss_cost() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
-        story = Story(scene)
+        story = RecordedEvents(scene)
         backend.link.break_off("the line went dead")
         await settle()
         assert isinstance(question.exception(), RpcError)
@@ -91,7 +91,7 @@ async def test_a_reconnect_of_a_server_that_was_never_there_is_its_first_connect
     backend = ScriptedBackend()
     backend.refuses = DOWN
     async with a_scene(one=backend) as scene:
-        story = Story(scene)
+        story = RecordedEvents(scene)
         backend.refuses = None
         await scene.value("reconnect_server", name="one")
         assert story.of_servers() == ["server_connected"]
@@ -103,6 +103,6 @@ async def test_only_the_first_reconnection_after_a_loss_speaks_of_it() -> None:
         question = await a_task_that_asks(scene, backend)
         await scene.value("reconnect_server", name="one")
         assert isinstance(question.exception(), RpcError)
-        story = Story(scene)
+        story = RecordedEvents(scene)
         await scene.value("reconnect_server", name="one")
         assert story.events()[-1] == reconnected({"tasks": 0, "pendingRequests": 0})

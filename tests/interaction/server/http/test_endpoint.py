@@ -1,10 +1,10 @@
-"""What the HTTP endpoint leaves to its neighbor, and what it takes from the first request of a session."""
+"""What the HTTP endpoint leaves to the app beside it, and what it takes from the first request of a session."""
 
 import pytest
 
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
 from support.callers.http_process import HELLO
-from support.in_process.http_endpoint import a_place, ended
+from support.in_process.http_endpoint import an_endpoint_client, ended
 
 HI = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 
@@ -31,10 +31,10 @@ class FakeNeighbor:
 
 async def test_a_neighbor_serves_what_is_not_ours_and_what_it_does_not_serve_is_not_found() -> None:
     fallback = FakeNeighbor()
-    async with a_place(fallback) as place:
-        assert (await place.ask("GET", "/theirs")).body == b"welcome"
-        assert (await place.ask("GET", "/nobodys")).status == 404
-        assert (await place.ask("GET", "/healthz")).status == 200
+    async with an_endpoint_client(fallback) as client:
+        assert (await client.ask("GET", "/theirs")).body == b"welcome"
+        assert (await client.ask("GET", "/nobodys")).status == 404
+        assert (await client.ask("GET", "/healthz")).status == 200
         assert fallback.log == ["/theirs", "/nobodys"]
 
 
@@ -45,49 +45,49 @@ async def test_nobody_reaches_a_neighbor_past_the_checks_of_host_and_origin(
     headers: dict[str, str], status: int
 ) -> None:
     fallback = FakeNeighbor()
-    async with a_place(fallback) as place:
-        assert (await place.ask("GET", "/theirs", **headers)).status == status
+    async with an_endpoint_client(fallback) as client:
+        assert (await client.ask("GET", "/theirs", **headers)).status == status
         assert fallback.log == []
 
 
 async def test_a_neighbor_ends_its_streams_and_closes_with_us() -> None:
     fallback = FakeNeighbor()
-    async with a_place(fallback) as place:
-        place.endpoint.drain()
-        place.endpoint.drain()
+    async with an_endpoint_client(fallback) as client:
+        client.endpoint.drain()
+        client.endpoint.drain()
     assert fallback.log == ["drained", "closed"]
 
 
 @pytest.mark.parametrize(("said", "waits"), [("on-use", True), ("On-Use ", True), ("", False), ("at once", False)])
 async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_used(said: str, waits: bool) -> None:
-    async with a_place() as place:
-        assert (await place.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
-        assert [(session.connects_on_use, session.label) for session in place.sessions()] == [(waits, "tests 1")]
+    async with an_endpoint_client() as client:
+        assert (await client.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
+        assert [(session.connects_on_use, session.label) for session in client.sessions()] == [(waits, "tests 1")]
 
 
 async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after_minutes() -> None:
-    async with a_place() as place:
-        looked, called = await place.join(), await place.join()
+    async with an_endpoint_client() as client:
+        looked, called = await client.join(), await client.join()
         for method in ("ping", "tools/list", "resources/list"):
-            await place.ask("POST", body=place.message(method), mcp_session_id=looked)
-        await place.value(called, "list_timers")
-        await place.clock.advance(300 + 61)
-        assert [await place.status(one) for one in (looked, called)] == [404, 200]
+            await client.ask("POST", body=client.message(method), mcp_session_id=looked)
+        await client.value(called, "list_timers")
+        await client.clock.advance(300 + 61)
+        assert [await client.status(one) for one in (looked, called)] == [404, 200]
 
 
 async def test_the_endpoint_and_its_connections_show_what_they_are_at() -> None:
-    async with a_place() as place:
+    async with an_endpoint_client() as client:
         shown = "<HttpEndpoint open connections={} <StatelessEndpoint <Requests stateless-http running=0>>>"
-        assert repr(place.endpoint) == shown.format(0)
-        connection_id = await place.join()
-        assert repr(place.endpoint) == shown.format(1)
-        (connection,) = place.endpoint._connections
+        assert repr(client.endpoint) == shown.format(0)
+        connection_id = await client.join()
+        assert repr(client.endpoint) == shown.format(1)
+        (connection,) = client.endpoint._connections
         state = "2025-11-25 posts={0} gets=0 <Requests http running={0}>"
         assert repr(connection) == f"<HandshakeConnection {state.format(0)}>"
-        call = place.call("execute_tool", server="one", tool="slow")
-        _, calling = await place.start("POST", call, mcp_session_id=connection_id)
+        call = client.call("execute_tool", server="one", tool="slow")
+        _, calling = await client.start("POST", call, mcp_session_id=connection_id)
         assert repr(connection) == f"<HandshakeConnection {state.format(1)}>"
         calling.cancel()
         assert await ended(calling)
-        place.endpoint.drain()
-        assert repr(place.endpoint) == shown.format(1).replace("open", "draining")
+        client.endpoint.drain()
+        assert repr(client.endpoint) == shown.format(1).replace("open", "draining")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
+from emceepee.backends.spec import RestartConfig, StdioTarget
 from emceepee.errors import BackendDisconnected
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
@@ -602,9 +602,3 @@ async def test_the_caller_id_is_one_for_a_session_and_backend_and_stays_across_r
         ids |= {dial.caller_id for backend in other.backends.values() for dial in backend.dials}
         assert None not in ids
         assert len(ids) == 4
-
-
-def test_a_spec_says_whether_its_server_is_told_the_caller() -> None:
-    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test", tells_session=False))
-    assert isinstance(spec.target, HttpTarget)
-    assert not spec.target.tells_session

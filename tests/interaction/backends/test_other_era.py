@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.eras import CORRECTED_SECONDS, EraMemory, cannot_ask
-from emceepee.backends.link import RpcError, ServerFacts
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.eras import cannot_ask
+from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
-from support.fakes.clock import FakeClock, settle
-from support.sessions.recorded_events import Story
+from support.fakes.clock import settle
+from support.sessions.recorded_events import RecordedEvents
 from support.sessions.scene import Scene, a_scene, scripted_spec
 
 FASTMCP = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
@@ -62,7 +61,7 @@ async def test_the_error_says_that_the_next_try_will_work_and_it_does(
 async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
     backend = ScriptedBackend(modern=True, is_process=True)
     async with a_scene(one=backend) as scene:
-        story = Story(scene)
+        story = RecordedEvents(scene)
         await failed(scene, backend, refusing(PYTHON))
         await settle()
         told = story.events()
@@ -159,15 +158,3 @@ def test_other_errors_do_not_count() -> None:
     assert all(map(cannot_ask, (FASTMCP, PYTHON, TYPESCRIPT)))
     assert not cannot_ask("elicitation is unavailable")
     assert not cannot_ask(str(RpcError({"code": -32601, "message": "Method not found"})))
-
-
-def test_the_memory_of_it_outlives_that_of_an_era() -> None:
-    clock = FakeClock()
-    memory, target = EraMemory(clock), HttpTarget(url="http://x.test")
-    memory.learn(target, ServerFacts(is_modern=True))
-    memory.correct(target)
-    clock.jump(CORRECTED_SECONDS - 1)
-    assert memory.recall(target) == "legacy"
-    clock.jump(1)
-    assert memory.recall(target) is None
-    assert BackendSpec(name="x", target=target).mode == "auto"

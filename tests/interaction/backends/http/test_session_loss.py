@@ -1,0 +1,194 @@
+"""What counts as a lost session, and whose answer an answer is: on the wire, byte by byte."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import Failure, Link, RpcError
+from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, failure_of, idle_again, number_of
+from support.backends.raw_server import RawServer, raw_server
+from support.fakes.clock import FakeClock
+from support.waiting import eventually
+
+SESSION = "mcp-session-id: s1"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    async with raw_server() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
+    async with a_dialer(clock) as running:
+        yield running
+
+
+def an_error(key: Any, words: str = "no", code: int = -32000) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": key, "error": {"code": code, "message": words}}).encode()
+
+
+def a_result(key: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": key, "result": {}}).encode()
+
+
+async def refused(call: "asyncio.Future[Any]") -> RpcError:
+    async with asyncio.timeout(10):
+        with pytest.raises(RpcError) as raised:
+            await call
+    return raised.value
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
+async def test_an_error_that_answers_another_request_is_not_ours(
+    status: str, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        number = number_of(await peer.request())
+        peer.answer(an_error(number + 1), JSON, status=status)
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.PROTOCOL, True)
+        assert f"names another request (id {number + 1})" in str(error)
+
+
+@pytest.mark.parametrize("key", [999_999, None, "server-error", [], {}])
+async def test_a_result_that_does_not_name_our_request_is_not_accepted(
+    key: Any, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.answer(a_result(key), JSON)
+        error = await failure_of(call)
+        assert (error.failure, "names another request" in str(error)) == (Failure.PROTOCOL, True)
+        assert not link.closed.done()
+
+
+@pytest.mark.parametrize("key", [None, "server-error"])
+@pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
+async def test_an_error_that_names_no_request_answers_the_one_it_came_on(
+    status: str, key: Any, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.answer(an_error(key, "your session cannot do that"), JSON, status=status)
+        assert str(await refused(call)) == "your session cannot do that"
+
+
+async def test_known_words_on_a_stream_are_no_lost_session(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        number = number_of(await peer.request())
+        peer.send(STREAM.replace(b"200 OK", b"400 Bad Request"))
+        peer.send(chunk(b"data: " + an_error(number, "Session not found") + b"\n\n") + b"0\r\n\r\n")
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.REFUSED, True)
+
+
+async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
+    dialer: Dialer, server: RawServer, clock: FakeClock
+) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.send(STREAM + chunk(b"id: 1\ndata:\n\n"))
+        peer.close()
+        await eventually(lambda: not dialer._pool.open)
+        await clock.advance(1)
+        again = await server.peer()
+        assert (await again.request()).line.startswith("GET ")
+        again.answer(status="404 Not Found")
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.SESSION_LOST, True)
+
+
+@pytest.mark.parametrize("status", ["405 Method Not Allowed", "400 Bad Request"])
+async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_tool(
+    status: str, dialer: Dialer, server: RawServer, clock: FakeClock
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.send(STREAM + chunk(b"id: 1\ndata:\n\n"))
+        peer.close()
+        await eventually(lambda: not dialer._pool.open)
+        await clock.advance(1)
+        again = await server.peer()
+        await again.request()
+        again.answer(an_error(None, "Event store not configured"), JSON, status=status)
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+        assert "could not be taken up again: Event store not configured" in str(error)
+
+
+async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: RawServer) -> None:
+    numbers = []
+    for _ in range(3):
+        async with a_link(dialer, server) as (link, peer):
+            call = asking(link)
+            numbers.append(number_of(await peer.request()))
+            peer.answer(a_result(numbers[-1]), JSON)
+            await call
+            await idle_again(dialer)
+            peer.close()
+            await eventually(lambda: not dialer._pool.open)
+    assert len(set(numbers)) == 3
+
+
+# A server that has words of its own for a lost session.
+
+
+async def with_own_words(link: Link, dialer: Dialer, server: RawServer, ping: bytes, status: str) -> None:
+    """A call is refused with status 400, and then the ping that looks into it as given."""
+    peer = server.accepted[0]
+    call = asking(link)
+    await peer.request()
+    peer.answer(an_error(None, "No active session"), JSON, status="400 Bad Request")
+    assert str(await refused(call)) == "No active session"
+    request = await peer.request()
+    assert json.loads(request.body)["method"] == "ping"
+    peer.answer(ping.replace(b'"ours"', str(number_of(request)).encode()), JSON, status=status)
+    await idle_again(dialer)
+
+
+async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_session(
+    dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server, SESSION) as (link, _):
+        await with_own_words(link, dialer, server, an_error(None, "No active session"), "400 Bad Request")
+        async with asyncio.timeout(10):
+            assert (await link.closed).reason == "the server no longer knows our session"
+        assert link.resumption is None
+
+
+@pytest.mark.parametrize(
+    ("ping", "status"),
+    [
+        (a_result("ours"), "200 OK"),
+        (an_error("ours", "Method not found", -32601), "400 Bad Request"),
+        (an_error("ours", "No active session", -32601), "400 Bad Request"),
+        (an_error("ours", "something else"), "400 Bad Request"),
+    ],
+)
+async def test_a_server_that_answers_a_ping_in_any_other_way_has_not(
+    ping: bytes, status: str, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        await with_own_words(link, dialer, server, ping, status)
+        call = asking(link)
+        peer.answer(a_result(number_of(await peer.request())), JSON)
+        assert await call == {}
+        assert not link.closed.done()
+        assert link.resumption is not None

@@ -1,0 +1,256 @@
+"""Connections that share a named session: how they come and go, and what stays. Time is the test's."""
+
+import gc
+import json
+
+import pytest
+
+from emceepee.server.http.replay import Replay
+from emceepee.sessions.directory import KeyKind, SessionKey
+from support.callers.http_process import HELLO
+from support.fakes.clock import settle
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended
+
+HALF_AN_HOUR, A_DAY, A_SWEEP = 1800, 86_400, 61
+
+
+async def timers(client: EndpointClient, connection: str) -> list[str]:
+    return [timer["message"] for timer in (await client.value(connection, "list_timers"))["timers"]]
+
+
+async def note(client: EndpointClient, connection: str, message: str = "mine") -> None:
+    await client.value(connection, "set_timer", duration_ms=86_400_000, message=message)
+
+
+async def quiet(client: EndpointClient, connection: str) -> None:
+    """Take all events there are, so that whoever awaits activity waits."""
+    await client.value(connection, "list_servers")  # connects the server
+    await settle()
+    await client.value(connection, "list_servers")
+
+
+def streams_in_memory() -> int:
+    """How many connections are still there to be spoken to."""
+    gc.collect()
+    return sum(isinstance(thing, Replay) for thing in gc.get_objects())
+
+
+async def end(client: EndpointClient, connection: str) -> int:
+    return (await client.ask("DELETE", mcp_session_id=connection)).status
+
+
+async def test_a_name_at_initialize_joins_the_session_of_that_name_with_an_id_of_its_own() -> None:
+    async with an_endpoint_client() as client:
+        first, second = await client.join("desk"), await client.join(query="session=desk")
+        other, nameless = await client.join("other"), await client.join()
+        assert len({first, second, other, nameless}) == 4
+        await note(client, first)
+        assert [await timers(client, one) for one in (second, other, nameless)] == [["mine"], [], []]
+        assert len(client.sessions()) == 3
+        assert client.endpoint.directory.find(SessionKey("local", KeyKind.NAME, "desk")) in client.sessions()
+
+
+async def test_ending_a_connection_leaves_the_named_session_to_the_others_and_to_those_who_come_later() -> None:
+    async with an_endpoint_client() as client:
+        first, second = await client.join("desk"), await client.join("desk")
+        await note(client, first)
+        assert (await end(client, first), await end(client, first)) == (200, 404)
+        assert (await client.status(first), await timers(client, second)) == (404, ["mine"])
+        assert await end(client, second) == 200
+        assert await timers(client, await client.join("desk")) == ["mine"]
+
+
+async def test_ending_a_connection_without_a_name_ends_its_session() -> None:
+    async with an_endpoint_client() as client:
+        assert await end(client, await client.join()) == 200
+        assert client.sessions() == []
+
+
+async def test_a_connection_that_leaves_is_told_nothing_more() -> None:
+    """What it subscribed to would else be kept for it as long as the session lives."""
+    async with an_endpoint_client() as client:
+        leaving, staying = await client.join("desk"), await client.join("desk")
+        for connection in (leaving, staying):
+            subscribe = client.message("resources/subscribe", {"uri": "emceepee://events"})
+            assert (await client.ask("POST", body=subscribe, mcp_session_id=connection)).status == 200
+        assert streams_in_memory() == 2
+        await end(client, leaving)
+        await client.clock.advance(1)
+        assert streams_in_memory() == 1
+
+
+async def test_ending_a_connection_ends_its_requests_and_streams_and_no_others() -> None:
+    async with an_endpoint_client() as client:
+        leaving, staying = await client.join("desk"), await client.join("desk")
+        await quiet(client, staying)
+        wait = client.call("await_activity", timeout_ms=600_000)
+        waits = [await client.start("POST", wait, mcp_session_id=one) for one in (leaving, staying)]
+        reads = [
+            await client.start("GET", mcp_session_id=one, accept="text/event-stream") for one in (leaving, staying)
+        ]
+        await end(client, leaving)
+        await settle()
+        assert [task.done() for _, task in (*waits, *reads)] == [True, False, True, False]
+        assert waits[0][0].error["code"] == -32800
+        await end(client, staying)
+        assert await ended(*(task for _, task in (*waits, *reads)))
+        assert client.sessions()[0].open_streams == 0
+
+
+@pytest.mark.parametrize("how", ["by its own wish", "to make room"])
+async def test_a_call_that_a_leaving_connection_waits_for_goes_on_as_a_task(how: str) -> None:
+    async with an_endpoint_client(connections_per_session=1 if how == "to make room" else 2) as client:
+        leaving = await client.join("desk")
+        slow = client.call("execute_tool", server="one", tool="slow")
+        answered, calling = await client.start("POST", slow, mcp_session_id=leaving)
+        if how == "by its own wish":
+            await end(client, leaving)
+        later = await client.join("desk")
+        assert await ended(calling)
+        told = json.loads(answered.body)["result"]["structuredContent"]["proxy_task"]
+        (task,) = (await client.value(later, "list_tasks"))["tasks"]
+        assert (task["taskId"], task["status"]) == (told["task_id"], "working")
+
+
+async def test_closing_the_session_ends_every_connection_and_answers_who_asked_for_it() -> None:
+    async with an_endpoint_client() as client:
+        asking, other = await client.join("desk"), await client.join("desk")
+        await quiet(client, asking)
+        wait = client.call("await_activity", timeout_ms=600_000)
+        own, others = [await client.start("POST", wait, mcp_session_id=one) for one in (asking, other)]
+        reading, streaming = await client.start("GET", mcp_session_id=asking, accept="text/event-stream")
+        assert await client.value(asking, "close_session", session="desk") == {"closed": "desk"}
+        assert await ended(own[1], others[1], streaming)
+        assert [answer.error["code"] for answer in (own[0], others[0])] == [-32800, -32800]
+        assert reading.is_whole
+        assert [await client.status(one) for one in (asking, other)] == [404, 404]
+        assert client.sessions() == []
+        assert await timers(client, await client.join("desk")) == []
+
+
+async def test_closing_the_session_one_is_on_is_answered_also_on_a_stream_and_in_a_batch() -> None:
+    async with an_endpoint_client() as client:
+        close, joined = client.call("close_session", session="desk"), await client.join("desk")
+        answered = await client.ask("POST", body=close, mcp_session_id=joined, accept="text/event-stream")
+        assert b'"closed":"desk"' in answered.body
+        assert answered.is_whole
+        old = client.message("initialize", HELLO | {"protocolVersion": "2025-03-26"})
+        opened = await client.ask("POST", body=old, emceepee_session="desk")
+        batch = [client.message("ping"), close]
+        answered = await client.ask("POST", body=batch, mcp_session_id=opened.headers["mcp-session-id"])
+        closed = {reply["id"]: reply for reply in json.loads(answered.body)}[close["id"]]
+        assert closed["result"]["structuredContent"] == {"closed": "desk"}
+
+
+async def test_a_person_who_ends_the_session_ends_its_connections() -> None:
+    async with an_endpoint_client() as client:
+        joined = [await client.join("desk") for _ in range(3)]
+        (session,) = client.sessions()
+        assert await client.endpoint.directory.end(session)
+        assert [await client.status(one) for one in joined] == [404] * 3
+
+
+async def test_an_abandoned_connection_is_forgotten_and_its_session_is_not() -> None:
+    async with an_endpoint_client() as client:
+        abandoned, used = await client.join("desk"), await client.join("desk")
+        await note(client, abandoned)
+        await client.clock.advance(HALF_AN_HOUR - A_SWEEP)
+        assert await client.status(used) == 200
+        await client.clock.advance(2 * A_SWEEP)
+        assert [await client.status(one) for one in (abandoned, used)] == [404, 200]
+        assert await timers(client, await client.join("desk")) == ["mine"]
+
+
+async def test_a_connection_that_waits_or_reads_is_not_abandoned() -> None:
+    async with an_endpoint_client(session_idle_seconds=300) as client:
+        reading, waiting = await client.join("desk"), await client.join("desk")
+        _, stream = await client.start("GET", mcp_session_id=reading, accept="text/event-stream")
+        slow = client.call("execute_tool", server="one", tool="slow", timeout_ms=900_000)
+        _, call = await client.start("POST", slow, mcp_session_id=waiting)
+        await client.clock.advance(600)
+        assert [await client.status(one) for one in (reading, waiting)] == [200, 200]
+        await client.value(reading, "close_session", session="desk")
+        assert await ended(stream, call)
+
+
+async def test_a_connection_with_a_session_of_its_own_sleeps_with_it_and_is_kept() -> None:
+    async with an_endpoint_client() as client:
+        nameless, _ = await client.join(), await client.join("desk")
+        await timers(client, nameless)
+        await client.clock.advance(2 * HALF_AN_HOUR)
+        assert await client.status(nameless) == 200
+
+
+async def test_a_named_session_that_is_forgotten_takes_its_connections_along() -> None:
+    async with an_endpoint_client(session_idle_seconds=A_DAY * 2) as client:
+        joined = await client.join("desk")
+        await client.clock.advance(A_DAY + A_SWEEP)
+        assert await client.status(joined) == 404
+        assert client.sessions() == []
+
+
+async def test_of_too_many_connections_the_one_idle_longest_gives_way_but_none_in_use() -> None:
+    async with an_endpoint_client(connections_per_session=3) as client:
+        busy = await client.join("desk")
+        _, stream = await client.start("GET", mcp_session_id=busy, accept="text/event-stream")
+        await client.clock.advance(1)
+        older, newer = await client.join("desk"), await client.join("desk")
+        await client.clock.advance(1)
+        assert await client.status(older) == 200
+        await client.clock.advance(1)
+        newest = await client.join("desk")
+        assert [await client.status(one) for one in (busy, older, newer, newest)] == [200, 200, 404, 200]
+        await client.join("elsewhere")
+        assert await client.status(older) == 200
+        await client.value(busy, "close_session", session="desk")
+        assert await ended(stream)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+async def test_if_all_connections_are_in_use_the_oldest_gives_way(most: int) -> None:
+    async with an_endpoint_client(connections_per_session=most) as client:
+        busy = await client.join("desk")
+        _, stream = await client.start("GET", mcp_session_id=busy, accept="text/event-stream")
+        newest = await client.join("desk")
+        assert await ended(stream)
+        assert [await client.status(one) for one in (busy, newest)] == [404, 200]
+
+
+@pytest.mark.parametrize("params", [{}, {"protocolVersion": 7}, {"capabilities": []}])
+async def test_a_refused_initialize_opens_nothing_and_closes_nothing(params: dict[str, object]) -> None:
+    async with an_endpoint_client() as client:
+        bad = client.message("initialize", params)
+        for name in ("", "desk"):
+            refused = await client.ask("POST", body=bad, emceepee_session=name)
+            assert refused.error["code"] == -32602
+            assert "mcp-session-id" not in refused.headers
+        assert client.sessions() == []
+        joined = await client.join("desk")
+        await note(client, joined)
+        await client.ask("POST", body=bad, emceepee_session="desk")
+        assert await timers(client, joined) == ["mine"]
+
+
+async def test_a_name_that_is_too_long_is_refused() -> None:
+    async with an_endpoint_client() as client:
+        refused = await client.ask("POST", body=client.message("initialize", HELLO), emceepee_session="x" * 201)
+        assert (refused.status, client.sessions()) == (400, [])
+        assert "201 characters, and may have 200" in refused.error["message"]
+
+
+async def test_another_principal_joins_a_session_of_its_own_and_cannot_use_the_first_ones_connection() -> None:
+    async with an_endpoint_client(tokens={"one": "ada", "two": "ben"}) as client:
+        ada, ben = {"authorization": "Bearer one"}, {"authorization": "Bearer two"}
+        joined, _ = await client.join("desk", **ada), await client.join("desk", **ben)
+        assert [len(client.endpoint.directory.sessions_of(who)) for who in ("ada", "ben")] == [1, 1]
+        assert [await client.status(joined, **who) for who in (ada, ben)] == [200, 404]
+        assert (await client.ask("DELETE", mcp_session_id=joined, **ben)).status == 404
+
+
+async def test_only_the_first_who_names_a_session_says_how_its_servers_are_connected() -> None:
+    async with an_endpoint_client() as client:
+        await client.join("lazy", emceepee_connect="on-use")
+        await client.join("lazy")
+        await client.join("eager")
+        await client.join("eager", emceepee_connect="on-use")
+        assert [session.connects_on_use for session in client.sessions()] == [True, False]
