@@ -29,21 +29,44 @@ class SpanBudget:
         self._spans.pop(span, None)
 
 
+class _Revisions:
+    """Counts changes. It is all that a span knows of its journal: a timer or a pooled connection that a request began
+    keeps the request's context, and with it the span, long after the session has ended."""
+
+    __slots__ = ("newest", "notify")
+
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self.notify, self.newest = notify, 0
+
+    def touch(self, span: Span) -> None:
+        self.newest += 1
+        span.revision = self.newest
+        self.notify()
+
+
+def _nobody() -> None:
+    """Looks any more."""
+
+
 class Journal:
     """One session's requests, oldest first. `changed` is called whenever one of them is different from before."""
 
     def __init__(self, room: SpanBudget, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
-        self._room, self._clock, self._ids, self._most, self._changed = room, clock, ids, most, changed
+        self._room, self._clock, self._ids, self._most = room, clock, ids, most
+        self._revisions = _Revisions(changed)
         self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
         self._begun = 0
-        self.revision = 0
+
+    @property
+    def revision(self) -> int:
+        return self._revisions.newest
 
     def __len__(self) -> int:
         return len(self._spans)
 
     def begin(self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject) -> Span:
-        clock = self._clock
-        span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=self._touched)
+        clock, touch = self._clock, self._revisions.touch
+        span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=touch)
         if not self._most:
             return span
         self._begun += 1
@@ -52,7 +75,7 @@ class Journal:
         if len(self._spans) > self._most:
             self._room.give_back(self._spans.pop(0))
         self._room.take(span, self)
-        self._touched(span)
+        touch(span)
         return span
 
     def since(self, revision: int) -> list[Span]:
@@ -66,6 +89,7 @@ class Journal:
         for span in self._spans:
             self._room.give_back(span)
         self._spans.clear()
+        self._revisions.notify = _nobody
 
     def oldest_went(self) -> None:
         """The room gave it up. What is oldest of all is the oldest here."""
@@ -76,8 +100,3 @@ class Journal:
         if not span.span_id:
             span.span_id = self._ids.new()
         return span
-
-    def _touched(self, span: Span) -> None:
-        self.revision += 1
-        span.revision = self.revision
-        self._changed()

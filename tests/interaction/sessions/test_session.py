@@ -1,4 +1,6 @@
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -8,6 +10,7 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed,
 from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session
+from emceepee.telemetry.spans import Span
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
 from support.sessions.another_session import another_session
@@ -250,3 +253,21 @@ async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> 
             await other.remove_server("demo")
         assert (scene.session.connections, other.connections) == ([], [])
         assert all(link.closed.done() for link in backend.links)
+
+
+async def ended_session() -> tuple[Span, "weakref.ref[Session]"]:
+    """One in which a call was made, and the span of that call."""
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        call = scene.start("execute_tool", server="demo", tool="x")
+        (await scene.backends["demo"].next_asked()).reply(content=[])
+        await call
+        return scene.session.journal.since(0)[-1], weakref.ref(scene.session)
+
+
+async def test_a_session_that_has_ended_is_not_kept_by_the_spans_that_outlive_it() -> None:
+    """Timers and pooled connections keep the context of the request in which they began, and so its span."""
+    span, session = await ended_session()
+    await settle()
+    gc.collect()
+    assert session() is None
+    span.touch()  # nobody looks any more
