@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import NamedTuple
+from weakref import WeakSet
 
 from emceepee import __version__
 from emceepee.backends.eras import EraMemory
@@ -43,7 +44,7 @@ class Dialer:
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._child_processes = child_processes
-        self._process_links: set[StdioLink] = set()  # that run, or are being started
+        self._process_links: WeakSet[StdioLink] = WeakSet()  # whoever uses one keeps it until its process has ended
         self._eras = EraMemory(clock)
 
     @classmethod
@@ -141,11 +142,11 @@ class Dialer:
             raise first from error
 
     async def _open_stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        self._process_links = {link for link in self._process_links if link.is_running}
-        if len(self._process_links) >= self._limits.processes_in_all:
+        running = sum(link.is_running for link in self._process_links)
+        if running >= self._limits.processes_in_all:
             raise LinkError(
                 Failure.UNREACHABLE,
-                f"emceepee runs {len(self._process_links)} server processes already, which is its limit "
+                f"emceepee runs {running} server processes already, which is its limit "
                 "(processes_in_all): end a session that uses some, or let the operator raise it",
                 may_have_run=False,
             )
@@ -155,7 +156,7 @@ class Dialer:
             async with _closing_on_failure(link):
                 await link.start(target, terms, longest=self._limits.line_bytes)
         except BaseException:
-            self._process_links.discard(link)  # another start may have found it ended, and taken it out
+            self._process_links.discard(link)
             raise
         return link
 
