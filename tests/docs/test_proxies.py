@@ -82,7 +82,7 @@ async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bo
     proxy: str, tmp_path: Path
 ) -> None:
     if shutil.which(proxy) is None:
-        pytest.skip(f"{proxy} is not installed")
+        pytest.skip(f"{proxy} is not installed: only the real one can show that its example works")
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
         async with (

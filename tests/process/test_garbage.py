@@ -2,8 +2,8 @@
 whoever calls meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import pytest
@@ -17,6 +17,7 @@ from support.server_programs.stdio_entries import stdio_server
 ROUNDS, CALLS = 2, 20
 MODERN = "2026-07-28"
 ERAS = ("2025-11-25", MODERN)
+Connect = Callable[[str], AbstractAsyncContextManager[HttpCaller | EmceepeeProcess]]
 
 
 @asynccontextmanager
@@ -37,21 +38,20 @@ async def left_by_calls(caller: HttpCaller | EmceepeeProcess) -> object:
     return left
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_calls_over_http_leave_nothing_for_the_collector(era: str) -> None:
+@asynccontextmanager
+async def over_http(era: str) -> AsyncIterator[HttpCaller]:
     async with (
         two_servers() as env,
         http_process("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as endpoint,
     ):
-        caller = endpoint.modern(emceepee_session="mine") if era == MODERN else await endpoint.caller()
-        assert await left_by_calls(caller) == {}
+        yield endpoint.modern(emceepee_session="mine") if era == MODERN else await endpoint.caller()
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_calls_over_stdio_leave_nothing_for_the_collector(era: str) -> None:
+@asynccontextmanager
+async def over_stdio(era: str) -> AsyncIterator[EmceepeeProcess]:
     async with two_servers() as env, emceepee(env=env, entry=(collecting_emceepee.__file__,)) as caller:
         await caller.initialize(era)
-        assert await left_by_calls(caller) == {}
+        yield caller
 
 
 FAILING = (
@@ -73,18 +73,15 @@ async def left_by_failures(caller: HttpCaller | EmceepeeProcess) -> object:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_calls_over_http_that_fail_leave_nothing_for_the_collector_either(era: str) -> None:
-    """A request's arguments may have megabytes, and whoever sends nothing but nonsense makes few other objects."""
-    async with (
-        two_servers() as env,
-        http_process("--log-level", "warn", env=env, module=collecting_emceepee.__name__) as endpoint,
-    ):
-        caller = endpoint.modern(emceepee_session="mine") if era == MODERN else await endpoint.caller()
-        assert await left_by_failures(caller) == {}
+@pytest.mark.parametrize("connect", [over_http, over_stdio])
+async def test_calls_leave_nothing_for_the_collector(connect: Connect, era: str) -> None:
+    async with connect(era) as caller:
+        assert await left_by_calls(caller) == {}
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_calls_over_stdio_that_fail_leave_nothing_for_the_collector_either(era: str) -> None:
-    async with two_servers() as env, emceepee(env=env, entry=(collecting_emceepee.__file__,)) as caller:
-        await caller.initialize(era)
+@pytest.mark.parametrize("connect", [over_http, over_stdio])
+async def test_calls_that_fail_leave_nothing_for_the_collector_either(connect: Connect, era: str) -> None:
+    """A request's arguments may have megabytes, and whoever sends nothing but nonsense makes few other objects."""
+    async with connect(era) as caller:
         assert await left_by_failures(caller) == {}

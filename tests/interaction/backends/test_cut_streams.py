@@ -8,17 +8,11 @@ import pytest
 
 from emceepee.backends.dialer import Dialer
 from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
-from support.backends.raw_server import RawServer, raw_server
+from support.backends.raw_server import RawServer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 from support.figures import record_figure
 from support.waiting import eventually
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
 
 
 class NotingClock(FakeClock):

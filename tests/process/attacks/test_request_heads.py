@@ -144,7 +144,7 @@ async def test_a_body_that_comes_byte_by_byte_has_no_more_time() -> None:
             with contextlib.suppress(ConnectionError):
                 line.send(b" ")
             dripped += 1
-            await asyncio.sleep(0.05)  # as a caller that takes its time
+            await asyncio.sleep(0.05)  # this is the attack: a caller that dribbles, while the limit runs on real time
         line.cut()
         assert line.received.startswith(b"HTTP/1.1 408 ")
         assert dripped < 99

@@ -83,7 +83,7 @@ class MixedLoad:
             if now >= next_sample:
                 self.samples.append((now, await self.endpoint.resident_kb()))
                 next_sample = now + SAMPLE_SECONDS
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the load runs for real minutes; this only looks whether a fault is due
         self._is_over = True
         async with asyncio.timeout(120):
             await asyncio.gather(*workers)
@@ -233,7 +233,7 @@ class MixedLoad:
             case 3:
                 backend = self._random.choice(self.backends)
                 await backend.stop()
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # an outage long enough for a try to find nobody
                 await backend.start()
         self.outcomes["fault"] += 1
 

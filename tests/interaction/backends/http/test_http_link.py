@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +14,6 @@ from support.backends.raw_links import (
     HELLO,
     LARGEST,
     STREAM,
-    a_dialer,
     a_link,
     asking,
     dialing,
@@ -29,23 +28,6 @@ from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
-    async with a_dialer(clock) as running:
-        yield running
 
 
 # What is said.

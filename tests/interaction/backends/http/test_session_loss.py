@@ -2,36 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, RpcError
-from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, failure_of, idle_again, number_of
-from support.backends.raw_server import RawServer, raw_server
+from support.backends.raw_links import JSON, STREAM, a_link, asking, chunk, failure_of, idle_again, number_of
+from support.backends.raw_server import RawServer
 from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
 SESSION = "mcp-session-id: s1"
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
-    async with a_dialer(clock) as running:
-        yield running
 
 
 def an_error(key: Any, words: str = "no", code: int = -32000) -> bytes:

@@ -11,19 +11,13 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits
-from support.backends.raw_server import Peer, RawServer, raw_server
+from support.backends.raw_server import Peer, RawServer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 
 LARGEST = 10_000
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
 
 
 @pytest.fixture

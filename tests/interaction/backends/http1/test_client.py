@@ -25,12 +25,6 @@ async def pool() -> AsyncIterator[ConnectionPool]:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
-
-
-@pytest.fixture
 def client(pool: ConnectionPool, server: RawServer) -> HttpClient:
     return HttpClient(pool, server.url, {"Content-Type": "application/json", "User-Agent": "test"})
 

@@ -28,21 +28,10 @@ UNTRUSTING = ssl.create_default_context()
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
 async def pool(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
     async with ConnectionPool.running(clock, UNTRUSTING) as running:
         yield running
     assert running.open == set()
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[RawServer]:
-    async with raw_server() as running:
-        yield running
 
 
 def origin(url: str) -> Origin:
