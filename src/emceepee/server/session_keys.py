@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import client_info
-from emceepee.sessions.directory import KeyKind, SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.web.asgi import Headers
 
 SESSION_HEADER = b"emceepee-session"

@@ -3,8 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import StrEnum
 
 from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -12,6 +10,7 @@ from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
 from emceepee.sessions.session import Session, SessionParts
 from emceepee.state.limits import Limits
+from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -19,28 +18,6 @@ log = EventLog("sessions")
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
-
-
-class KeyKind(StrEnum):
-    """How a session is named."""
-
-    ID = "id"
-    """By the protocol's own session id."""
-    HANDLE = "handle"
-    """By a handle from open_session."""
-    NAME = "name"
-    """By a name that the user chose in the client's configuration."""
-    DEFAULT = "default"
-    """By nothing but the principal and the client's name."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionKey:
-    """What a session is found by. The principal is part of it: nobody finds another's."""
-
-    principal: str
-    kind: KeyKind
-    value: str = ""
 
 
 class TooManySessions(EmceepeeError):

@@ -10,9 +10,10 @@ from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
 from emceepee.json_rpc import Request, client_label, notification_message, progress_token
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
+from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
+from emceepee.state.session_key import KeyKind, SessionKey
 
 
 class ResponseChannel(Protocol):

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.sessions.directory import KeyKind, SessionKey, TooManySessions
+from emceepee.sessions.directory import TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
+from emceepee.state.session_key import KeyKind, SessionKey
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation

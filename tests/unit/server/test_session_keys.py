@@ -7,7 +7,7 @@ from mcp_types import CLIENT_INFO_META_KEY
 
 from emceepee.guard.identity import CallerIdentity
 from emceepee.server.session_keys import LONGEST_NAME, NameTooLong, default_key, named_key, pinned_name
-from emceepee.sessions.directory import KeyKind, SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
 
 
 def calling(name: Any) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, s
 from emceepee.server.http.message_log import PUSH
 from emceepee.server.http.replay import Replay
 from emceepee.server.requests import Requests, error_for
-from emceepee.sessions.directory import KeyKind, SessionDirectory, SessionKey
+from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
+from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext, ServerPolicy
 from emceepee.web.asgi import Header, respond, respond_json
 

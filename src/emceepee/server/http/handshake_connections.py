@@ -8,8 +8,9 @@ from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.session_keys import named_key
-from emceepee.sessions.directory import SessionDirectory, SessionKey
+from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
+from emceepee.state.session_key import SessionKey
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")

@@ -29,8 +29,9 @@ from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
-from emceepee.sessions.directory import SessionDirectory, SessionKey
+from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
+from emceepee.state.session_key import SessionKey
 from emceepee.tools.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
 from emceepee.web.asgi import respond, respond_json

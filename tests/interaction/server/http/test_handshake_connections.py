@@ -6,7 +6,7 @@ import json
 import pytest
 
 from emceepee.server.http.replay import Replay
-from emceepee.sessions.directory import KeyKind, SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
 from support.callers.http_process import HELLO
 from support.fakes.clock import settle
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from emceepee.sessions.directory import KeyKind, SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
 from support.in_process.asgi_messages import Answered
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended
 

@@ -1,0 +1,28 @@
+"""What a session is found by."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class KeyKind(StrEnum):
+    """How a session is named."""
+
+    ID = "id"
+    """By the protocol's own session id."""
+    HANDLE = "handle"
+    """By a handle from open_session."""
+    NAME = "name"
+    """By a name that the user chose in the client's configuration."""
+    DEFAULT = "default"
+    """By nothing but the principal and the client's name."""
+    CONNECTION = "connection"
+    """By the protocol's session id of a connection that joined a named session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The principal is part of it: nobody finds another's."""
+
+    principal: str
+    kind: KeyKind
+    value: str = ""

@@ -1,0 +1,181 @@
+"""The store as sessions, the registry and the console see it; every engine keeps the same promises.
+
+A session at rest is a set of records, `(kind, id)` to bytes, and a head by which it is found. Only the process that
+holds its lease may change it:
+
+    take ──▶ records, lease ──▶ commit ──▶ commit ──▶ release     the next one to take it has another lease
+               │                  └ atomic: all of it is there after a crash, or nothing
+               └ a process that is dead holds nothing
+
+What a lease is good for is in its `fence`, a number that grows with every taking, and in the `revision` that the change
+is based on: a commit with an old one of either changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from emceepee.state.session_key import SessionKey
+
+
+class RecordKey(NamedTuple):
+    """What a record is of, and which one it is."""
+
+    kind: str
+    record_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHead:
+    """What is known of a stored session without reading its records."""
+
+    session_id: str
+    principal: str
+    keys: frozenset[SessionKey]
+    expires_at: datetime
+    """Nobody will ask for it any more."""
+    due_at: datetime | None = None
+    """Then time changes something in it, whether anybody asks or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to change a session, and the revision that the next change is based on. 0: it is not stored yet."""
+
+    fence: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """A session as it was taken from the store."""
+
+    head: SessionHead
+    lease: Lease
+    records: Mapping[RecordKey, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One atomic change of one session. A record that is both put and deleted is put."""
+
+    head: SessionHead
+    lease: Lease
+    puts: Mapping[RecordKey, bytes] = field(default_factory=dict)
+    deletes: frozenset[RecordKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfiguration:
+    """A server that a principal added. `settings` may hold secrets: engines that write to a disk encrypt them."""
+
+    principal: str
+    name: str
+    settings: bytes = field(repr=False)
+    is_disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLogin:
+    """A person's login at the console; of its secret only a digest is known."""
+
+    digest: bytes
+    principal: str
+    until: datetime
+
+
+class StoreError(Exception):
+    """The text names the file and says what to do."""
+
+
+class StoreUnusable(StoreError):
+    """It cannot be opened as it is: corrupt, of a newer version, under another key, without locks."""
+
+
+class StoreUnavailable(StoreError):
+    """Just now it cannot be written or read: the disk is full, or read-only. Nothing of the change is there."""
+
+
+class HeldElsewhere(StoreError):
+    """Another process that is alive holds the lease of the session."""
+
+
+class NameTaken(StoreError):
+    """Another process has added a server of that name."""
+
+
+class Store(Protocol):
+    """Every method may raise StoreUnavailable. Reads and writes take effect in the order in which they were asked."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether anything outlives the process; if not, sessions are not committed at all."""
+        ...
+
+    # Sessions.
+
+    async def take(self, key: SessionKey) -> StoredSession | None:
+        """The session found by that key, with a new lease; None if there is none. Raises: HeldElsewhere."""
+        ...
+
+    async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
+        """Sessions whose `due_at` has come, with new leases, the longest due first; not those held by others."""
+        ...
+
+    async def next_due(self) -> datetime | None:
+        """The earliest `due_at` of the sessions that nobody alive holds."""
+        ...
+
+    async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        """All of them together; the lease for the next change of each, or None for one whose lease is out of date.
+
+        A first commit (revision 0) makes the session. A key that leads to another session by then is left to it.
+        """
+        ...
+
+    async def release(self, leases: Mapping[str, Lease]) -> None:
+        """Let go of sessions, by their ids: any process may take them now."""
+        ...
+
+    async def forget(self, session_id: str, lease: Lease) -> None:
+        """Delete it with all its records, if the lease is good."""
+        ...
+
+    async def forget_expired(self, now: datetime, most: int) -> int:
+        """Delete what has expired and nobody alive holds, and beyond `most` sessions those that expire first."""
+        ...
+
+    # What all processes share.
+
+    async def shared_revision(self) -> int:
+        """It grows with every change of a server or a login, whichever process makes it."""
+        ...
+
+    async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        """In the order in which they were added."""
+        ...
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        """Raises: NameTaken."""
+        ...
+
+    async def replace_server(self, server: ServerConfiguration) -> None:
+        """In its place, if it is there."""
+        ...
+
+    async def remove_server(self, principal: str, name: str) -> bool:
+        """False if it was not there."""
+        ...
+
+    async def logins(self) -> Sequence[StoredLogin]: ...
+
+    async def add_login(self, login: StoredLogin) -> None: ...
+
+    async def end_login(self, digest: bytes) -> None: ...
+
+    # Its own life.
+
+    async def close(self) -> None:
+        """What was asked for before is done; every lease of this process is released."""
+        ...
