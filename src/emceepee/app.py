@@ -79,7 +79,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     clock = SystemClock()
     session_id = Ulids(lambda: milliseconds(clock.now())).new()
     async with session_parts(config, clock) as parts, open_session(session_id, LOCAL, parts) as session:
-        session.transport = "stdio"
+        session.update_profile(transport="stdio")
         async with console_beside(session, config, parts, invite) as open_console:
             tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(

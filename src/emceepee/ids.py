@@ -35,6 +35,15 @@ class Ulids:
                 self._last_time, self._random = self._last_time + 1, 0
         return _crockford(self._last_time << _RANDOM_BITS | self._random)
 
+    def continue_after(self, last: str) -> None:
+        """Every id to come is greater than `last`, which another process made."""
+        number = 0
+        for character in last:
+            number = number << 5 | _ALPHABET.index(character)
+        moment = number >> _RANDOM_BITS
+        if moment >= self._last_time:
+            self._last_time, self._random = moment, number & (_RANDOM_LIMIT - 1)
+
     def unguessable(self) -> str:
         """An id that no other one tells anything of but its time: for what opens a door."""
         return _crockford(self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))

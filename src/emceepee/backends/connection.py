@@ -1,6 +1,6 @@
 """A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
@@ -48,7 +48,7 @@ class Connection:
         self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._listener = listener
+        self._listener, self._observer = listener, observer
         events = ConnectionEvents(spec, observer)
         self._subscriptions = Subscriptions(
             lambda method, params: self.handle_notification(method, params, None),
@@ -338,15 +338,23 @@ class Connection:
         if "logging" not in link.facts.capabilities:
             raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
         self.log_level = level
+        self._observer.keep_settings(self.spec.name)
         await self._run_bounded(self._restore_log_level, "logging/setLevel")
 
     async def subscribe(self, uri: str) -> None:
         """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
         await self._run_bounded(lambda _: self._subscriptions.add(uri), "resources/subscribe")
+        self._observer.keep_settings(self.spec.name)
 
     async def unsubscribe(self, uri: str) -> None:
         """Raises: EmceepeeError."""
         await self._run_bounded(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
+        self._observer.keep_settings(self.spec.name)
+
+    def restore_settings(self, log_level: str | None, uris: Iterable[str]) -> None:
+        """Of a process that has ended: every link to come is asked for them."""
+        self.log_level = log_level
+        self._subscriptions.uris |= set(uris)
 
     async def _restore_log_level(self, link: Link) -> None:
         if self.log_level is None or "logging" not in link.facts.capabilities:

@@ -26,6 +26,10 @@ class Observer(Protocol):
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
 
+    def keep_settings(self, server: str) -> None:
+        """What is asked of the server for all links to come is different now."""
+        ...
+
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:
         """The link is gone: reject what waits on it. Returns what that invalidated."""
         ...

@@ -225,3 +225,26 @@ class ServerEntry(BaseModel):
             cwd=self.cwd,
             restart=self.restartConfig or RestartConfig(),
         )
+
+
+def entry_of(spec: BackendSpec) -> ServerEntry:
+    """The entry that would make this server."""
+    target = spec.target
+    if isinstance(target, HttpTarget):
+        where: JsonObject = {"url": target.url, "headers": target.headers or None}
+        where |= {"type": None if target.kind == "any" else target.kind}
+        where |= {"sessionHeader": None if target.tells_session else False}
+    else:
+        restart = None if target.restart == RestartConfig() else target.restart
+        where = {"command": target.command, "args": list(target.args) or None, "env": target.env or None}
+        where |= {"cwd": target.cwd, "restartConfig": restart}
+    return ServerEntry(
+        name=spec.name,
+        description=spec.description,
+        allowedTools=list(spec.tools.allowed) or None,
+        deniedTools=list(spec.tools.denied) or None,
+        timeout_ms=None if spec.timeout is None else round(spec.timeout * 1000),
+        mode=spec.mode,
+        roots=list(spec.roots) or None,
+        **where,
+    )

@@ -156,11 +156,11 @@ def session_view(session: Session) -> JsonObject:
     """One session as it stands."""
     return {
         "id": session.session_id,
-        "label": session.label,
-        "transport": session.transport,
-        "openedAt": iso(session.opened_at),
+        "label": session.profile.label,
+        "transport": session.profile.transport,
+        "openedAt": iso(session.profile.opened_at),
         "isAwake": session.is_awake,
-        "canEnd": session.transport != "stdio",  # that one is its process
+        "canEnd": session.profile.transport != "stdio",  # that one is its process
         "servers": [server_row(connection) for connection in session.connections],
         "questions": [
             {"kind": str(question.kind)} | question_view(question, task_id=session.tasks.id_for(question))

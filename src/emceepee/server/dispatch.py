@@ -48,7 +48,7 @@ class Tools:
         """
         tool, arguments = self._find_tool(params)
         try:
-            session, arguments = _resolve_session(tool, arguments, context)
+            session, arguments = await _resolve_session(tool, arguments, context)
         except EmceepeeError as error:
             result = error_reply(error)
             if context.session is None or not tool.needs_session or context.is_gone:
@@ -73,9 +73,11 @@ class Tools:
             span.replied(result)
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
-        if not takes_notices or context.is_gone:
-            return result
-        return with_notices(result, session, outcome, context.record_events)
+        if takes_notices and not context.is_gone:
+            result = with_notices(result, session, outcome, context.record_events)
+        if session.unsaved:
+            await _save(session, context)
+        return result
 
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
@@ -115,7 +117,16 @@ class Tools:
         return tool, arguments
 
 
-def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext) -> tuple[Session, JsonObject]:
+async def _save(session: Session, context: RequestContext) -> None:
+    """What the reply tells is in the store before it leaves."""
+    try:
+        await session.unsaved.save()
+    except BaseException:  # cancelled
+        context.take_back_events()
+        raise
+
+
+async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext) -> tuple[Session, JsonObject]:
     """The session that a call means, and its arguments without the one that says so. Raises: EmceepeeError."""
     session = context.session
     if SESSION_ARGUMENT in arguments and SESSION_ARGUMENT not in tool.params.model_fields:
@@ -123,7 +134,7 @@ def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext)
         handle = arguments.pop(SESSION_ARGUMENT)
         if not isinstance(handle, str) or context.directory is None:
             raise InvalidArguments("session: give a handle from open_session, or leave it out.")
-        session = context.find_session(handle)
+        session = await context.find_session(handle)
     if session is None and tool.needs_session:
         raise EmceepeeError(
             "This call says no session. Call open_session once and pass its handle as the argument `session`, or pin "

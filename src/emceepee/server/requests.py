@@ -104,6 +104,8 @@ class Requests:
             else:
                 with _protocol_span(context.session, request.method):
                     result = await era.serve(context)
+                if context.session.unsaved:
+                    await context.session.unsaved.save()
             return result_message(request.request_id, result)
         except asyncio.CancelledError:
             if task is not None:
@@ -126,6 +128,7 @@ class Requests:
         reply = await self.respond(context, accepted)
         if self._is_wanted(context):
             send(reply)
+            context.confirm()
 
     def _is_wanted(self, context: RequestContext) -> bool:
         return self._answers_cancelled or not context.is_cancelled

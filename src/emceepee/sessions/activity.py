@@ -1,6 +1,7 @@
 """The events of a session, kept until they are delivered, and the one signal that wakes whoever waits for them."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -9,7 +10,9 @@ from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import measured
 from emceepee.sessions.change_signal import ChangeSignal
-from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, Taken
+from emceepee.sessions.records import RecordKind, event_record_id
+from emceepee.sessions.unsaved import Unsaved
+from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, OutboxMark, Taken
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
@@ -30,8 +33,8 @@ class Wake:
 class Activity:
     """The session's events. `emit` is synchronous: who emits never waits for who listens."""
 
-    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget) -> None:
-        self._clock, self._ids, self._limits, self._budget = clock, ids, limits, budget
+    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget, unsaved: Unsaved) -> None:
+        self._clock, self._ids, self._limits, self._budget, self._unsaved = clock, ids, limits, budget, unsaved
         self.event_signal = ChangeSignal()
         keep = timedelta(seconds=limits.event_seconds)
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
@@ -39,6 +42,7 @@ class Activity:
         self._wake: Wake | None = None
         self._evicted = 0  # and not yet in the log
         self._quiet_until = 0.0
+        self._outbox.on_forgotten = self._mark_all
         budget.join(self._outbox)
 
     def close(self) -> None:
@@ -62,6 +66,7 @@ class Activity:
         event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept, size=size)
         self._outbox.expire(now)
         evicted = self._outbox.append(event)
+        self._unsaved.mark(RecordKind.EVENT, event_record_id(self._outbox.numbers.stop - 1))
         if evicted or (evicted := self._budget.enforce()):
             self._warn_of_eviction(evicted)
         elif self._outbox.take_warning():
@@ -97,10 +102,33 @@ class Activity:
         """The first `count` events of `found` go out with a reply; if nobody reads it, take them back."""
         return self._outbox.deliver(found, count)
 
+    def confirm(self, taken: Taken) -> None:
+        """The reply was written: its events count as delivered, also after a restart."""
+        if self._outbox.confirm(taken):
+            self._unsaved.mark(RecordKind.DELIVERY)
+
     def take_back(self, taken: Taken) -> None:
         """Nobody read the reply: its events come again, to whoever waits or asks next."""
         if events := self._outbox.take_back(taken):
+            self._unsaved.mark(RecordKind.DELIVERY)
             self._wake_waiters(*events)
+
+    # At rest.
+
+    @property
+    def delivery_mark(self) -> OutboxMark:
+        return self._outbox.mark
+
+    def event(self, number: int) -> Event | None:
+        return self._outbox.event(number)
+
+    def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
+        self._outbox.restore(events, mark)
+
+    def _mark_all(self, numbers: range) -> None:
+        for number in numbers:
+            self._unsaved.mark(RecordKind.EVENT, event_record_id(number))
+        self._unsaved.mark(RecordKind.DELIVERY)
 
     def _wake_waiters(self, *events: Event) -> None:
         self.event_signal.notify()

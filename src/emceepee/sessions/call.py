@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from emceepee.backends.connection import Connection
-from emceepee.errors import EmceepeeError
+from emceepee.backends.spec import BackendSpec
+from emceepee.errors import EmceepeeError, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.state.call import WAITING, CallState
+from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 
 OnProgress = Callable[[JsonObject], None]
@@ -51,3 +53,25 @@ class Call:
         if outcome is None:
             raise EmceepeeError("The call was given up before it had a result.")
         return outcome
+
+
+def patience(limits: Limits, spec: BackendSpec, timeout: float | None, *, is_quiet: bool) -> float:
+    """How many seconds a tool waits. `is_quiet`: its caller hears nothing meanwhile, and may give up after a minute."""
+    if timeout is not None:
+        if timeout > limits.longest_call_seconds:
+            most = round(limits.longest_call_seconds * 1000)
+            raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
+        return timeout
+    if spec.timeout is not None:
+        return spec.timeout
+    return min(limits.call_seconds, limits.quiet_call_seconds) if is_quiet else limits.call_seconds
+
+
+def time_to_live(limits: Limits, seconds: float | None) -> timedelta:
+    """How long the call may take once it is a task."""
+    if seconds is None:
+        return timedelta(seconds=limits.task_ttl_seconds)
+    if seconds > limits.longest_task_ttl_seconds:
+        most = round(limits.longest_task_ttl_seconds * 1000)
+        raise InvalidArguments(f"task_ttl_ms may be at most {most}.", details={"most": most})
+    return timedelta(seconds=seconds)

@@ -2,21 +2,27 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 
 from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
+from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.store import RecordKey, StoredSession
 from emceepee.telemetry.logs import EventLog
 
+OnLoad = Callable[[Session, Mapping[RecordKey, bytes]], Awaitable[None]]
 log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
+LEAST_DUE_SECONDS = 0.01  # a timer that is late is due now; but never in a loop without a pause
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
 
@@ -27,9 +33,9 @@ class TooManySessions(EmceepeeError):
 
 
 class SessionDirectory:
-    """One per installation."""
+    """One per installation. With a store whose state outlives the process, a session that is not here may be there."""
 
-    def __init__(self, parts: SessionParts) -> None:
+    def __init__(self, parts: SessionParts, storage: SessionStorage | None = None) -> None:
         self._parts = parts
         self._clock: Clock = parts.clock
         self._limits: Limits = parts.limits
@@ -42,6 +48,13 @@ class SessionDirectory:
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
         self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
+        self.on_load: OnLoad | None = None  # awaited with what is stored for the connections of a session
+        self._storage = storage
+        self._resting: dict[SessionKey, asyncio.Task[None]] = {}
+        self._next_due: Handle | None = None
+        if storage is not None:
+            storage.saver.expires_at = self._expires_at
+            storage.saver.on_lost = self._let_go
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -61,9 +74,12 @@ class SessionDirectory:
     def find(self, key: SessionKey) -> Session | None:
         return self._sessions.get(key)
 
-    def use(self, key: SessionKey) -> Session | None:
-        """Find a session for a request: from now on it counts as just used."""
+    async def use(self, key: SessionKey) -> Session | None:
+        """Find a session for a request, here or in the store: from now on it counts as just used."""
         session = self._sessions.get(key)
+        if session is None and self._storage is not None:
+            async with self._opening:
+                session = self._sessions.get(key) or await self._load(key)
         if session is not None:
             session.touch()
         return session
@@ -112,22 +128,26 @@ class SessionDirectory:
     async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a handle. Whoever asks for one means to use it, at any time."""
         key, session = await self._open(SessionKey(principal, KeyKind.HANDLE, secrets.token_urlsafe(HANDLE_BYTES)))
-        session.was_used = session.connects_on_use = True
+        session.update_profile(was_used=True, connects_on_use=True)
         return key, session
 
     async def find_or_open(self, key: SessionKey) -> Session:
         """For names and principals, which exist as soon as they are used. A new one connects servers on use."""
-        if (known := self.use(key)) is not None and known.is_open:
+        if (known := self._sessions.get(key)) is not None and known.is_open:
+            known.touch()
             return known
         async with self._opening:
-            if (known := self.use(key)) is not None:
+            known = self._sessions.get(key) or (None if self._storage is None else await self._load(key))
+            if known is not None:
+                known.touch()
                 return known
             _, session = await self._open(key)
-            session.connects_on_use = True
+            session.update_profile(connects_on_use=True)
             return session
 
     async def close(self, key: SessionKey) -> bool:
         """End it and everything it started. False if there is none."""
+        await self.use(key)
         session = self._remove(key)
         if session is None:
             return False
@@ -135,6 +155,11 @@ class SessionDirectory:
         return True
 
     async def _end(self, session: Session) -> None:
+        if self._storage is not None:
+            await self._storage.forget(session)
+        await self._close(session)
+
+    async def _close(self, session: Session) -> None:
         self._notify_watchers(session)
         try:
             if self.on_end is not None:
@@ -143,26 +168,36 @@ class SessionDirectory:
             await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
 
     async def close_all(self) -> None:
-        if self._next_sweep is not None:
-            self._next_sweep.cancel()
-        await asyncio.gather(*(self.close(key) for key in list(self._sessions)))
+        """What outlives the process is saved, and left as it is."""
+        for handle in (self._next_sweep, self._next_due):
+            if handle is not None:
+                handle.cancel()
+        if self._storage is not None:
+            await self._storage.close(self._sessions.values())
+        await asyncio.gather(*(self._close(session) for key in list(self._sessions) if (session := self._remove(key))))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _open(self, key: SessionKey) -> tuple[SessionKey, Session]:
         self._make_room(key.principal)
         session = Session(self._ids.new(), key.principal, self._parts)
-        self._sessions[key] = session
-        self._of_principals.setdefault(key.principal, {})[key] = session
+        session.keys.add(key)
+        self._put(key, session)
         try:
             await session.open()
         except BaseException:
             self._remove(key)
             self._notify_watchers(session)  # someone may have seen it meanwhile
             raise
+        if self._storage is not None:
+            self._storage.keep(session)
         self._notify_watchers(session)
+        return key, session
+
+    def _put(self, key: SessionKey, session: Session) -> None:
+        self._sessions[key] = session
+        self._of_principals.setdefault(key.principal, {})[key] = session
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
-        return key, session
 
     def _remove(self, key: SessionKey) -> Session | None:
         session = self._sessions.pop(key, None)
@@ -173,37 +208,48 @@ class SessionDirectory:
                 del self._of_principals[key.principal]
         return session
 
-    def _make_room(self, principal: str) -> None:
+    def _make_room(self, principal: str, *, for_stored: bool = False) -> None:
         """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
         own = len(self._of_principals.get(principal, ()))
+        give_way = self._rest_idle_session_of if for_stored else self._end_idle_session_of
         if own >= self._limits.sessions_per_principal:
-            if not self._end_idle_session_of(principal):
+            if not give_way(principal):
                 raise TooManySessions(
                     "You have as many sessions as you may, and all are in use; end one with DELETE or close_session."
                 )
         elif len(self._sessions) >= self._limits.sessions_in_all:
             largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))
             has_more = len(self._of_principals[largest]) > own
-            if not (has_more and self._end_idle_session_of(largest)) and not self._end_idle_session_of(principal):
+            if not (has_more and give_way(largest)) and not give_way(principal):
                 raise TooManySessions(
                     "This server has as many sessions as it may, and all are in use; try again later."
                 )
 
     def _end_idle_session_of(self, principal: str) -> bool:
         """End an idle session: one that was never used if there is one, else the one idle longest."""
-        own = self._of_principals.get(principal, {})
-        idle = [(session.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
-        if not idle:
+        if (key := self._most_idle(principal)) is None or (session := self._remove(key)) is None:
             return False
-        session = self._remove(min(idle, key=lambda found: found[:2])[2])
-        if session is not None:
-            log.info("session_gave_way", wasUsed=session.was_used)
-            self._tasks.spawn(self._end(session), name="give way")
+        log.info("session_gave_way", wasUsed=session.profile.was_used)
+        self._tasks.spawn(self._end(session), name="give way")
         return True
+
+    def _rest_idle_session_of(self, principal: str) -> bool:
+        """Leave an idle session to the store."""
+        if (key := self._most_idle(principal)) is None or (session := self._remove(key)) is None:
+            return False
+        resting = self._resting[key] = self._tasks.spawn(self._rest(session), name="rest")
+        resting.add_done_callback(lambda _: self._resting.pop(key, None))
+        return True
+
+    def _most_idle(self, principal: str) -> SessionKey | None:
+        own = self._of_principals.get(principal, {})
+        idle = [(session.profile.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
+        return min(idle, key=lambda found: found[:2])[2] if idle else None
 
     def _sweep(self) -> None:
         """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
-        self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
+        is_needed = self._sessions or self._storage is not None
+        self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if is_needed else None
         for key, session in list(self._sessions.items()):
             if session.is_busy:
                 session.touch()  # it is idle from the end of that on
@@ -213,13 +259,99 @@ class SessionDirectory:
             elif idle >= self._limits.session_idle_seconds and session.is_awake:
                 log.info("session_sleeps", idleMs=round(idle * 1000))
                 self._tasks.spawn(session.sleep(), name="sleep")
+        if self._storage is not None:
+            self._tasks.spawn(self._tidy_store(), name="tidy")
 
     def _kept_seconds(self, session: Session) -> float:
         kept = self._limits.session_kept_seconds
-        if not session.was_used:
+        if not session.profile.was_used:
             return min(kept, self._limits.unused_session_seconds)
-        return min(kept, TAB_KEPT_SECONDS) if session.is_tab else kept
+        return min(kept, TAB_KEPT_SECONDS) if session.profile.is_tab else kept
 
     async def _forget(self, key: SessionKey) -> None:
         log.info("session_forgotten")
         await self.close(key)
+
+    # The store.
+
+    async def start(self) -> None:
+        """Look after the sessions that are in the store and not here: some expire, and some have timers."""
+        if self._storage is not None:
+            await self._tidy_store()
+
+    async def _load(self, key: SessionKey) -> Session | None:
+        """From the store, as its last process left it. Raises: TooManySessions."""
+        assert self._storage is not None  # whoever calls it looked
+        if (resting := self._resting.get(key)) is not None:
+            await asyncio.wait({resting})
+        loaded = await self._storage.take(key)
+        return None if loaded is None else await self._restore(loaded)
+
+    async def _restore(self, stored: StoredSession) -> Session:
+        assert self._storage is not None
+        key = next(key for key in stored.head.keys if key.kind is not KeyKind.CONNECTION)
+        self._make_room(key.principal, for_stored=True)
+        session = Session(stored.head.session_id, key.principal, self._parts, stored_profile(stored.records))
+        session.keys |= stored.head.keys
+        self._put(key, session)
+        try:
+            await session.open()
+            rest = self._storage.restore(session, stored)
+            if self.on_load is not None:
+                await self.on_load(session, rest)
+        except BaseException:
+            self._remove(key)
+            await self._storage.release(session)
+            raise
+        log.info("session_restored")
+        self._notify_watchers(session)
+        return session
+
+    async def _rest(self, session: Session) -> None:
+        """Let it go from here; the store keeps it."""
+        assert self._storage is not None
+        await self._storage.release(session)
+        await self._close(session)
+        self._watch_due()
+
+    def _let_go(self, session: Session) -> None:
+        """Another process holds it now."""
+        key = next((key for key, known in self._sessions.items() if known is session), None)
+        if key is not None and self._remove(key) is not None:
+            log.warning("session_taken_by_another_process")
+            self._tasks.spawn(self._close(session), name="let go")
+
+    def _expires_at(self, session: Session) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)
+
+    async def _tidy_store(self) -> None:
+        assert self._storage is not None
+        await self._storage.forget_expired(self._limits.sessions_in_all)
+        await self._load_due()
+
+    async def _load_due(self) -> None:
+        """Load the sessions that time changes, and wait for the next one."""
+        assert self._storage is not None
+        async with self._opening:
+            for stored in await self._storage.take_due():
+                try:
+                    await self._restore(stored)
+                except TooManySessions:
+                    log.warning("session_not_loaded", reason="there are as many as there may be")
+        await self._watch_due_now()
+
+    def _watch_due(self) -> None:
+        self._tasks.spawn(self._watch_due_now(), name="due")
+
+    async def _watch_due_now(self) -> None:
+        assert self._storage is not None
+        if self._next_due is not None:
+            self._next_due.cancel()
+            self._next_due = None
+        due = await self._storage.next_due()
+        if due is not None:
+            delay = max((due - self._clock.now()).total_seconds(), LEAST_DUE_SECONDS)
+            self._next_due = self._clock.call_later(delay, self._load_due_soon)
+
+    def _load_due_soon(self) -> None:
+        self._tasks.spawn(self._load_due(), name="due")

@@ -1,6 +1,7 @@
 """What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.sessions.context import SessionContext
+from emceepee.sessions.records import RecordKind
 from emceepee.state.form import fill_in
 from emceepee.state.question import Gone, Question, QuestionKind
 from emceepee.telemetry.logs import EventLog
@@ -41,6 +43,7 @@ class Questions:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
+        self._unsaved = context.unsaved
         self._open: dict[str, _Open] = {}
 
     @property
@@ -77,6 +80,7 @@ class Questions:
         # The event first: if that fails, no question must be left that nobody knows of.
         self._activity.emit(kind.asked_event, server, **data)
         self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future())
+        self._unsaved.mark(RecordKind.QUESTION, question.request_id)
         self._wake_by(question.expires_at)
         log.info(kind.value + "_received", requestId=question.request_id, server=server)
         return question
@@ -174,7 +178,7 @@ class Questions:
 
     def _answer(self, entry: _Open, action: str, answer: JsonObject, *, by_another: bool) -> None:
         question = entry.question.answered(action)
-        del self._open[question.request_id]
+        self._remove(question)
         waited = (self._clock.now() - question.created_at).total_seconds()
         log.info(question.kind.value + "_responded", requestId=question.request_id, durationMs=round(waited * 1000))
         if by_another:
@@ -185,9 +189,25 @@ class Questions:
 
     def _close(self, entry: _Open, why: Gone, message: str) -> None:
         question = entry.question.gone(why)
-        del self._open[question.request_id]
+        self._remove(question)
         self._emit_gone(question, why, message)
         reject(entry.answer, QuestionClosed(why, message))
+
+    def _remove(self, question: Question) -> None:
+        del self._open[question.request_id]
+        self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+
+    # At rest.
+
+    def find(self, request_id: str) -> Question | None:
+        entry = self._open.get(request_id)
+        return None if entry is None else entry.question
+
+    def expire_restored(self, questions: Iterable[Question]) -> None:
+        """Of a process that has ended: whoever asked is gone, so nobody can answer any more."""
+        for question in sorted(questions, key=lambda question: question.request_id):
+            self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+            self._emit_gone(question, Gone.DISCONNECTED, "emceepee was restarted, and with it the server that asked")
 
     def _emit_gone(self, question: Question, why: Gone, message: str) -> None:
         self._activity.emit(

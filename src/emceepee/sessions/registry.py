@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
+from emceepee.store.store import NameTaken, Store, StoreUnavailable
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
 
 
 class Watcher(Protocol):
@@ -45,12 +50,17 @@ class ServerRegistry:
         *,
         operators_are_fixed: bool = False,
         most_added: int = Limits().servers_per_principal,
+        store: Store | None = None,
     ) -> None:
+        """With a store, what is added is kept there, and shared with the other processes that use it."""
         self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
         self._added: dict[str, dict[str, BackendSpec]] = {}
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
+        self._store = store
+        self._loaded: set[str] = set()  # principals whose servers were read from the store
+        self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
 
     def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
         """Follow a principal's servers from now on; returns those there are."""
@@ -99,8 +109,8 @@ class ServerRegistry:
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
 
-    def add(self, principal: str, spec: BackendSpec, *, by: Watcher) -> None:
-        """Keep it for the principal as long as the process runs, and tell its sessions but `by`."""
+    def add(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
+        """From now on it is the principal's; its sessions are told, but for `by`."""
         self._added.setdefault(principal, {})[spec.name] = spec
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
@@ -118,6 +128,10 @@ class ServerRegistry:
             del self._operators[name]
         else:
             self._forget(principal, name)
+            await self._remove_from_store(principal, name)
+        await self._tell_removed(principal, name)
+
+    async def _tell_removed(self, principal: str, name: str) -> None:
         watchers = list(self._watchers.get(principal, []))
         await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))
 
@@ -128,3 +142,68 @@ class ServerRegistry:
         del added[name]
         if not added:
             del self._added[principal]
+
+    # The store.
+
+    async def load(self, principal: str) -> None:
+        """Read the principal's servers, unless that was done before."""
+        if self._store is None or principal in self._loaded:
+            return
+        try:
+            stored = await self._store.servers_of(principal)
+        except StoreUnavailable as error:
+            log.warning("servers_not_loaded", error=str(error))
+            return
+        if principal not in self._loaded:  # by another session meanwhile
+            self._loaded.add(principal)
+            self._added[principal] = read_specs(stored) | self._added.get(principal, {})
+            if not self._added[principal]:
+                del self._added[principal]
+
+    async def save(self, principal: str, spec: BackendSpec) -> None:
+        """Before it is added. Raises: InvalidArguments if another process has added one of that name."""
+        if self._store is not None:
+            try:
+                await self._store.add_server(write_configuration(principal, spec))
+            except NameTaken as error:
+                raise InvalidArguments(f"{error} Call list_servers, or choose another name.") from None
+            except StoreUnavailable as error:
+                self._keep_for_later(principal, spec.name, spec, error)
+
+    async def _remove_from_store(self, principal: str, name: str) -> None:
+        if self._store is not None:
+            self._unsaved.pop((principal, name), None)
+            try:
+                await self._store.remove_server(principal, name)
+            except StoreUnavailable as error:
+                self._keep_for_later(principal, name, None, error)
+
+    def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreUnavailable) -> None:
+        log.warning("servers_not_saved", server=name, error=str(error))
+        self._unsaved[principal, name] = spec
+
+    async def reload(self) -> None:
+        """Write what could not be written, and take over what other processes changed. Raises: StoreUnavailable."""
+        if self._store is None:
+            return
+        for (principal, name), spec in list(self._unsaved.items()):
+            if spec is None:
+                await self._store.remove_server(principal, name)
+            else:
+                with suppress(NameTaken):
+                    await self._store.add_server(write_configuration(principal, spec))
+            self._unsaved.pop((principal, name), None)
+        for principal in list(self._loaded):
+            await self._take_over(principal, read_specs(await self._store.servers_of(principal)))
+
+    async def _take_over(self, principal: str, stored: dict[str, BackendSpec]) -> None:
+        """What is being added here just now is left as it is."""
+        busy = {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}
+        known = self._added.get(principal, {})
+        gone = [name for name, spec in known.items() if stored.get(name) != spec and name not in busy]
+        for name in gone:
+            self._forget(principal, name)
+            await self._tell_removed(principal, name)
+        for name, spec in stored.items():
+            if name not in busy and name not in self._operators and name not in self._added.get(principal, {}):
+                self.add(principal, spec)

@@ -5,8 +5,10 @@ import random
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
 
 from emceepee.backends.connection import Connection
 from emceepee.backends.dialer import Dialer
@@ -17,7 +19,6 @@ from emceepee.errors import (
     EmceepeeError,
     ErrorCode,
     ExecutionFailed,
-    InvalidArguments,
     UnknownBackend,
 )
 from emceepee.ids import Ulids
@@ -26,20 +27,23 @@ from emceepee.sessions.activity import Activity
 from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
-from emceepee.sessions.call import Call, OnProgress
+from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
 from emceepee.sessions.questions import Questions
+from emceepee.sessions.records import RecordKind, ServerRecord, SessionProfile
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
+from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
+from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal, SpanBudget
@@ -66,34 +70,32 @@ class SessionParts:
 class Session:
     """Open with `open`; everything it started ends with `close`."""
 
-    def __init__(self, session_id: str, principal: str, parts: SessionParts) -> None:
+    def __init__(
+        self, session_id: str, principal: str, parts: SessionParts, profile: SessionProfile | None = None
+    ) -> None:
         self.session_id, self.principal = session_id, principal
         self.clock, self.limits = parts.clock, parts.limits
         self._registry, self._dialer = parts.registry, parts.dialer
         self._connections: dict[str, Connection] = {}
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
-        self._caller_ids: dict[str, str] = {}
         self._spread = parts.spread
         self.structured_notices = parts.structured_notices
-        self._usual_ttl = timedelta(seconds=self.limits.task_ttl_seconds)
-        self.opened_at = self.clock.now()
+        self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
+        self.keys: set[SessionKey] = set()  # by which it is found
+        self.unsaved = Unsaved()
+        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of what others keep with it
         self.is_open = False  # whether its servers are known
-        self.label: str | None = None  # the caller's own name, as it gave it
-        self.transport = "http"
-        self.connects_on_use = False  # a server is connected when a call needs it, and not before
-        self.is_tab = False  # of a browser, which may be closed without a word
         self.is_awake = False
-        self.was_used = False  # whether a tool was ever called in it
         self._waiting = 0  # requests, for something to happen
         self.open_streams = 0  # how many a caller is reading just now
         self.open_calls = 0  # of tools, being served just now
         self.touched = self.clock.monotonic()
         self._is_closing = False
-        ids = Ulids(lambda: milliseconds(self.clock.now()))
+        ids = self.ids = Ulids(lambda: milliseconds(self.clock.now()))
         timer = self._deadline_timer = DeadlineTimer(self.clock, self._apply_deadlines)
         self.change_signal = ChangeSignal()
-        self.activity = Activity(self.clock, ids, self.limits, parts.budget)
+        self.activity = Activity(self.clock, ids, self.limits, parts.budget, self.unsaved)
         self.activity.event_signal.watch(self.change_signal.notify)
         self.journal = Journal(
             parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.change_signal.notify
@@ -104,6 +106,7 @@ class Session:
             ids=ids,
             limits=self.limits,
             results=parts.results,
+            unsaved=self.unsaved,
             wake_by=timer.not_later_than,
             notify_change=self.change_signal.notify,
         )
@@ -120,6 +123,7 @@ class Session:
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
+        await self._registry.load(self.principal)
         for spec in self._registry.join(self.principal, self).values():
             self._connections[spec.name] = self._connection(spec)
         self.is_open = True
@@ -128,8 +132,10 @@ class Session:
         """A tool is called: connect every configured server in the background, unless each waits for its use."""
         if self.is_awake:
             return
-        self.is_awake = self.was_used = True
-        if not self.connects_on_use:
+        self.is_awake = True
+        if not self.profile.was_used:
+            self.update_profile(was_used=True)
+        if not self.profile.connects_on_use:
             for connection in self._connections.values():
                 connection.start()
 
@@ -137,6 +143,15 @@ class Session:
         """Let every server go until the session is used again. Timers still fire, finished tasks stay."""
         self.is_awake = False
         await asyncio.gather(*(connection.rest() for connection in self._connections.values()))
+
+    def update_profile(self, **known: Any) -> None:
+        """More is known of the caller now."""
+        self.profile = replace(self.profile, **known)
+        self.unsaved.mark(RecordKind.SESSION)
+
+    def let_time_pass(self) -> None:
+        if (following := self._apply_deadlines(self.clock.now())) is not None:
+            self._deadline_timer.not_later_than(following)
 
     def touch(self) -> None:
         """Someone uses it."""
@@ -233,6 +248,11 @@ class Session:
                 trial.is_called_off = True
                 await self._discard(connection)
                 raise
+            try:
+                await self._registry.save(self.principal, spec)
+            except BaseException:
+                await self._discard(connection)
+                raise
             self._registry.add(self.principal, spec, by=self)
             self._connections[spec.name] = connection
         return connection
@@ -255,6 +275,16 @@ class Session:
             await self._discard(connection)
             self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
+    def server_record(self, name: str) -> ServerRecord | None:
+        """What a caller asked of the server for all links to come; None if that is nothing."""
+        connection = self._connections.get(name)
+        if connection is None or not (connection.log_level or connection.is_listening):
+            return None
+        return ServerRecord(log_level=connection.log_level, subscriptions=tuple(connection.subscriptions))
+
+    def keep_settings(self, server: str) -> None:
+        self.unsaved.mark(RecordKind.SERVER, server)
+
     def _connection(self, spec: BackendSpec) -> Connection:
         return Connection(
             spec,
@@ -270,7 +300,7 @@ class Session:
 
     def _caller_id(self, server: str) -> str:
         """An id of its own for each backend, so that they can keep state per caller and cannot compare notes."""
-        return self._caller_ids.setdefault(server, secrets.token_hex(16))
+        return blake2b(server.encode(), key=self.profile.secret.encode(), digest_size=16).hexdigest()
 
     async def _discard(self, connection: Connection) -> None:
         await connection.close()
@@ -357,37 +387,17 @@ class Session:
             params=params,
             tool=tool,
             arguments=arguments or {},
-            ttl=self._ttl(ttl),
+            ttl=time_to_live(self.limits, ttl),
             state=WAITING_FOR_ANSWERS if wait_for_answers else WAITING,
             on_progress=on_progress,
             span=spans.current(),
         )
-        patience = self._patience(connection, timeout, is_quiet=on_progress is None)
+        seconds = patience(self.limits, connection.spec, timeout, is_quiet=on_progress is None)
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
-        return await self.calls.wait(call, patience) or call.result()
+        return await self.calls.wait(call, seconds) or call.result()
 
     def _roots_for(self, server: str) -> list[JsonObject]:
         connection = self._connections.get(server)
         return [{"uri": uri} for uri in self._dialer.roots_of(connection.spec)] if connection else []
-
-    def _patience(self, connection: Connection, timeout: float | None, *, is_quiet: bool) -> float:
-        """`is_quiet`: the caller hears nothing while it waits, so its client may give up after a minute."""
-        if timeout is not None:
-            if timeout > self.limits.longest_call_seconds:
-                most = round(self.limits.longest_call_seconds * 1000)
-                raise InvalidArguments(f"timeout_ms may be at most {most}.", details={"most": most})
-            return timeout
-        if connection.spec.timeout is not None:
-            return connection.spec.timeout
-        usual = self.limits.call_seconds
-        return min(usual, self.limits.quiet_call_seconds) if is_quiet else usual
-
-    def _ttl(self, seconds: float | None) -> timedelta:
-        if seconds is None:
-            return self._usual_ttl
-        if seconds > self.limits.longest_task_ttl_seconds:
-            most = round(self.limits.longest_task_ttl_seconds * 1000)
-            raise InvalidArguments(f"task_ttl_ms may be at most {most}.", details={"most": most})
-        return timedelta(seconds=seconds)

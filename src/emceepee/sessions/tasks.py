@@ -4,14 +4,16 @@ Which record comes next is decided by the call (`state/call.py`); only the time 
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from emceepee.clock import within
-from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
+from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
+from emceepee.sessions.records import RecordKind
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
@@ -42,6 +44,7 @@ class Tasks:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._limits, self._results = context.clock, context.limits, context.results
+        self._unsaved = context.unsaved
         self._kept: dict[str, _Kept] = {}
 
     def close(self) -> None:
@@ -111,6 +114,7 @@ class Tasks:
             progress=call.state.progress,
         )
         self._kept[task_id] = _Kept(task, call.finished, call.span)
+        self._unsaved.mark(RecordKind.TASK, task_id)
         self._wake_by(task.next_deadline)
         if call.span is not None:
             call.span.became_task(task_id)
@@ -140,6 +144,7 @@ class Tasks:
         kept = self._kept[task.task_id]
         span = kept.span
         kept.task, kept.finished, kept.span = task, None, None
+        self._unsaved.mark(RecordKind.TASK, task.task_id)
         self._wake_by(task.next_deadline)
         data: dict[str, object] = {"taskId": task.task_id, "toolName": task.tool}
         if task.status is TaskStatus.FAILED:
@@ -167,6 +172,7 @@ class Tasks:
             if task.has_ended and task.is_due(now):
                 del self._kept[task.task_id]
                 self._results.release(self, task.task_id)
+                self._unsaved.mark(RecordKind.TASK, task.task_id)
                 self._notify_change()
         return min((task.next_deadline for task in self.all()), default=None)
 
@@ -175,7 +181,28 @@ class Tasks:
         kept = self._kept[task_id]
         log.warning("task_result_let_go", taskId=task_id, server=kept.task.server)
         kept.task = kept.task.without_result()
+        self._unsaved.mark(RecordKind.TASK, task_id)
         self._notify_change()
+
+    # At rest.
+
+    def restore(self, tasks: Iterable[Task]) -> None:
+        """Of a process that has ended: what worked then has failed, and nobody knows how far it came."""
+        for task in sorted(tasks, key=lambda task: task.task_id):
+            self._kept[task.task_id] = _Kept(task, None, None)
+            self._wake_by(task.next_deadline)
+            if task.has_ended:
+                self._results.keep(self, task)
+            else:
+                self._end(task.failed(_restarted(task).body(), self._clock.now()))
+
+
+def _restarted(task: Task) -> BackendDisconnected:
+    return BackendDisconnected(
+        f'emceepee was restarted while "{task.tool}" of "{task.server}" ran. It is not known whether it ran to its end '
+        "there: check before you call it again.",
+        details={"server": task.server, "reason": "restart", "mayHaveRun": True},
+    )
 
 
 def _end_span(span: Span, task: Task) -> None:

@@ -1,9 +1,11 @@
 """The timers of one session."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.sessions.context import SessionContext
+from emceepee.sessions.records import RecordKind
 from emceepee.state.events import EventType
 from emceepee.state.timer import Timer
 
@@ -16,6 +18,7 @@ class Timers:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
+        self._unsaved = context.unsaved
         self._timers: dict[str, Timer] = {}
 
     def set(self, duration: timedelta, message: str, *, repeats: bool) -> Timer:
@@ -36,7 +39,7 @@ class Timers:
             expires_at=now + duration,
             retention=timedelta(seconds=self._limits.timer_retention_seconds),
         )
-        self._timers[timer.timer_id] = timer
+        self._put(timer)
         self._wake_by(timer.next_deadline)
         self._notify_change()
         return timer
@@ -63,7 +66,7 @@ class Timers:
                 code=ErrorCode.TIMER_NOT_FOUND,
             )
         deleted = timer.deleted(self._clock.now())
-        self._timers[timer_id] = deleted
+        self._put(deleted)
         self._forget_oldest_done()
         self._wake_by(deleted.next_deadline)
         self._notify_change()
@@ -73,17 +76,37 @@ class Timers:
         """As many may be done as may be active: whoever sets and deletes them in a row leaves no more behind."""
         done = [timer for timer in self._timers.values() if not timer.is_active]
         for timer in done[: max(len(done) - self._limits.timers_per_session, 0)]:
-            del self._timers[timer.timer_id]
+            self._forget(timer)
+
+    def _put(self, timer: Timer) -> None:
+        self._timers[timer.timer_id] = timer
+        self._unsaved.mark(RecordKind.TIMER, timer.timer_id)
+
+    def _forget(self, timer: Timer) -> None:
+        del self._timers[timer.timer_id]
+        self._unsaved.mark(RecordKind.TIMER, timer.timer_id)
+
+    # At rest.
+
+    def find(self, timer_id: str) -> Timer | None:
+        return self._timers.get(timer_id)
+
+    @property
+    def next_firing(self) -> datetime | None:
+        return min((timer.expires_at for timer in self._timers.values() if timer.is_active), default=None)
+
+    def restore(self, timers: Iterable[Timer]) -> None:
+        self._timers |= {timer.timer_id: timer for timer in timers}
 
     def tick(self, now: datetime) -> datetime | None:
         """Fire what is due; the next deadline, if there is one."""
         for timer in list(self._timers.values()):
             later = timer.tick(now)
             if later is None:
-                del self._timers[timer.timer_id]
+                self._forget(timer)
                 self._notify_change()
             elif later is not timer:
-                self._timers[timer.timer_id] = later
+                self._put(later)
                 repeated = {"fireCount": later.fire_count, "interval": True} if later.repeats else {}
                 self._activity.emit(
                     EventType.TIMER_EXPIRED, OWN_EVENTS, timerId=later.timer_id, message=later.message, **repeated

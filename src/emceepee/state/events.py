@@ -1,9 +1,10 @@
 """Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from emceepee.json_types import JsonObject
 from emceepee.state.ring import NO_LIMIT
@@ -96,11 +97,22 @@ class Delivery:
     returned: tuple[int, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Taken:
     """What a reply carries away: the numbers of its events, and of how many lost ones it tells."""
 
     numbers: Sequence[int]
+    dropped: int
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.dropped)
+
+
+class OutboxMark(NamedTuple):
+    """How far events were delivered. What is on its way counts as returned: after a crash it comes again."""
+
+    cursor: int
+    returned: tuple[int, ...]
     dropped: int
 
 
@@ -120,6 +132,8 @@ class Outbox:
         self._cursor = 0  # the number of the oldest event that no reply has carried yet
         self._returned: list[int] = []  # numbers before the cursor, of events whose reply was not read
         self._dropped = 0
+        self._unconfirmed: set[Taken] = set()  # what replies carry that are not written yet
+        self.on_forgotten: Callable[[range], None] | None = None  # called with the numbers of events that had to go
         self._warned = False
 
     def __len__(self) -> int:
@@ -199,14 +213,49 @@ class Outbox:
             self._returned = [number for number in self._returned if number not in carried]
         self._cursor = max(self._cursor, fresh.stop)
         self._dropped -= found.dropped
-        return Taken((*again, *fresh) if again else fresh, found.dropped)
+        taken = Taken((*again, *fresh) if again else fresh, found.dropped)
+        if taken:
+            self._unconfirmed.add(taken)
+        return taken
+
+    def confirm(self, taken: Taken) -> bool:
+        """The reply was written. False if that was known."""
+        was_open = taken in self._unconfirmed
+        self._unconfirmed.discard(taken)
+        return was_open
 
     def take_back(self, taken: Taken) -> list[Event]:
         """Nobody read the reply: its events are undelivered again. Returns those that are still kept."""
+        self._unconfirmed.discard(taken)
         kept = [number for number in taken.numbers if number >= self._first]
         self._dropped += taken.dropped + len(taken.numbers) - len(kept)
         self._returned = sorted({*self._returned, *kept})
         return [self._events[number - self._first] for number in kept]
+
+    # At rest.
+
+    @property
+    def mark(self) -> OutboxMark:
+        on_the_way = {number for taken in self._unconfirmed for number in taken.numbers if number >= self._first}
+        dropped = self._dropped + sum(taken.dropped for taken in self._unconfirmed)
+        return OutboxMark(self._cursor, tuple(sorted({*self._returned, *on_the_way})), dropped)
+
+    @property
+    def numbers(self) -> range:
+        return range(self._first, self._first + len(self._events))
+
+    def event(self, number: int) -> Event | None:
+        return self._events[number - self._first] if number in self.numbers else None
+
+    def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
+        """Fill a box that is empty. Numbers have no gaps: what stands before one that is missing is lost."""
+        first = end = max(events, default=mark.cursor - 1) + 1
+        while first - 1 in events:
+            first -= 1
+        self._first, self._cursor, self._dropped = first, max(mark.cursor, first), mark.dropped
+        self._returned = [number for number in mark.returned if number >= first]
+        for number in range(first, end):
+            self.append(events[number])
 
     def peek(self, number: int) -> tuple[list[Event], int]:
         """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
@@ -232,6 +281,8 @@ class Outbox:
             self.budget.used -= count
             self.budget.used_bytes -= freed
         self._first += count
+        if count and self.on_forgotten is not None:
+            self.on_forgotten(range(self._first - count, self._first))
         if self._returned:
             unseen += sum(number < self._first for number in self._returned)
             self._returned = [number for number in self._returned if number >= self._first]

@@ -92,7 +92,7 @@ class RequestContext:
 
     def record_events(self, session: Session, taken: Taken) -> None:
         """They come again if nobody reads the reply."""
-        if taken.numbers or taken.dropped:
+        if taken:
             self.taken = session, taken
 
     async def admit_server(self, entry: ServerEntry) -> BackendSpec:
@@ -105,7 +105,8 @@ class RequestContext:
         """Its handle, and for how many milliseconds it is kept unused. Raises: EmceepeeError."""
         directory = self._require_directory()
         key, session = await directory.open_handle(self.principal)
-        session.label = client_label(self.request.params)
+        session.update_profile(label=client_label(self.request.params))
+        await session.unsaved.save()
         return key.value, directory.kept_ms
 
     async def close_session(self, session: str) -> None:
@@ -116,9 +117,9 @@ class RequestContext:
                 return
         raise _unknown_session(session)
 
-    def find_session(self, handle: str) -> Session:
+    async def find_session(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
+        session = await self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
         if session is None:
             raise _unknown_session(handle)
         return session
@@ -147,11 +148,21 @@ class RequestContext:
         session.calls.promote(call)
         return True
 
-    def keep(self) -> None:
-        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+    def confirm(self) -> None:
+        """Its answer was written: the events that it carried are delivered, unless `keep` says otherwise."""
+        if self.taken is not None:
+            session, taken = self.taken
+            session.activity.confirm(taken)
+
+    def take_back_events(self) -> None:
+        """Its answer will not be written, or was not read: the events in it come again."""
         if self.taken is not None:
             (session, taken), self.taken = self.taken, None
             session.activity.take_back(taken)
+
+    def keep(self) -> None:
+        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+        self.take_back_events()
         if self.call is not None:
             session, call = self.call
             session.calls.keep_undelivered(call)

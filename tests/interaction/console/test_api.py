@@ -230,9 +230,9 @@ async def test_another_principals_session_is_as_unknown_as_none() -> None:
 async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
-        scene.session.transport = "stdio"
+        scene.session.update_profile(transport="stdio")
         assert (await desk.refused("/console/end-session")).code is ErrorCode.NOT_ALLOWED
-        scene.session.transport = "http"
+        scene.session.update_profile(transport="http")
         assert await desk.post("/console/end-session") == {"ended": scene.session.session_id}
         assert desk.house.ended == [scene.session]
 

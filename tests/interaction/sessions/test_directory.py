@@ -181,7 +181,7 @@ async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
 async def test_a_session_of_a_browser_tab_is_forgotten_sooner() -> None:
     async with an_installation() as place:
         key, session = await awake_session(place)
-        session.is_tab = True
+        session.update_profile(is_tab=True)
         await place.clock.advance(3600 + 61)
         assert place.directory.find(key) is None
 
@@ -191,7 +191,7 @@ async def test_a_session_that_connects_on_use_is_kept_as_long_as_any_other() -> 
         named = await place.directory.find_or_open(SessionKey("ada", KeyKind.NAME, "desk"))
         (_, handle) = await place.directory.open_handle("ada")
         for session in (named, handle):
-            assert session.connects_on_use
+            assert session.profile.connects_on_use
             await use(session, "list_timers")
         await place.clock.advance(A_DAY - 61)
         assert place.directory.sessions_of("ada") == [named, handle]

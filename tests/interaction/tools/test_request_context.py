@@ -19,7 +19,7 @@ async def test_a_session_opened_by_a_call_bears_the_name_of_who_called() -> None
         meta = {CLIENT_INFO_META_KEY: {"name": "agent", "version": "3"}}
         request = Request(1, "tools/call", {"name": "open_session", "_meta": meta})
         await RequestContext(request, principal="ada", directory=place.directory).open_session()
-        assert [session.label for session in place.directory.sessions_of("ada")] == ["agent 3"]
+        assert [session.profile.label for session in place.directory.sessions_of("ada")] == ["agent 3"]
 
 
 async def test_a_context_shows_its_request_and_how_far_it_is() -> None:

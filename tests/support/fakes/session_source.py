@@ -27,7 +27,7 @@ class SessionSource:
         self._watchers.remove(watcher)
 
     async def end(self, session: Session) -> bool:
-        if session.transport != "http":
+        if session.profile.transport != "http":
             return False
         self.leave(session)
         self.ended.append(session)

@@ -102,6 +102,8 @@ class HandshakeConnection:
         if_unread = context.keep if context.has_more_than_words else None
         if not await exchange.answer(reply, names_session=self._era.is_open, if_unread=if_unread):
             context.keep()
+        else:
+            context.confirm()
 
     async def _answer_batch(self, values: list[Any], http: HttpRequest) -> None:
         refusal = self._requests.batch_refusal(values, self._era, self.session.limits.batch_messages)
@@ -128,6 +130,9 @@ class HandshakeConnection:
             await respond(http.send, 202, b"", self._header)
         elif not await exchange.answer(replies, if_unread=keep_all):
             keep_all()
+        else:
+            for context in contexts:
+                context.confirm()
 
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)

@@ -58,8 +58,9 @@ class HandshakeConnections:
             key, session = await self._directory.open(principal)
             connection_id, is_new = key.value, True
         if is_new:
-            session.connects_on_use, session.is_tab = connects_on_use, is_tab
-        session.label = session.label or label
+            session.update_profile(connects_on_use=connects_on_use, is_tab=is_tab)
+        if session.profile.label is None:
+            session.update_profile(label=label)
         connection = self._connect(connection_id, key, session)
         self._add(connection)
         return connection

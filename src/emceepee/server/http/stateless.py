@@ -120,6 +120,8 @@ class StatelessEndpoint:
         if_unread = context.keep if context.has_more_than_words else None
         if not await exchange.answer(reply, _http_status(reply), if_unread=if_unread):
             context.keep()
+        else:
+            context.confirm()
 
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""
@@ -129,8 +131,8 @@ class StatelessEndpoint:
         if key is None:
             return None
         session = await self._directory.find_or_open(key)
-        if session.label is None:
-            session.label = client_label(request.params)
+        if session.profile.label is None:
+            session.update_profile(label=client_label(request.params))
         return session
 
     def _session_key(self, request: Request, name: str, identity: CallerIdentity) -> SessionKey | None:

@@ -108,8 +108,8 @@ class Conversation:
         era = self._era
         if era is None:
             era = self._era = era_for(request, self._sdk_server, self._feed)
-        if self._session.label is None:
-            self._session.label = client_label(request.params)
+        if self._session.profile.label is None:
+            self._session.update_profile(label=client_label(request.params))
         if (refusal := era.refusal(request)) is not None:
             return refusal
         if request.method not in PROBES:
@@ -135,14 +135,19 @@ class Conversation:
         self._requests.tasks.spawn(self._answer_batch(values, era), name="batch")
 
     async def _answer_batch(self, values: list[Any], era: Era) -> None:
+        contexts: list[RequestContext] = []
+
         def accept(request: Request) -> RequestContext | JsonObject:
             context = RequestContext(request, self._session, self)
             accepted = self._accept(context)
+            contexts.append(context)
             return accepted if isinstance(accepted, dict) else context
 
         replies = await self._requests.respond_to_batch(values, era, accept)
         if replies:
             self.send(replies)
+        for context in contexts:
+            context.confirm()
 
 
 def _parse_error(line: bytes, error: ValueError) -> JsonObject:

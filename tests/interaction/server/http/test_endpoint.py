@@ -62,7 +62,9 @@ async def test_a_neighbor_ends_its_streams_and_closes_with_us() -> None:
 async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_used(said: str, waits: bool) -> None:
     async with an_endpoint_client() as client:
         assert (await client.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
-        assert [(session.connects_on_use, session.label) for session in client.sessions()] == [(waits, "tests 1")]
+        assert [(session.profile.connects_on_use, session.profile.label) for session in client.sessions()] == [
+            (waits, "tests 1")
+        ]
 
 
 async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after_minutes() -> None:

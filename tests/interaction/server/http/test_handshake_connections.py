@@ -253,4 +253,4 @@ async def test_only_the_first_who_names_a_session_says_how_its_servers_are_conne
         await client.join("lazy")
         await client.join("eager")
         await client.join("eager", emceepee_connect="on-use")
-        assert [session.connects_on_use for session in client.sessions()] == [True, False]
+        assert [session.profile.connects_on_use for session in client.sessions()] == [True, False]

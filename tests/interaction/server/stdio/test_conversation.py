@@ -216,13 +216,13 @@ async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: StdioC
 async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fresh: StdioClient) -> None:
     await fresh.ask("ping")
     await fresh.next()
-    labels = [fresh.scene.session.label]
+    labels = [fresh.scene.session.profile.label]
     await fresh.open()
-    labels.append(fresh.scene.session.label)
+    labels.append(fresh.scene.session.profile.label)
     async with a_stdio_client() as modern:
         await modern.ask("tools/list", _meta=ENVELOPE)
         await modern.next()
-        labels.append(modern.scene.session.label)
+        labels.append(modern.scene.session.profile.label)
     assert labels == [None, "t 1", "tests 1"]
 
 

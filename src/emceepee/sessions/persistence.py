@@ -1,0 +1,95 @@
+"""A session at rest: which records it is made of, and how it is made of them again."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from emceepee.sessions import records
+from emceepee.sessions.records import RecordKind, SessionProfile, UnreadableRecord
+from emceepee.sessions.session import Session
+from emceepee.state.events import OutboxMark
+from emceepee.store.store import RecordKey
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+T = TypeVar("T")
+_OF_CONNECTIONS = (RecordKind.CONNECTION, RecordKind.MESSAGE)
+
+
+def write_record(session: Session, key: RecordKey) -> bytes | None:
+    """The record as it is now; None if there is none (any more)."""
+    record_id = key.record_id
+    match RecordKind(key.kind):
+        case RecordKind.SESSION:
+            return records.write_profile(session.profile)
+        case RecordKind.EVENT:
+            return _written(records.write_event, session.activity.event(int(record_id)))
+        case RecordKind.DELIVERY:
+            return records.write_delivery(session.activity.delivery_mark)
+        case RecordKind.TASK:
+            return _written(records.write_task, session.tasks.find(record_id))
+        case RecordKind.TIMER:
+            return _written(records.write_timer, session.timers.find(record_id))
+        case RecordKind.QUESTION:
+            return _written(records.write_question, session.questions.find(record_id))
+        case RecordKind.SERVER:
+            return _written(records.write_server, session.server_record(record_id))
+        case RecordKind.CONNECTION | RecordKind.MESSAGE as kind:
+            writer = session.record_writers.get(kind)
+            return None if writer is None else writer(record_id)
+
+
+def _written(write: Callable[[T], bytes], value: T | None) -> bytes | None:
+    return None if value is None else write(value)
+
+
+def stored_profile(stored: Mapping[RecordKey, bytes]) -> SessionProfile | None:
+    """What is known of the caller; None if that cannot be read."""
+    of_session = {key.record_id: data for key, data in stored.items() if key.kind == RecordKind.SESSION}
+    return next(iter(_read_all(records.read_profile, of_session).values()), None)
+
+
+def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordKey, bytes]:
+    """Fill a session that was just opened with what is stored of it; returns what is the connections' to read.
+
+    What cannot have outlived its process ends here, each with its event: questions first, then tasks. Then late timers
+    fire.
+    """
+    by_kind: dict[str, dict[str, bytes]] = {kind: {} for kind in RecordKind}
+    for key, data in stored.items():
+        by_kind.setdefault(key.kind, {})[key.record_id] = data
+    _restore_events(session, by_kind)
+    for name, server in _read_all(records.read_server, by_kind[RecordKind.SERVER]).items():
+        if session.has_server(name):
+            session.connection(name).restore_settings(server.log_level, server.subscriptions)
+    session.timers.restore(_read_all(records.read_timer, by_kind[RecordKind.TIMER]).values())
+    _continue_ids(session, by_kind)
+    session.questions.expire_restored(_read_all(records.read_question, by_kind[RecordKind.QUESTION]).values())
+    session.tasks.restore(_read_all(records.read_task, by_kind[RecordKind.TASK]).values())
+    session.let_time_pass()
+    return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
+
+
+def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:
+    events = {int(number): event for number, event in _read_all(records.read_event, by_kind[RecordKind.EVENT]).items()}
+    marks = _read_all(records.read_delivery, by_kind[RecordKind.DELIVERY])
+    session.activity.restore(events, next(iter(marks.values()), OutboxMark(min(events, default=0), (), 0)))
+
+
+def _continue_ids(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:
+    """Ids never go back within a session, though the clock may have been set back meanwhile."""
+    known: list[str] = [session.activity.last_event_id or ""]
+    for kind in (RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION):
+        known += by_kind[kind]
+    if last := max(known):
+        session.ids.continue_after(last)
+
+
+def _read_all(read: Callable[[bytes], T], stored: Mapping[str, bytes]) -> dict[str, T]:
+    """By id, in their order. What cannot be read is left out, and the log says so."""
+    found: dict[str, T] = {}
+    for record_id in sorted(stored):
+        try:
+            found[record_id] = read(stored[record_id])
+        except (UnreadableRecord, KeyError, ValueError, TypeError) as error:
+            log.warning("record_unreadable", id=record_id, error=f"{type(error).__name__}: {error}")
+    return found

@@ -1,0 +1,184 @@
+"""Writes what sessions have changed, those of all together, and keeps trying while it cannot.
+
+    part of a session ── mark ──▶ unsaved ── within 50 ms ──┐
+    reply, about to leave ── save ──────────── at once ─────┴▶ one commit of all that is unsaved ──▶ store
+                               └───── waits until it is there ◀───────────────────────────────────────┘
+
+While one commit is on its way, the next one collects. If the store fails, nobody waits for it: sessions go on in
+memory, and everything that is unsaved is tried again after a while.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from emceepee.clock import Clock, Handle
+from emceepee.futures import resolve
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
+from emceepee.sessions.persistence import write_record
+from emceepee.sessions.session import Session
+from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+SAVE_SECONDS = 0.05  # after the first change: half of what is promised, as the commit takes time too
+RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+NEW = Lease(0, 0)
+
+
+class _Saved:
+    """What the store has of one session."""
+
+    def __init__(self, session: Session, stored: StoredSession | None) -> None:
+        self.session = session
+        self.lease = stored.lease if stored is not None else NEW
+        self._known = set(stored.records) if stored is not None else set()
+
+    def commit(self, expires_at: datetime) -> Commit:
+        session = self.session
+        puts: dict[RecordKey, bytes] = {}
+        deletes: set[RecordKey] = set()
+        for key in session.unsaved.take():
+            data = write_record(session, key)
+            if data is not None:
+                puts[key] = data
+            elif key in self._known:
+                deletes.add(key)
+        head = SessionHead(
+            session_id=session.session_id,
+            principal=session.principal,
+            keys=frozenset(session.keys),
+            expires_at=expires_at,
+            due_at=session.timers.next_firing,
+        )
+        return Commit(head=head, lease=self.lease, puts=puts, deletes=frozenset(deletes))
+
+    def was_committed(self, commit: Commit, lease: Lease) -> None:
+        self.lease = lease
+        self._known -= commit.deletes
+        self._known |= commit.puts.keys()
+
+
+class Saver:
+    """One per installation whose state outlives the process."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory knows better
+        self._saved: dict[Session, _Saved] = {}
+        self._dirty: dict[Session, None] = {}
+        self._writing: dict[Session, None] = {}
+        self._current: asyncio.Future[None] | None = None  # resolved when what is being written is there
+        self._next: asyncio.Future[None] | None = None  # and when all that is unsaved now is
+        self._timer: Handle | None = None
+        self._tasks = TaskOwner("saver")
+        self._runner: asyncio.Task[None] | None = None
+        self._pause = 0.0  # before the next try, while the store fails
+        self.problem: str | None = None  # why nothing can be written just now
+        self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
+
+    def follow(self, session: Session, stored: StoredSession | None = None) -> None:
+        """Write what it changes from now on."""
+        self._saved[session] = _Saved(session, stored)
+        session.unsaved.follow(lambda: self._schedule(session), lambda: self.save(session))
+
+    def leave(self, session: Session) -> Lease | None:
+        """Write no more of it; the lease it was held by, if it was ever written."""
+        session.unsaved.leave()
+        self._dirty.pop(session, None)
+        saved = self._saved.pop(session, None)
+        return saved.lease if saved is not None and saved.lease != NEW else None
+
+    async def save(self, session: Session) -> None:
+        """Returns when all that it has changed is in the store, or cannot be."""
+        if session in self._dirty:
+            if self.problem is not None:
+                return
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            waiting = self._next
+            self._start()
+            await asyncio.shield(waiting)
+        elif session in self._writing and self._current is not None:
+            await asyncio.shield(self._current)
+
+    async def save_all(self) -> None:
+        """Also if the last try failed: there may be no other."""
+        self.problem = None
+        for session in list(self._dirty) or list(self._writing):
+            await self.save(session)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.close(within=CLOSE_TASKS_SECONDS)
+
+    def _schedule(self, session: Session) -> None:
+        if session not in self._dirty:
+            self._dirty[session] = None
+            if self._timer is None and self._runner is None:
+                self._timer = self._clock.call_later(SAVE_SECONDS, self._start)
+
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._runner is None:
+            self._runner = self._tasks.spawn(self._run(), name="commit")
+
+    async def _run(self) -> None:
+        try:
+            while self._dirty:
+                await self._commit_all()
+                if self.problem is not None:
+                    self._timer = self._clock.call_later(self._pause, self._start)
+                    break
+        finally:
+            self._runner = None
+
+    async def _commit_all(self) -> None:
+        self._writing, self._dirty = self._dirty, {}
+        self._current, self._next = self._next or asyncio.get_running_loop().create_future(), None
+        try:
+            saved = [self._saved[session] for session in self._writing if session in self._saved]
+            for session in self._writing:
+                session.unsaved.is_being_written = True
+            commits = [entry.commit(self.expires_at(entry.session)) for entry in saved]
+            try:
+                leases = await self._store.commit(commits)
+            except StoreUnavailable as error:
+                self._put_back(commits, saved)
+                self._report_failure(str(error))
+            else:
+                self._report_success()
+                for entry, commit, lease in zip(saved, commits, leases, strict=True):
+                    if lease is not None:
+                        entry.was_committed(commit, lease)
+                    elif self.leave(entry.session) is not None and self.on_lost is not None:
+                        self.on_lost(entry.session)
+        finally:
+            for session in self._writing:
+                session.unsaved.is_being_written = False
+            current, self._current, self._writing = self._current, None, {}
+            resolve(current, None)
+
+    def _put_back(self, commits: list[Commit], saved: list[_Saved]) -> None:
+        for entry, commit in zip(saved, commits, strict=True):
+            if entry.session in self._saved:
+                entry.session.unsaved.put_back([*commit.puts, *commit.deletes])
+                self._dirty[entry.session] = None
+
+    def _report_failure(self, why: str) -> None:
+        if self.problem is None:
+            log.error("state_not_saved", error=why)
+        self.problem = why
+        self._pause = min(max(2 * self._pause, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+        if self._next is not None:  # who waits for the commit after this one would wait for the retry
+            waiting, self._next = self._next, None
+            resolve(waiting, None)
+
+    def _report_success(self) -> None:
+        if self.problem is not None or self._pause:
+            log.info("state_saved_again")
+        self.problem, self._pause = None, 0.0
