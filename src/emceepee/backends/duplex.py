@@ -9,7 +9,6 @@ from emceepee.backends.inbound import Inbound
 from emceepee.backends.json_rpc import (
     NEVER_CANCELLED,
     cancel_message,
-    notification_message,
     number_of,
     outcome,
     request_message,
@@ -17,6 +16,7 @@ from emceepee.backends.json_rpc import (
 from emceepee.backends.link import LinkError, Listener
 from emceepee.futures import reject
 from emceepee.ids import request_numbers
+from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
