@@ -440,7 +440,19 @@ def error_codes() -> str:
 A tool that fails answers with `isError: true`. The text is a sentence for people and models; the same is in
 `structuredContent.error` as `{{code, message, details}}`. Programs should look at `code`, which does not change.
 
-{_table(["code", "meaning"], rows)}"""
+{_table(["code", "meaning"], rows)}
+## What does not fit
+
+`details.problems` of `{errors.ErrorCode.INVALID_ARGUMENTS}` lists it, where there is something to list. Each entry has
+
+- `field`: which argument, or which field of a form, with dots on the way into an object or a list; null if it is about
+  none in particular.
+- `code`: the keyword of JSON Schema that says so, such as `required`, `type` or `maximum`; null if there is none, and
+  `more` if not everything is told.
+- `message`: a sentence without the name.
+
+Those of arguments also have `argument` and `problem`, which are older names of `field` and `message`.
+"""
 
 
 def limits() -> str:

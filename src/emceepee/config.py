@@ -17,7 +17,7 @@ from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits, range_of
 from emceepee.telemetry.logs import FORMATS, LEVELS
-from emceepee.validation import problems
+from emceepee.validation import mismatches
 
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
@@ -204,7 +204,7 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
     try:
         return ServerEntry.model_validate(entry).spec()
     except ValidationError as error:
-        path, words = problems(error, ServerEntry, private=_PRIVATE)[0]
+        path, _, words = mismatches(error, ServerEntry, private=_PRIVATE)[0]
         where = ".".join([key, *(str(part) for part in path)])
         raise ConfigError(f"{source}: {where}: {words}") from None
 

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from heapq import nlargest
 from itertools import islice
+from typing import NamedTuple
 
 from emceepee.json_types import JsonObject
 
@@ -12,6 +13,7 @@ _LISTED_NAMES = 10
 LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: a close look is a hundred times as costly as a glance
 _ALIKE = 0.6
+MOST_PROBLEMS = 20  # that are told at once
 
 
 class ErrorCode(StrEnum):
@@ -70,6 +72,21 @@ def caught(error: EmceepeeError) -> EmceepeeError:
             chain += (one.__cause__, one.__context__)
             one.__traceback__ = one.__cause__ = one.__context__ = None
     return error
+
+
+class Problem(NamedTuple):
+    """What does not fit in something that a caller gave: an entry of `details.problems`.
+
+    `field` is None for what is about no field in particular. `code` is the keyword of the schema that says so, None if
+    no keyword does; "more" if not all are told.
+    """
+
+    field: str | None
+    code: str | None
+    message: str
+
+    def __str__(self) -> str:
+        return self.message if self.field is None else f"{self.field}: {self.message}"
 
 
 class InvalidArguments(EmceepeeError):

@@ -1,4 +1,4 @@
-"""JSON-RPC messages of callers: what one value is, decided without acting on it, and what is sent back."""
+"""JSON-RPC messages: what one value of a caller is, decided without acting on it, and what is sent back."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -88,8 +88,11 @@ def error_message(request_id: RequestId | None, code: int, message: str, data: A
     return {"jsonrpc": JSONRPC_VERSION, "id": request_id, "error": error}
 
 
-def notification_message(method: str, params: JsonObject) -> JsonObject:
-    return {"jsonrpc": JSONRPC_VERSION, "method": method, "params": params}
+def notification_message(method: str, params: JsonObject | None = None) -> JsonObject:
+    message: JsonObject = {"jsonrpc": JSONRPC_VERSION, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
 
 
 def cancelled_id(notice: Notification) -> RequestId | None:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from emceepee.codec import encode_text
-from emceepee.errors import near_names
+from emceepee.errors import MOST_PROBLEMS, near_names
 
 SHOWN_CHARS = 60  # of a value that does not fit
-MOST_PROBLEMS = 20  # that are told at once
 Path = tuple[int | str, ...]
 _QUOTED = re.compile("'([^']*)'")
 _KINDS: dict[type, str] = {
@@ -35,23 +34,40 @@ _WANTED = {
 }
 
 
-class Problem(NamedTuple):
-    """Where it lies, as a path of names and positions, and what it is."""
+# The keywords of JSON Schema that say the same. Our own validators have none; everything else is a matter of type.
+_KEYWORDS = {
+    "missing": "required",
+    "value_error": None,
+    "extra_forbidden": "additionalProperties",
+    "string_too_short": "minLength",
+    "string_too_long": "maxLength",
+    "greater_than_equal": "minimum",
+    "less_than_equal": "maximum",
+    "literal_error": "enum",
+    "enum": "enum",
+}
+
+
+class Mismatch(NamedTuple):
+    """Where it lies, as a path of names and positions, the keyword of a schema that says so, and what it is."""
 
     path: Path
+    code: str | None
     words: str
 
 
-def problems(error: ValidationError, model: type[BaseModel], *, private: frozenset[str] = frozenset()) -> list[Problem]:
+def mismatches(
+    error: ValidationError, model: type[BaseModel], *, private: frozenset[str] = frozenset()
+) -> list[Mismatch]:
     """One for each place. Of values under a private name only the kind is told."""
-    found: dict[Path, Problem] = {}
+    found: dict[Path, Mismatch] = {}
     for item in error.errors(include_url=False):
         path: Path = item["loc"]
         if alternatives := _alternatives(model, path):
             path = path[:1]  # the library names a problem for each alternative
         is_private = bool(path) and path[0] in private
         words = _words(item, alternatives, _fields_at(model, path[:-1]), is_private=is_private)
-        found.setdefault(path, Problem(path, words))
+        found.setdefault(path, Mismatch(path, _KEYWORDS.get(item["type"], "type"), words))
         if len(found) == MOST_PROBLEMS:
             break
     return list(found.values())

@@ -12,6 +12,7 @@ from emceepee.json_rpc import (
     client_label,
     error_message,
     is_client_timeout,
+    notification_message,
     progress_token,
     result_message,
 )
@@ -85,6 +86,11 @@ def test_answers_are_written_with_the_id_as_it_came() -> None:
     assert result_message("1", {"a": 1}) == {"jsonrpc": "2.0", "id": "1", "result": {"a": 1}}
     assert error_message(None, -1, "x") == {"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "x"}}
     assert error_message(1, -1, "x", [])["error"] == {"code": -1, "message": "x", "data": []}
+
+
+def test_a_notification_has_no_id_and_only_the_params_that_there_are() -> None:
+    assert notification_message("x") == {"jsonrpc": "2.0", "method": "x"}
+    assert notification_message("x", {}) == {"jsonrpc": "2.0", "method": "x", "params": {}}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
-from emceepee.validation import SHOWN_CHARS, problems
+from emceepee.validation import SHOWN_CHARS, mismatches
 from support.sessions.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -30,8 +30,8 @@ def said(model: type[BaseModel], arguments: Any, private: frozenset[str] = froze
     try:
         model.model_validate(arguments)
     except ValidationError as error:
-        found = problems(error, model, private=private)
-        return {".".join(map(str, path)): words for path, words in found}
+        found = mismatches(error, model, private=private)
+        return {".".join(map(str, path)): words for path, _, words in found}
     return {}
 
 

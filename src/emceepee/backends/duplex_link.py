@@ -1,18 +1,42 @@
-"""What the links over one shared two-way channel have in common: everything but the channel."""
+"""What the links over one shared two-way channel (a child's pipes, the older SSE transport) have in common.
 
+Everything but the channel: our requests go by number, those of the backend by its own ids, and answers are matched.
+"""
+
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from emceepee.backends.duplex import Duplex
-from emceepee.backends.json_rpc import unreadable
+from emceepee.backends.inbound import Inbound
+from emceepee.backends.json_rpc import (
+    NEVER_CANCELLED,
+    cancel_message,
+    number_of,
+    outcome,
+    request_message,
+    unreadable,
+)
 from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.negotiation import Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
+from emceepee.futures import reject
+from emceepee.ids import request_numbers
+from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+
+MOST_IN_BATCH = 1000  # messages
+
+
+@dataclass(slots=True)
+class _Waiting:
+    answer: "asyncio.Future[JsonObject]"
+    origin: object | None
 
 
 class DuplexLink(LinkLifetime, ABC):
@@ -21,12 +45,19 @@ class DuplexLink(LinkLifetime, ABC):
     mirrors_arguments = False
 
     def __init__(self, name: str, listener: Listener, *, most_requests: int) -> None:
+        """`most_requests` of the backend are served at once."""
         super().__init__()
         self._listener = listener
         self._tasks = TaskOwner(name)
-        self._duplex = Duplex(self._send, listener, self._tasks, most_requests=most_requests, reply=self._reply)
+        self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
+        self._numbers = request_numbers()
+        self._waiting: dict[int, _Waiting] = {}
+        self._ended: LinkError | None = None
+        self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._terms = Terms()
         self.facts = ServerFacts()
+
+    # What the link is for.
 
     async def request(
         self,
@@ -35,19 +66,34 @@ class DuplexLink(LinkLifetime, ABC):
         *,
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,  # a matter of the newer HTTP transport
+        meta: JsonObject | None = None,  # in the place of the envelope
     ) -> JsonObject:
-        return await self._duplex.request(method, params, origin=origin)
+        if self._ended is not None:
+            raise LinkError(self._ended.failure, str(self._ended), may_have_run=False)
+        number = next(self._numbers)
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), origin)
+        self._waiting[number] = waiting
+        try:
+            meta = meta if meta is not None else self._envelope
+            await self._send(request_message(number, method, params, meta=meta, wants_progress=origin is not None))
+            return outcome(await waiting.answer)
+        except asyncio.CancelledError:
+            if method not in NEVER_CANCELLED and self._ended is None:
+                self._tasks.spawn(self._send_cancel(number), name="cancelled")
+            raise
+        finally:
+            del self._waiting[number], waiting  # which has the error that has this frame
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        await self._duplex.notify(method, params)
+        await self._send(notification_message(method, params))
 
     def set_log_level(self, level: str) -> None:
-        if self._duplex.envelope is not None:
-            self._duplex.envelope[LOG_LEVEL_META_KEY] = level
+        if self._envelope is not None:
+            self._envelope[LOG_LEVEL_META_KEY] = level
 
     @property
     def is_busy(self) -> bool:
-        return self._duplex.in_flight > 0
+        return bool(self._waiting)
 
     @property
     def identity(self) -> None:
@@ -57,8 +103,7 @@ class DuplexLink(LinkLifetime, ABC):
     def resumption(self) -> None:
         return None
 
-    def _fail_requests(self, error: LinkError) -> None:
-        self._duplex.end(error)
+    # What goes out.
 
     @abstractmethod
     async def _send(self, message: JsonObject) -> None:
@@ -68,29 +113,82 @@ class DuplexLink(LinkLifetime, ABC):
         """Answer the backend's own request. Raises: LinkError."""
         await self._send(message)
 
+    async def _send_cancel(self, number: int) -> None:
+        try:
+            await self._send(cancel_message(number))
+        except LinkError:
+            return  # gone meanwhile: there is nobody to tell
+
     async def _negotiate(self, terms: Terms) -> None:
         """Settle the era with whoever is at the other end."""
         self._terms = terms
-        self.facts = await negotiate(self._discover, self._initialize, terms)
+        self.facts = await negotiate(self._discover, self.request, terms)
         if self.facts.is_modern:
-            self._duplex.envelope = envelope(self.facts.protocol_version, terms.capabilities)
+            self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
         else:
             await self.notify("notifications/initialized")
+
+    async def _discover(self, method: str, params: JsonObject) -> JsonObject:
+        meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
+        return await self.request(method, params, meta=meta)
+
+    # What comes in.
 
     def _receive(self, data: bytes) -> None:
         """Take one message; what is none is noise, and kept as such."""
         try:
-            understood = self._duplex.receive(decode(data))
+            understood = self._handle_message(decode(data))
         except Unreadable as error:
-            understood = self._duplex.receive(unreadable(data, error))
+            understood = self._handle_message(unreadable(data, error))
         except ValueError:
             understood = False
         if not understood:
             self._listener.handle_output(data.decode("utf-8", "replace"), "stdout")
 
-    async def _discover(self, method: str, params: JsonObject) -> JsonObject:
-        meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
-        return await self._duplex.request(method, params, origin=None, meta=meta)
+    def _handle_message(self, message: Any) -> bool:
+        """Take one decoded message; False if it is none that JSON-RPC knows."""
+        if isinstance(message, list):  # a batch, as 2025-03-26 allows
+            if len(message) > MOST_IN_BATCH:
+                return False
+            understood = [not isinstance(part, list) and self._handle_message(part) for part in message]
+            return bool(understood) and all(understood)
+        if not isinstance(message, dict):
+            return False
+        if "method" in message:
+            self._inbound.receive(message, self._origin_of(message))
+            return True
+        if "id" not in message or not ("result" in message or "error" in message):
+            return False
+        self._handle_answer(message)
+        return True
 
-    async def _initialize(self, method: str, params: JsonObject) -> JsonObject:
-        return await self._duplex.request(method, params, origin=None)
+    def _handle_answer(self, message: JsonObject) -> None:
+        waiting = self._waiting.get(number_of(message["id"]))
+        if waiting is None or waiting.answer.done():
+            return  # an answer that came after its caller had gone
+        waiting.answer.set_result(message)
+
+    def _origin_of(self, message: JsonObject) -> object | None:
+        """Progress names its request by the token; nothing else on a shared channel does."""
+        params = message.get("params")
+        if message["method"] != "notifications/progress" or not isinstance(params, dict):
+            return None
+        token = params.get("progressToken")
+        waiting = self._waiting.get(token) if isinstance(token, int) else None
+        return waiting.origin if waiting else None
+
+    # What fails.
+
+    def _fail_request(self, key: int | str | None, error: LinkError) -> None:
+        """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
+        numbers = list(self._waiting) if key is None else [number_of(key)]
+        for number in numbers:
+            waiting = self._waiting.get(number)
+            if waiting is not None and not waiting.answer.done():
+                waiting.answer.set_exception(LinkError(error.failure, str(error)))
+
+    def _fail_requests(self, error: LinkError) -> None:
+        self._ended = error
+        for waiting in list(self._waiting.values()):
+            # Whoever could not even send never looks at it.
+            reject(waiting.answer, LinkError(error.failure, str(error)))

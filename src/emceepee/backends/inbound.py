@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emceepee.backends.link import LinkError, Listener, RpcError
-from emceepee.json_rpc import INTERNAL_ERROR, error_message, result_message
+from emceepee.json_rpc import INTERNAL_ERROR, SERVER_ERROR, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 
 logger = logging.getLogger(__name__)
 
-TOO_MANY = -32000
 LONGEST_ID = 1000  # characters; what is longer is no id but ballast
 
 Reply = Callable[[JsonObject], Awaitable[None]]
@@ -83,7 +82,7 @@ class Inbound:
     async def _answer_refused(self) -> None:
         words = f"{self._most} requests of yours are being served; ask again later"
         while self._refused:
-            await self._answer(error_message(self._refused[0], TOO_MANY, words), "refused request")
+            await self._answer(error_message(self._refused[0], SERVER_ERROR, words), "refused request")
             self._refused.popleft()
             if self._room is not None and not self.is_crowded:
                 self._room.set_result(None)

@@ -18,7 +18,7 @@ from emceepee.state.limits import Limits
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
 
-Send = Callable[[JsonObject], Awaitable[JsonObject]]
+SendRequest = Callable[[JsonObject], Awaitable[JsonObject]]
 
 
 def wants_input(result: JsonObject) -> bool:
@@ -31,7 +31,9 @@ class InputRounds:
     def __init__(self, server: str, listener: Listener, clock: Clock, limits: Limits) -> None:
         self._server, self._listener, self._clock, self._limits = server, listener, clock, limits
 
-    async def finish(self, result: JsonObject, params: JsonObject, send: Send, origin: object | None) -> JsonObject:
+    async def finish(
+        self, result: JsonObject, params: JsonObject, send: SendRequest, origin: object | None
+    ) -> JsonObject:
         """Send `params` again with the answers to what `result` asks, until a result asks for nothing more.
 
         Raises:

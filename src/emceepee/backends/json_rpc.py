@@ -5,6 +5,7 @@ from typing import Any
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.codec import Unreadable
 from emceepee.framing import TooLongLine
+from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 
 # What opens a link is not cancelled by a notice: the link itself is given up, and the handshake era forbids it.
@@ -19,13 +20,6 @@ def request_message(
     stamped = _stamp(params, meta, number if wants_progress else None)
     if stamped is not None:
         message["params"] = stamped
-    return message
-
-
-def notification_message(method: str, params: JsonObject | None) -> JsonObject:
-    message: JsonObject = {"jsonrpc": "2.0", "method": method}
-    if params is not None:
-        message["params"] = params
     return message
 
 

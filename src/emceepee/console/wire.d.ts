@@ -58,10 +58,10 @@ declare namespace Wire {
     tools?: any;
   }
 
-  /** Why an answer does not fit a form; `field` is null if it is about no field in particular. */
+  /** What does not fit; `field` is null if it is about no field in particular, `code` if no keyword of a schema says it. */
   interface Problem {
     field: string | null;
-    code: string;
+    code: string | null;
     message: string;
   }
 

@@ -31,7 +31,6 @@ from emceepee.json_types import JsonObject
 from emceepee.server.events_feed import EventsFeed
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 
-Send = Callable[[JsonObject], None]
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
 
 
@@ -42,7 +41,7 @@ class SdkChannel:
     can_send_request = False
     message_metadata = None
 
-    def __init__(self, send: Send, request: Request | None = None) -> None:
+    def __init__(self, send: Callable[[JsonObject], None], request: Request | None = None) -> None:
         self._send = send
         self._token = progress_token(request.params) if request else None
         self.request_id: RequestId | None = request.request_id if request else None

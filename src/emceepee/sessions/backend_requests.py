@@ -1,6 +1,7 @@
 """What backends request of their client: roots are answered at once, questions are put to the caller."""
 
 from emceepee.backends.link import RpcError, ServerLost
+from emceepee.json_rpc import METHOD_NOT_FOUND, SERVER_ERROR
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
@@ -9,9 +10,7 @@ from emceepee.state.limits import Limits
 from emceepee.state.question import Gone, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phases
 
-METHOD_NOT_FOUND = -32601
 REFUSED = -1  # what the protocol's own examples use for "the user said no"
-UNANSWERED = -32000
 
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
 
@@ -49,7 +48,7 @@ class BackendRequests:
             question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds)
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
-            raise RpcError({"code": UNANSWERED, "message": words}) from None
+            raise RpcError({"code": SERVER_ERROR, "message": words}) from None
         asking = [call.span for call in self._calls.possible_origins(server, origin)]
         self._calls.promote_for_question(server, origin)
         try:
@@ -58,6 +57,6 @@ class BackendRequests:
         except QuestionClosed as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:
                 return {"action": "cancel"}
-            code = REFUSED if gone.why is Gone.CANCELLED else UNANSWERED
+            code = REFUSED if gone.why is Gone.CANCELLED else SERVER_ERROR
             condition = ServerLost if gone.why is Gone.DISCONNECTED else RpcError
             raise condition({"code": code, "message": f"The {kind} request has no answer: {gone}"}) from None

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from emceepee.errors import MOST_PROBLEMS, Problem
 from emceepee.json_types import JsonObject
 from emceepee.state.regex import BadPattern, Regex, TooMuchWork, Work
 
-MOST_PROBLEMS = 20  # that are told at once
 MOST_NAMES = 20  # of fields or choices that are listed
 MOST_COMPARISONS = 1_000_000  # of a list's entries with the choices
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
@@ -19,22 +19,11 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
-class FormProblem(NamedTuple):
-    """What does not fit. `code` is the keyword of the schema that says so; "more" if not all are told."""
-
-    field: str | None
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return self.message if self.field is None else f"{self.field}: {self.message}"
-
-
-_MORE = FormProblem(None, "more", "there may be more")
+_MORE = Problem(None, "more", "there may be more")
 _Mismatch = tuple[str, str]  # code and message
 
 
-def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[FormProblem]]:
+def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[Problem]]:
     """The content with defaults for what is missing, and what is wrong with it.
 
     A default that nobody touched is the backend's own, and not checked.
@@ -44,20 +33,20 @@ def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[F
     filled = {name: rule["default"] for name, rule in fields.items() if "default" in rule} | content
     required = schema.get("required")
     required = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    missing = (FormProblem(name, "required", "is required") for name in required if name not in filled)
+    missing = (Problem(name, "required", "is required") for name in required if name not in filled)
     found = chain(missing, _field_problems(content, fields, takes_others=bool(schema.get("additionalProperties"))))
     problems = list(islice(found, MOST_PROBLEMS))
     return filled, problems + ([_MORE] if len(problems) == MOST_PROBLEMS else [])
 
 
-def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[FormProblem]:
+def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[Problem]:
     work = Work()
     for name, value in content.items():
         if name in fields:
-            yield from (FormProblem(name, *mismatch) for mismatch in _mismatches(value, fields[name], work))
+            yield from (Problem(name, *mismatch) for mismatch in _mismatches(value, fields[name], work))
         elif not takes_others:
             words = f"the form has no such field; it has {_listed(fields) or 'none'}"
-            yield FormProblem(name[:100], "additionalProperties", words)
+            yield Problem(name[:100], "additionalProperties", words)
 
 
 def _mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from emceepee.errors import InvalidArguments, cut_name
+from emceepee.errors import InvalidArguments, Problem, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
@@ -15,7 +15,7 @@ from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.schema import compact_schema
-from emceepee.validation import Path, problems
+from emceepee.validation import Path, mismatches
 
 
 class Params(BaseModel):
@@ -106,12 +106,17 @@ class Tool:
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
         found = [
-            {"argument": cut_name(".".join(map(str, path))) or "arguments", "problem": self._both_given(path) or words}
-            for path, words in problems(error, self.params, private=self.private)
+            Problem(cut_name(".".join(map(str, path))) or None, code, self._both_given(path) or words)
+            for path, code, words in mismatches(error, self.params, private=self.private)
         ]
-        words = "; ".join(f"{item['argument']}: {item['problem']}" for item in found)
+        # The last two are what the others were called at first; programs may read them.
+        entries = [
+            {**problem._asdict(), "argument": problem.field or "arguments", "problem": problem.message}
+            for problem in found
+        ]
+        words = "; ".join(f"{entry['argument']}: {entry['problem']}" for entry in entries)
         end = "" if words.endswith("?") else "."
-        return InvalidArguments(f"{self.name} cannot be called like this: {words}{end}", details={"problems": found})
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}{end}", details={"problems": entries})
 
     def _both_given(self, path: Path) -> str | None:
         """Of a name that was not taken for the argument it stands for: because that one is given too."""

@@ -12,7 +12,7 @@ Receive = Callable[[], Awaitable[JsonObject]]
 Send = Callable[[JsonObject], Awaitable[None]]
 Headers = Mapping[bytes, bytes]
 Header = tuple[bytes, bytes]
-CONNECTION = "emceepee.connection"  # the ASGI extension that holds the caller's `Connection`
+CONNECTION = "emceepee.connection"  # the ASGI extension that holds the `CallerConnection`
 
 SAFE_HEADERS: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -90,7 +90,7 @@ async def until_gone(receive: Receive) -> None:
         pass
 
 
-class Connection(Protocol):
+class CallerConnection(Protocol):
     """The connection that a request came by, as the server below knows it."""
 
     def is_gone(self) -> bool:

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from emceepee.clock import Clock, within
 from emceepee.lifecycle import TaskOwner
-from emceepee.web.asgi import STREAM_HEADERS, Connection, Header, Receive, Send, until_gone
+from emceepee.web.asgi import STREAM_HEADERS, CallerConnection, Header, Receive, Send, until_gone
 
 PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
 PING = b": ping\n\n"
@@ -26,7 +26,7 @@ class Writing:
         tasks: TaskOwner,
         headers: tuple[Header, ...] = (),
         on_gone: Callable[[], None] | None = None,
-        connection: Connection | None = None,
+        connection: CallerConnection | None = None,
     ) -> None:
         self._send, self._receive, self._on_gone, self._connection = send, receive, on_gone, connection
         self._headers = [*STREAM_HEADERS, *headers]

@@ -8,7 +8,6 @@ from emceepee.backends.json_rpc import (
     cancel_message,
     names_none,
     names_request,
-    notification_message,
     number_of,
     outcome,
     request_message,
@@ -32,8 +31,7 @@ def test_only_what_there_is_to_say_stands_in_a_request() -> None:
     assert bare == {"jsonrpc": "2.0", "id": 5, "method": "x"}
 
 
-def test_a_notification_has_no_id_and_a_cancel_names_its_request() -> None:
-    assert notification_message("x", None) == {"jsonrpc": "2.0", "method": "x"}
+def test_a_cancel_is_a_notification_that_names_its_request() -> None:
     assert cancel_message(5) == {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emceepee.state.form import FormProblem, fill_in
+from emceepee.errors import Problem
+from emceepee.state.form import fill_in
 from support.figures import record_figure
 
 FRIENDS: dict[str, Any] = {"type": "string", "enum": ["Monica", "Joey"]}
@@ -28,7 +29,7 @@ def problems(rule: Any, value: Any) -> list[str]:
     return words_of(found)
 
 
-def words_of(found: list[FormProblem]) -> list[str]:
+def words_of(found: list[Problem]) -> list[str]:
     return [str(problem) for problem in found]
 
 
@@ -273,7 +274,7 @@ def test_a_pattern_that_cannot_be_checked_is_the_backends_to_check(pattern: str)
 def test_a_schema_that_makes_no_sense_does_no_harm(schema: dict[str, Any], value: Any) -> None:
     content, found = fill_in({"it": value}, schema)
     assert content == {"it": value}
-    assert all(isinstance(problem, FormProblem) for problem in found)
+    assert all(isinstance(problem, Problem) for problem in found)
 
 
 JSON = st.recursive(
@@ -293,4 +294,4 @@ def test_whatever_a_backend_asks_and_a_caller_answers_the_check_comes_to_an_end(
 ) -> None:
     content, found = fill_in({"it": value}, {"properties": {"it": rule, "other": rule}, "required": required})
     assert "it" in content
-    assert all(isinstance(problem, FormProblem) for problem in found)
+    assert all(isinstance(problem, Problem) for problem in found)

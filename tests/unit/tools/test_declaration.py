@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.errors import InvalidArguments
+from emceepee.errors import InvalidArguments, Problem
 from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
@@ -54,6 +54,31 @@ def test_every_problem_is_named_at_once() -> None:
 )
 def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> None:
     assert list(problems("add_server", **arguments)) == [where]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "field", "code"),
+    [
+        ("get_task", {}, "task_id", "required"),
+        ("get_task", {"task_id": "a", "zzz": 1}, "zzz", "additionalProperties"),
+        ("get_task", {"task_id": 5}, "task_id", "type"),
+        ("await_activity", {"timeout_ms": -1}, "timeout_ms", "minimum"),
+        ("await_activity", {"timeout_ms": 10**9}, "timeout_ms", "maximum"),
+        ("respond_to_elicitation", {"request_id": "a", "action": "maybe"}, "action", "enum"),
+        ("add_server", {"name": "", "command": "x"}, "name", "minLength"),
+        ("add_server", {"name": "a", "command": "x", "env": {"A": 1}}, "env.A", "type"),
+        ("add_server", {"name": "a"}, None, None),
+    ],
+)
+def test_a_problem_is_told_as_those_of_a_form_are_and_under_the_names_it_had(
+    tool: str, arguments: JsonObject, field: str | None, code: str | None
+) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOGUE[tool].check(arguments)
+    [told] = caught.value.details["problems"]
+    assert set(told) == {*Problem._fields, "argument", "problem"}
+    assert (told["field"], told["code"]) == (field, code)
+    assert (told["argument"], told["problem"]) == (field or "arguments", told["message"])
 
 
 @EACH

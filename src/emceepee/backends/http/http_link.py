@@ -33,7 +33,6 @@ from emceepee.backends.json_rpc import (
     cancel_message,
     names_none,
     names_request,
-    notification_message,
     outcome,
     request_message,
 )
@@ -42,7 +41,7 @@ from emceepee.backends.negotiation import Terms, envelope, has_ended, negotiate
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
-from emceepee.json_rpc import METHOD_NOT_FOUND
+from emceepee.json_rpc import METHOD_NOT_FOUND, notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind

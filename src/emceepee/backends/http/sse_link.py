@@ -37,7 +37,7 @@ class SseLink(DuplexLink):
         return None
 
     def _target(self) -> str:
-        return f"{host_of(self._http.url)} requests={self._duplex.in_flight}"
+        return f"{host_of(self._http.url)} requests={len(self._waiting)}"
 
     async def _read_stream(self) -> None:
         try:
@@ -50,8 +50,8 @@ class SseLink(DuplexLink):
                 while chunk := await response.readany():
                     for event in parser.feed(chunk):
                         self._handle_event(event.name, event.data)
-                        if self._duplex.inbound.is_crowded:
-                            await self._duplex.inbound.wait_for_room()
+                        if self._inbound.is_crowded:
+                            await self._inbound.wait_for_room()
             self.end(_lost("the server ended the event stream"))
         except HttpFailure as error:
             self.end(_lost(f"the event stream broke: {error}"), broken(self._http.url, error))

@@ -57,7 +57,7 @@ class StdioLink(DuplexLink):
         return None if self._child is None else self._child.facts()
 
     def _target(self) -> str:
-        return f"pid={self._child.pid if self._child else None} requests={self._duplex.in_flight}"
+        return f"pid={self._child.pid if self._child else None} requests={len(self._waiting)}"
 
     async def _send(self, message: JsonObject) -> None:
         if self._child is None:
@@ -68,10 +68,10 @@ class StdioLink(DuplexLink):
         if isinstance(line, TooLongLine):
             self._listener.handle_output("(a line too long to be read)", "stdout")
             if line.may_be_an_answer:
-                self._duplex.fail_request(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
+                self._fail_request(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
         elif line.strip():
             self._receive(line)
-            if self._duplex.inbound.is_crowded and self._child is not None and not self._is_paused:
+            if self._inbound.is_crowded and self._child is not None and not self._is_paused:
                 self._is_paused = True
                 self._child.pause_reading()
                 self._tasks.spawn(self._resume_when_read(self._child), name="back-pressure")
@@ -80,7 +80,7 @@ class StdioLink(DuplexLink):
         """Nothing more is read until our answers are; a process that never reads them is given up."""
         try:
             async with give_up_after(self._clock, UNREAD_SECONDS):
-                await self._duplex.inbound.wait_for_room()
+                await self._inbound.wait_for_room()
         except TimeoutError:
             self.end(LinkEnd(LinkEndKind.LOST, ANSWERS_UNREAD))
         else:

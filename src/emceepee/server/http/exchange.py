@@ -27,7 +27,7 @@ from emceepee.web.asgi import (
     CONNECTION,
     JSON,
     STREAM,
-    Connection,
+    CallerConnection,
     Header,
     Headers,
     Receive,
@@ -63,8 +63,8 @@ class HttpRequest:
     identity: CallerIdentity
 
     @property
-    def connection(self) -> Connection:
-        found: Connection = self.scope["extensions"][CONNECTION]
+    def connection(self) -> CallerConnection:
+        found: CallerConnection = self.scope["extensions"][CONNECTION]
         return found
 
     @property

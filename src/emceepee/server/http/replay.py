@@ -10,7 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.message_log import PUSH, Gap, Kept, MessageLog
 from emceepee.state.limits import Limits
-from emceepee.web.asgi import Connection, Header, Receive, Send
+from emceepee.web.asgi import CallerConnection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
 
 RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
@@ -61,7 +61,7 @@ class Replay:
         receive: Receive,
         header: Header,
         *,
-        connection: Connection | None = None,
+        connection: CallerConnection | None = None,
     ) -> Writing:
         """Write a stream from behind `after` on; whoever read it until now is stopped."""
         self.stop_reader(stream)

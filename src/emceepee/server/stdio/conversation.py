@@ -29,7 +29,7 @@ from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
 
 PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
-Send = Callable[[JsonObject | list[JsonObject]], None]
+SendMessages = Callable[[JsonObject | list[JsonObject]], None]
 
 
 class Conversation:
@@ -37,7 +37,7 @@ class Conversation:
 
     is_gone = False  # the process ends with its caller
 
-    def __init__(self, sdk_server: Server[EventsFeed], session: Session, send: Send, tools: Tools) -> None:
+    def __init__(self, sdk_server: Server[EventsFeed], session: Session, send: SendMessages, tools: Tools) -> None:
         self._sdk_server, self._session, self.send = sdk_server, session, send
         self._feed = EventsFeed(session.activity, send)
         self._era: Era | None = None

@@ -6,36 +6,53 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.duplex import Duplex
+from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection import LinkEnd, LinkEndKind
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import settle
 
 
-class Line:
-    """A duplex whose other end is the test."""
+class Line(DuplexLink):
+    """A link whose other end is the test."""
 
     def __init__(self) -> None:
         self.sent: list[JsonObject] = []
-        self.tasks = TaskOwner("test")
+        self.asking = TaskOwner("test")
         self.listener = ScriptedListener(**{"roots/list": {"roots": []}})
-        self.duplex = Duplex(self._send, self.listener, self.tasks, most_requests=100)
-        self.duplex._numbers = itertools.count(1)
+        super().__init__("line", self.listener, most_requests=100)
+        self._numbers = itertools.count(1)
 
     async def _send(self, message: JsonObject) -> None:
         self.sent.append(message)
 
     async def ask(self, method: str = "m", **options: Any) -> "asyncio.Task[JsonObject]":
-        task = self.tasks.spawn(self.duplex.request(method, options.pop("params", None), origin=None, **options))
+        task = self.asking.spawn(self.request(method, **options))
         await settle()
         return task
 
-    async def ask_for(self, origin: object, method: str = "m") -> "asyncio.Task[JsonObject]":
-        task = self.tasks.spawn(self.duplex.request(method, None, origin=origin))
-        await settle()
-        return task
+    def receive(self, message: Any) -> bool:
+        return self._handle_message(message)
+
+    def exit(self, reason: str) -> None:
+        self.end(LinkEnd(LinkEndKind.LOST, reason))
+
+    def agree(self, envelope: JsonObject) -> None:
+        self._envelope = envelope
+
+    async def close(self) -> None:
+        await self.asking.close(within=5)
+        await self._tasks.close(within=5)
+
+
+class BrokenLine(Line):
+    """Ends when something is sent."""
+
+    async def _send(self, message: JsonObject) -> None:
+        self.exit("gone")
+        raise LinkError(Failure.CLOSED, "gone", may_have_run=False)
 
 
 @pytest.fixture
@@ -43,7 +60,7 @@ async def line() -> AsyncIterator[Line]:
     made = Line()
     yield made
     async with asyncio.timeout(5):
-        await made.tasks.close(within=5)
+        await made.close()
 
 
 def answer(key: Any, **result: Any) -> JsonObject:
@@ -58,10 +75,10 @@ async def result_of(task: "asyncio.Task[JsonObject]") -> JsonObject:
 async def test_each_answer_reaches_the_one_who_asked_whatever_their_order(line: Line) -> None:
     first, second = await line.ask("a"), await line.ask("b")
     one, two = (message["id"] for message in line.sent)
-    assert line.duplex.receive(answer(two, n=2))
-    assert line.duplex.receive(answer(one, n=1))
+    assert line.receive(answer(two, n=2))
+    assert line.receive(answer(one, n=1))
     assert [await result_of(first), await result_of(second)] == [{"n": 1}, {"n": 2}]
-    assert line.duplex.in_flight == 0
+    assert not line.is_busy
 
 
 async def test_a_request_without_parameters_or_stamp_has_none_on_the_wire(line: Line) -> None:
@@ -75,13 +92,13 @@ async def test_a_request_without_parameters_or_stamp_has_none_on_the_wire(line: 
 
 async def test_an_answer_whose_id_came_back_as_text_is_matched(line: Line) -> None:
     asked = await line.ask()
-    assert line.duplex.receive(answer("1", ok=True))
+    assert line.receive(answer("1", ok=True))
     assert await result_of(asked) == {"ok": True}
 
 
 async def test_an_error_answer_is_raised_whole(line: Line) -> None:
     asked = await line.ask()
-    line.duplex.receive({"id": 1, "error": {"code": -5, "message": "no", "data": [1]}})
+    line.receive({"id": 1, "error": {"code": -5, "message": "no", "data": [1]}})
     with pytest.raises(RpcError, match="no") as caught:
         await result_of(asked)
     assert caught.value.error == {"code": -5, "message": "no", "data": [1]}
@@ -90,7 +107,7 @@ async def test_an_error_answer_is_raised_whole(line: Line) -> None:
 @pytest.mark.parametrize("message", [{"id": 1, "result": 5}, {"id": 1, "error": "text"}, {"id": 1, "result": None}])
 async def test_an_answer_that_is_none_fails_the_request(line: Line, message: JsonObject) -> None:
     asked = await line.ask()
-    assert line.duplex.receive(message)
+    assert line.receive(message)
     with pytest.raises(LinkError, match="neither a result object nor an error") as caught:
         await result_of(asked)
     assert caught.value.failure is Failure.PROTOCOL
@@ -99,54 +116,54 @@ async def test_an_answer_that_is_none_fails_the_request(line: Line, message: Jso
 async def test_a_late_second_or_unknown_answer_is_passed_over(line: Line) -> None:
     asked = await line.ask()
     for key in (99, "x", None, 1.5):
-        assert line.duplex.receive(answer(key))
-    line.duplex.receive(answer(1, n=1))
-    line.duplex.receive(answer(1, n=2))
+        assert line.receive(answer(key))
+    line.receive(answer(1, n=1))
+    line.receive(answer(1, n=2))
     assert await result_of(asked) == {"n": 1}
-    assert line.duplex.receive(answer(1, n=3))
+    assert line.receive(answer(1, n=3))
 
 
 @pytest.mark.parametrize("key", [[], {}, [1], True, "1" * 5000])
 async def test_an_answer_with_an_impossible_id_harms_nobody(line: Line, key: Any) -> None:
     asked = await line.ask()
-    line.duplex.receive(answer(key, n=0))
-    line.duplex.receive(answer(1, n=1))
+    line.receive(answer(key, n=0))
+    line.receive(answer(1, n=1))
     assert await result_of(asked) == {"n": 1}
 
 
 async def test_a_batch_of_answers_and_notifications_is_taken_apart(line: Line) -> None:
     first, second = await line.ask(), await line.ask()
-    assert line.duplex.receive([answer(2, n=2), {"method": "note"}, answer(1, n=1)])
+    assert line.receive([answer(2, n=2), {"method": "note"}, answer(1, n=1)])
     assert [await result_of(first), await result_of(second)] == [{"n": 1}, {"n": 2}]
     assert line.listener.heard == [("note", {}, None)]
 
 
 async def test_an_endless_batch_is_noise(line: Line) -> None:
-    assert line.duplex.receive([{"method": "note"}] * 1001) is False
+    assert line.receive([{"method": "note"}] * 1001) is False
     assert line.listener.heard == []
 
 
 @pytest.mark.parametrize("noise", [[], [[]], "text", 5, None, {}, {"id": 1}, {"result": {}}, [{"method": "x"}, 5]])
 async def test_noise_is_told_from_messages(line: Line, noise: Any) -> None:
-    assert line.duplex.receive(noise) is False
+    assert line.receive(noise) is False
 
 
 async def test_lists_within_lists_are_noise_however_deep(line: Line) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    assert line.duplex.receive(deep) is False
+    assert line.receive(deep) is False
     while deep:  # taken apart by hand: freeing it all at once would go too deep as well
         deep = deep.pop()
 
 
 async def test_progress_is_told_with_the_call_it_belongs_to(line: Line) -> None:
-    await line.ask_for("the call")
+    await line.ask(origin="the call")
     assert line.sent == [{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"_meta": {"progressToken": 1}}}]
-    line.duplex.receive({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 3}})
-    line.duplex.receive({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 3}})
-    line.duplex.receive({"method": "notifications/progress"})
-    line.duplex.receive({"method": "notifications/message", "params": {"progressToken": 1}})
+    line.receive({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 3}})
+    line.receive({"method": "notifications/progress", "params": {"progressToken": 2, "progress": 3}})
+    line.receive({"method": "notifications/progress"})
+    line.receive({"method": "notifications/message", "params": {"progressToken": 1}})
     assert [origin for _, _, origin in line.listener.heard] == ["the call", None, None, None]
 
 
@@ -161,8 +178,8 @@ async def test_a_request_given_up_is_told_to_the_backend_and_its_answer_ignored(
             "params": {"requestId": 1, "reason": "cancelled by the caller"},
         }
     ]
-    assert line.duplex.receive(answer(1))
-    assert line.duplex.in_flight == 0
+    assert line.receive(answer(1))
+    assert not line.is_busy
 
 
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
@@ -175,47 +192,42 @@ async def test_a_handshake_is_never_cancelled_on_the_wire(line: Line, method: st
 
 async def test_the_end_fails_every_waiting_and_every_later_request(line: Line) -> None:
     waiting = [await line.ask() for _ in range(3)]
-    line.duplex.end(LinkError(Failure.CLOSED, "it exited"))
-    line.duplex.end(LinkError(Failure.PROTOCOL, "a second reason"))
+    line.exit("it exited")
+    line.exit("a second reason")
     for asked in [*waiting, await line.ask()]:
         with pytest.raises(LinkError, match="it exited") as caught:
             await result_of(asked)
         assert caught.value.failure is Failure.CLOSED
-    assert line.duplex.in_flight == 0
+    assert not line.is_busy
 
 
 async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_behind() -> None:
-    async def break_off(message: JsonObject) -> None:
-        duplex.end(LinkError(Failure.CLOSED, "gone"))
-        raise LinkError(Failure.CLOSED, "gone", may_have_run=False)
-
-    tasks = TaskOwner("test")
-    duplex = Duplex(break_off, ScriptedListener(), tasks, most_requests=100)
+    line = BrokenLine()
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: unheard.append(problem))
     with pytest.raises(LinkError, match="gone"):
-        await duplex.request("m", None, origin=None)
+        await line.request("m")
     gc.collect()
     assert unheard == []
-    await tasks.close(within=5)
+    await line.close()
 
 
 async def test_after_the_end_nobody_is_told_of_a_cancelled_request(line: Line) -> None:
     asked = await line.ask()
     asked.cancel()
-    line.duplex.end(LinkError(Failure.CLOSED, "it exited"))
+    line.exit("it exited")
     await settle()
     assert len(line.sent) == 1
 
 
 async def test_a_question_of_the_backend_is_answered_on_the_same_line(line: Line) -> None:
-    assert line.duplex.receive({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+    assert line.receive({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
     await settle()
     assert line.sent == [{"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}]
 
 
 async def test_in_the_modern_era_every_request_is_stamped(line: Line) -> None:
-    line.duplex.envelope = {"version": "v"}
+    line.agree({"version": "v"})
     await line.ask("a", params={"x": 1, "_meta": {"own": 1, "version": "mine"}})
     await line.ask("b", meta={"version": "probe"})
     assert [message["params"] for message in line.sent] == [
