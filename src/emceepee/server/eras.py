@@ -109,6 +109,17 @@ class HandshakeEra:
         return self._connection.protocol_version
 
     @property
+    def is_initialized(self) -> bool:
+        """Whether the caller said that it is ready."""
+        return self._connection.initialized.is_set()
+
+    async def resume(self, handshake: JsonObject, *, is_initialized: bool) -> None:
+        """Take up a connection of a process that has ended, as if its caller had just said this again."""
+        await self.serve(RequestContext(Request(0, "initialize", handshake)))
+        if is_initialized:
+            await self.handle_notification(Notification("notifications/initialized", None))
+
+    @property
     def has_batches(self) -> bool:
         return self._connection.initialize_accepted and self._connection.protocol_version == BATCH_VERSION
 

@@ -22,6 +22,11 @@ class EventsFeed:
         self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
+        self.on_follow: Callable[[], None] | None = None  # called when it begins or ends
+
+    @property
+    def is_followed(self) -> bool:
+        return self._unfollow is not None
 
     def follow(self, wanted: bool) -> None:
         """Send `resources/updated` whenever something happened, or no longer."""
@@ -30,6 +35,8 @@ class EventsFeed:
             self._unfollow = None
         elif self._unfollow is None and wanted:
             self._unfollow = self.subscribe(self._send_updated)
+        if self.on_follow is not None:
+            self.on_follow()
 
     def _send_updated(self, event: ServerEvent) -> None:
         self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))

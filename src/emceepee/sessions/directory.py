@@ -67,6 +67,11 @@ class SessionDirectory:
     def kept_ms(self) -> int:
         return round(self._limits.session_kept_seconds * 1000)
 
+    @property
+    def may_be_stored(self) -> bool:
+        """Whether a session that is not here may be in a store."""
+        return self._storage is not None
+
     def stop_calls(self) -> None:
         for session in self._sessions.values():
             session.calls.stop()

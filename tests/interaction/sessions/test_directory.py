@@ -58,7 +58,7 @@ async def test_a_session_in_use_does_not_sleep(busy: str) -> None:
         for _ in range(4):
             await place.clock.advance(HALF_AN_HOUR / 3)
             if busy == "a request":
-                assert place.directory.use(key) is session
+                assert await place.directory.use(key) is session
         assert (place.links, session.is_awake) == (1, True)
 
 
@@ -207,7 +207,7 @@ async def test_a_session_in_which_nothing_was_called_is_forgotten_after_minutes(
         await use(session, "list_timers")
         handle, _ = await place.directory.open_handle("ada")
         await place.clock.advance(299)
-        assert place.directory.use(unused) is not None, "and using it is asking for something"
+        assert await place.directory.use(unused) is not None, "and using it is asking for something"
         await place.clock.advance(362)
         found = [place.directory.find(key) is not None for key in (unused, used, handle)]
         assert found == [False, True, True]
@@ -223,7 +223,7 @@ async def test_looking_at_a_session_leaves_it_as_idle_as_it_was() -> None:
         assert session.idle_seconds == 0
         session.open_streams -= 1
         assert session.idle_seconds == 10
-        place.directory.use(key)
+        await place.directory.use(key)
         assert session.idle_seconds == 0
 
 

@@ -7,6 +7,7 @@ from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
 from emceepee.sessions.activity import Activity
+from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import NO_CHANNEL
@@ -18,7 +19,8 @@ NEWS = ResourceUpdated(uri="emceepee://events")
 
 def an_activity() -> Activity:
     clock, limits = FakeClock(), Limits()
-    return Activity(clock, Ulids(lambda: int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())), limits, EventBudget(100))
+    ids = Ulids(lambda: int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()))
+    return Activity(clock, ids, limits, EventBudget(100), Unsaved())
 
 
 async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:

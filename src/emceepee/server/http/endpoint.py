@@ -97,6 +97,7 @@ class HttpEndpoint:
         self.is_draining = False
         self.is_over = False  # nobody is waited for any more
         parts.directory.on_end = self._end_connections_of
+        parts.directory.on_load = self._connections.restore
 
     def __repr__(self) -> str:
         state = "over" if self.is_over else "draining" if self.is_draining else "open"
@@ -257,7 +258,7 @@ class HttpEndpoint:
         if not given:
             await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
-        connection = self._connections.find(given, http.identity.principal)
+        connection = await self._connections.find(given, http.identity.principal)
         if connection is not None:
             connection.session.touch()
             return connection

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from emceepee.clock import Clock, Handle
 from emceepee.codec import encode
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import error_message
+from emceepee.json_rpc import RequestId, error_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.message_log import PUSH
@@ -116,12 +116,13 @@ class Exchange(_Response):
         clock: Clock,
         header: Header,
         primes: bool,
+        request_id: RequestId | None = None,
         is_batch: bool = False,
         on_abandoned: Callable[[], object] | None = None,
     ) -> None:
         """`on_abandoned` is called when the stream was cut and nobody came back for it. A batch is never a stream."""
         super().__init__(http, clock)
-        self._replay, self._header, self._primes = replay, header, primes
+        self._replay, self._header, self._primes, self._request_id = replay, header, primes, request_id
         self._takes_json = is_batch or accepts(http.headers, JSON)
         self._takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._stream = PUSH  # until there is one of our own
@@ -174,7 +175,8 @@ class Exchange(_Response):
         log = self._replay.log
         after = log.last_number
         self._stream = f"request {after + 1}"
-        log.append(self._stream, b"")  # for an older caller it is not written, but marks the stream as going on
+        # For an older caller it is not written, but marks the stream as going on.
+        log.append(self._stream, b"", request_id=self._request_id)
         self._replay.on_loss[self._stream] = self._start_return_timer
         self._writing = self._replay.open(
             self._stream,

@@ -1,27 +1,43 @@
 """One connection of the handshake era over HTTP: its session, its requests, its streams."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp_types import INVALID_REQUEST
 
-from emceepee.json_rpc import InvalidMessage, Notification, Request, Response, classify
+from emceepee.codec import encode
+from emceepee.json_rpc import (
+    SERVER_ERROR,
+    InvalidMessage,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+    classify,
+    error_message,
+)
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
 from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
+from emceepee.server.http.connection_records import ConnectionRecord, MessageRecord, message_record_id
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
-from emceepee.server.http.message_log import PUSH
+from emceepee.server.http.message_log import PUSH, Kept
 from emceepee.server.http.replay import Replay
 from emceepee.server.requests import Requests, error_for
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext, ServerPolicy
 from emceepee.web.asgi import Header, respond, respond_json
 
+RESTARTED = (
+    "emceepee was restarted while it served this. A call to a server may have run: check before you send it again."
+)
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session
 
 
@@ -41,8 +57,10 @@ class HandshakeConnection:
         self.connection_id, self.key, self.session = connection_id, key, session
         self._header: Header = (b"mcp-session-id", connection_id.encode())
         self._requests = Requests("http", tools, answers_cancelled=True, directory=directory, policy=policy)
-        self._replay = Replay(session.clock, session.limits, self._requests.tasks)
+        self._replay = Replay(session.clock, session.limits, self._requests.tasks, self)
         self._feed = EventsFeed(session.activity, self._replay.push)
+        self._handshake: JsonObject | None = None  # what the caller said of itself
+        self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(sdk_server, self._feed)
         self._posts = self._gets = 0  # being served just now
         self._ends_after_posts = False
@@ -81,6 +99,8 @@ class HandshakeConnection:
                     await self._answer(request, http)
                 case Notification() as notification:
                     self._requests.handle_notification(notification, self._era)
+                    if notification.method == "notifications/initialized":
+                        self._mark_changed()
                     await respond(http.send, 202, b"", self._header)
                 case Response():
                     await respond(http.send, 202, b"", self._header)  # nothing was asked, so it answers nothing
@@ -96,8 +116,10 @@ class HandshakeConnection:
         if (refusal := self._era.refusal(request)) is not None:
             await self._open_exchange(http).answer(refusal, names_session=self._era.is_open)
             return
+        if request.method == "initialize":
+            self._begin_records(request)
         context = self._open_context(request, http)
-        context.channel = exchange = self._open_exchange(http, on_abandoned=context.promote)
+        context.channel = exchange = self._open_exchange(http, request.request_id, on_abandoned=context.promote)
         reply = await self._requests.respond(context, self._era)
         if_unread = context.keep if context.has_more_than_words else None
         if not await exchange.answer(reply, names_session=self._era.is_open, if_unread=if_unread):
@@ -140,7 +162,12 @@ class HandshakeConnection:
         return context
 
     def _open_exchange(
-        self, http: HttpRequest, *, is_batch: bool = False, on_abandoned: Callable[[], object] | None = None
+        self,
+        http: HttpRequest,
+        request_id: RequestId | None = None,
+        *,
+        is_batch: bool = False,
+        on_abandoned: Callable[[], object] | None = None,
     ) -> Exchange:
         return Exchange(
             self._replay,
@@ -148,6 +175,7 @@ class HandshakeConnection:
             clock=self.session.clock,
             header=self._header,
             primes=self._era.is_open and self._era.version >= PRIMED_SINCE,
+            request_id=request_id,
             is_batch=is_batch,
             on_abandoned=on_abandoned,
         )
@@ -170,6 +198,84 @@ class HandshakeConnection:
             self.used_at = self.session.clock.monotonic()
             self.session.open_streams -= 1
             self.session.touch()
+
+    # At rest.
+
+    def _begin_records(self, request: Request) -> None:
+        if self._handshake is None:
+            self._handshake = request.params or {}
+            if not self.owns_session:
+                self.session.keys.add(SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id))
+            self._mark_changed()
+
+    def _mark_changed(self) -> None:
+        if self._handshake is not None:
+            self.session.unsaved.mark(RecordKind.CONNECTION, self.connection_id)
+
+    def mark(self, number: int) -> None:
+        self.session.unsaved.mark(RecordKind.MESSAGE, message_record_id(self.connection_id, number))
+
+    @property
+    def is_unsaved(self) -> bool:
+        return bool(self.session.unsaved)
+
+    async def save(self) -> None:
+        await self.session.unsaved.save()
+
+    def forget_records(self) -> None:
+        """It is over, and its session goes on."""
+        self.session.keys.discard(SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id))
+        self._mark_changed()
+        for number in self._replay.log.numbers:
+            self.mark(number)
+
+    def record(self) -> ConnectionRecord | None:
+        if self._handshake is None or not self._era.is_open:
+            return None
+        return ConnectionRecord(
+            handshake=self._handshake | {"protocolVersion": self._era.version},
+            is_initialized=self._era.is_initialized,
+            follows_events=self._feed.is_followed,
+            pushed=self._replay.pushed,
+        )
+
+    def message_record(self, number: int) -> MessageRecord | None:
+        entry = self._replay.log.message(number)
+        if entry is None:
+            return None
+        clock = self.session.clock
+        return MessageRecord(
+            number=number,
+            event_id=entry.event_id,
+            stream=entry.stream,
+            data=entry.data,
+            is_final=entry.is_final,
+            written_at=clock.now() - timedelta(seconds=clock.monotonic() - entry.at),
+            request_id=entry.request_id,
+        )
+
+    async def restore(self, record: ConnectionRecord, messages: Iterable[MessageRecord]) -> None:
+        """As it was when its process ended. A request that was being answered then gets an error that says so."""
+        await self._era.resume(record.handshake, is_initialized=record.is_initialized)
+        self._handshake = record.handshake
+        clock, log = self.session.clock, self._replay.log
+        now, monotonic = clock.now(), clock.monotonic()
+        is_open = log.restore(
+            Kept(
+                message.number,
+                message.event_id,
+                message.stream,
+                message.data,
+                message.is_final,
+                monotonic - (now - message.written_at).total_seconds(),
+                message.request_id,
+            )
+            for message in messages
+        )
+        self._replay.pushed = record.pushed
+        self._feed.follow(record.follows_events)
+        for stream, request_id in is_open:
+            log.append(stream, encode(error_message(request_id, SERVER_ERROR, RESTARTED)), is_final=True)
 
     # The end.
 

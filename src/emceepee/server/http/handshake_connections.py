@@ -1,16 +1,28 @@
 """All connections of the handshake era, by Mcp-Session-Id. Those that name a session at `initialize` share it."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from emceepee.clock import Handle, milliseconds
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
+from emceepee.server.http.connection_records import (
+    MessageRecord,
+    connection_of,
+    number_of,
+    read_connection,
+    read_message,
+    write_connection,
+    write_message,
+)
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.session_keys import named_key
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.records import RecordKind, UnreadableRecord
 from emceepee.sessions.session import Session
-from emceepee.state.session_key import SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.store import RecordKey
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
@@ -35,10 +47,34 @@ class HandshakeConnections:
     def __iter__(self) -> Iterator[HandshakeConnection]:
         return iter(list(self._by_id.values()))
 
-    def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
-        """The connection, if it is that principal's."""
+    async def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
+        """The connection, if it is that principal's: here, or with its session in the store."""
         connection = self._by_id.get(connection_id)
+        if connection is None and self._directory.may_be_stored:
+            for kind in (KeyKind.ID, KeyKind.CONNECTION):
+                if await self._directory.use(SessionKey(principal, kind, connection_id)) is not None:
+                    break
+            connection = self._by_id.get(connection_id)
         return connection if connection is not None and connection.key.principal == principal else None
+
+    async def restore(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
+        """The connections of a session that was just loaded."""
+        key = next(key for key in session.keys if key.kind is not KeyKind.CONNECTION)
+        messages: dict[str, list[MessageRecord]] = {}
+        for (kind, record_id), data in stored.items():
+            if kind == RecordKind.MESSAGE:
+                with suppress(UnreadableRecord):
+                    messages.setdefault(connection_of(record_id), []).append(read_message(data))
+        for (kind, connection_id), data in stored.items():
+            if kind == RecordKind.CONNECTION:
+                try:
+                    record = read_connection(data)
+                except UnreadableRecord as error:
+                    log.warning("record_unreadable", kind=kind, error=str(error))
+                    continue
+                connection = self._connect(connection_id, key, session)
+                self._add(connection)
+                await connection.restore(record, messages.get(connection_id, []))
 
     async def open(
         self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
@@ -90,7 +126,10 @@ class HandshakeConnections:
         await self._tasks.close(within=2 * CLOSE_TASKS_SECONDS)
 
     def _add(self, connection: HandshakeConnection) -> None:
-        others = self._by_session.setdefault(connection.session, [])
+        session = connection.session
+        session.record_writers[RecordKind.CONNECTION] = self._write_connection
+        session.record_writers[RecordKind.MESSAGE] = self._write_message
+        others = self._by_session.setdefault(session, [])
         if others and len(others) >= connection.session.limits.connections_per_session:
             self._forget(min(others, key=lambda other: (other.is_busy, other.used_at)))
         others.append(connection)
@@ -98,8 +137,19 @@ class HandshakeConnections:
         if self._next_sweep is None and not connection.owns_session:
             self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
 
+    def _write_connection(self, connection_id: str) -> bytes | None:
+        connection = self._by_id.get(connection_id)
+        record = None if connection is None else connection.record()
+        return None if record is None else write_connection(record)
+
+    def _write_message(self, record_id: str) -> bytes | None:
+        connection = self._by_id.get(connection_of(record_id))
+        record = None if connection is None else connection.message_record(number_of(record_id))
+        return None if record is None else write_message(record)
+
     def _remove(self, connection: HandshakeConnection) -> None:
         self._by_id.pop(connection.connection_id, None)
+        connection.forget_records()
         others = self._by_session.get(connection.session, [])
         if connection in others:
             others.remove(connection)

@@ -4,11 +4,13 @@ gap between them can lose a message, and none is written before it is kept.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from emceepee.clock import Clock, within
 from emceepee.ids import Ulids
+from emceepee.json_rpc import RequestId
 from emceepee.state.limits import Limits
 from emceepee.web.streams import PING_SECONDS
 
@@ -27,6 +29,7 @@ class Kept:
     data: bytes
     is_final: bool
     at: float
+    request_id: RequestId | None = None  # of the first one: whose stream this is
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,21 @@ class Gap:
     """So many messages were evicted before their reader took them."""
 
     count: int
+
+
+class MessageRecords(Protocol):
+    """Where messages are kept besides."""
+
+    def mark(self, number: int) -> None:
+        """It is new, or gone."""
+        ...
+
+    @property
+    def is_unsaved(self) -> bool: ...
+
+    async def save(self) -> None:
+        """Returns when all that was marked is saved, or cannot be."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -65,13 +83,17 @@ class _Stream:
 
 
 class MessageLog:
-    """Ids are looked up, never parsed: a caller can come back only with one that it was given here."""
+    """Ids are looked up, never parsed: a caller can come back only with one that it was given here.
 
-    def __init__(self, clock: Clock, ids: Ulids, limits: Limits) -> None:
-        self._clock, self._ids = clock, ids
+    With `records`, what is kept here outlives the process, and no message is read before it is saved.
+    """
+
+    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, records: MessageRecords | None = None) -> None:
+        self._clock, self._ids, self._records = clock, ids, records
         self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, limits.replay_bytes
         self._streams: dict[str, _Stream] = {}
-        self._count = self._bytes = 0
+        self._entries: dict[int, Kept] = {}  # of all streams, by their numbers
+        self._bytes = 0
         self._spare_count = int(self._most * SPARE_SHARE)
         self._full_at = self._most  # how many messages there may be before any is evicted
         self._tidy_at = 0.0  # when to look for what is old
@@ -81,18 +103,24 @@ class MessageLog:
     def last_number(self) -> int:
         return self._next - 1
 
-    def append(self, stream: str, data: bytes, *, is_final: bool = False) -> Kept:
-        entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic())
-        self._next += 1
-        written = self._stream(stream)
-        written.kept.append(entry)
-        written.newest = None if is_final else entry
-        self._count += 1
-        self._bytes += len(data)
-        if self._count > self._full_at or entry.at >= self._tidy_at:
+    def append(self, stream: str, data: bytes, *, is_final: bool = False, request_id: RequestId | None = None) -> Kept:
+        entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic(), request_id)
+        written = self._enter(entry)
+        if self._records is not None:
+            self._records.mark(entry.number)
+        if len(self._entries) > self._full_at or entry.at >= self._tidy_at:
             self._make_room(entry.at)
         written.wake()
         return entry
+
+    def _enter(self, entry: Kept) -> _Stream:
+        self._next = entry.number + 1
+        stream = self._stream(entry.stream)
+        stream.kept.append(entry)
+        stream.newest = None if entry.is_final else entry
+        self._entries[entry.number] = entry
+        self._bytes += len(entry.data)
+        return stream
 
     def find(self, event_id: str) -> Kept | None:
         """The message with that id, if it is still kept."""
@@ -116,6 +144,8 @@ class MessageLog:
                     yield Gap(missed)
                 entries = stream.after(after)
                 for entry in entries:
+                    if self._records is not None and self._records.is_unsaved:
+                        await self._records.save()
                     after = entry.number
                     if entry.is_final:
                         yield entry
@@ -136,6 +166,26 @@ class MessageLog:
         finally:
             stream.readers -= 1
 
+    # At rest.
+
+    @property
+    def numbers(self) -> list[int]:
+        return list(self._entries)
+
+    def message(self, number: int) -> Kept | None:
+        """The message of that number, if it is still kept."""
+        return self._entries.get(number)
+
+    def restore(self, entries: Iterable[Kept]) -> list[tuple[str, RequestId | None]]:
+        """Of a process that has ended; returns the streams that were open, and whose request each belongs to."""
+        requests: dict[str, RequestId | None] = {}
+        for entry in sorted(entries, key=lambda entry: entry.number):
+            self._enter(entry).taken = entry.number
+            self._ids.continue_after(entry.event_id)
+            requests.setdefault(entry.stream, entry.request_id)
+        is_open = {name for name, stream in self._streams.items() if stream.newest is not None}
+        return [(name, request_id) for name, request_id in requests.items() if name in is_open and name != PUSH]
+
     def _stream(self, name: str) -> _Stream:
         stream = self._streams.get(name)
         if stream is None:
@@ -148,12 +198,12 @@ class MessageLog:
         for entry, stream in self._all():
             if entry.at + self._keep < now:
                 self._evict(entry, stream)
-        if self._count > self._most or self._bytes > self._most_bytes:
+        if len(self._entries) > self._most or self._bytes > self._most_bytes:
             enough = self._most - self._spare_count
             for entry, stream in self._spare():
-                if self._count > enough or (self._bytes > self._most_bytes and entry.at + FRESH_SECONDS < now):
+                if len(self._entries) > enough or (self._bytes > self._most_bytes and entry.at + FRESH_SECONDS < now):
                     self._evict(entry, stream)
-        self._full_at = max(self._most, self._count + self._spare_count)
+        self._full_at = max(self._most, len(self._entries) + self._spare_count)
         over = [name for name, stream in self._streams.items() if not (stream.kept or stream.newest or stream.readers)]
         for name in over:
             del self._streams[name]
@@ -183,7 +233,9 @@ class MessageLog:
 
     def _evict(self, entry: Kept, stream: _Stream) -> None:
         stream.kept.remove(entry)
-        self._count -= 1
+        if self._records is not None:
+            self._records.mark(entry.number)
+        del self._entries[entry.number]
         self._bytes -= len(entry.data)
         if entry.number > stream.taken and entry.data:
             stream.missed += 1

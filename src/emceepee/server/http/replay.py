@@ -8,7 +8,7 @@ from emceepee.codec import encode
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.http.message_log import PUSH, Gap, Kept, MessageLog
+from emceepee.server.http.message_log import PUSH, Gap, Kept, MessageLog, MessageRecords
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CallerConnection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
@@ -28,12 +28,13 @@ class Replay:
     from where its last reader stopped.
     """
 
-    def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner) -> None:
-        self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits)
+    def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner, records: MessageRecords | None = None) -> None:
+        self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits, records)
         self._tasks = tasks
         self._readers: dict[str, Writing] = {}
         self.on_loss: dict[str, Callable[[], None]] = {}  # called when the reader of a stream has disconnected
-        self._pushed = 0  # the number of the last push that a reader got
+        self.pushed = 0  # the number of the last push that a reader got
+        self.on_pushed: Callable[[], None] | None = None  # called when that is another one
 
     def __repr__(self) -> str:
         live = [stream or "push" for stream in self._readers if self.is_read(stream)]
@@ -75,7 +76,7 @@ class Replay:
 
     async def read(self, found: Kept | None, send: Send, receive: Receive, header: Header) -> None:
         """Replay and follow the stream of `found` behind it; without, what belongs to no request."""
-        stream, after = (PUSH, self._pushed) if found is None else (found.stream, found.number)
+        stream, after = (PUSH, self.pushed) if found is None else (found.stream, found.number)
         writing = self.open(stream, after, send, receive, header)
         try:
             await writing.wait_until_finished()
@@ -99,7 +100,9 @@ class Replay:
         async for entry in self.log.follow(PUSH, after):
             yield entry
             if isinstance(entry, Kept):
-                self._pushed = max(self._pushed, entry.number)
+                self.pushed = max(self.pushed, entry.number)
+                if self.on_pushed is not None:
+                    self.on_pushed()
 
 
 async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
