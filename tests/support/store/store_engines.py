@@ -1,0 +1,34 @@
+"""The engines of the store, and processes that come and go. In a test a process is a store of its own."""
+
+from typing import Protocol
+
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Store
+
+
+class Engine(Protocol):
+    """One place where state is kept."""
+
+    async def open(self) -> Store:
+        """A process that begins to use it."""
+        ...
+
+    async def kill(self, store: Store) -> None:
+        """End one without its closing anything."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class MemoryEngine:
+    def __init__(self) -> None:
+        self._first = MemoryStore(is_durable=True)
+
+    async def open(self) -> Store:
+        return self._first.another_process()
+
+    async def kill(self, store: Store) -> None:
+        assert isinstance(store, MemoryStore)
+        store.die()
+
+    async def close(self) -> None: ...
