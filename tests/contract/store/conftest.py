@@ -1,16 +1,17 @@
 """Every engine, and processes that use it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from emceepee.store.store import Store
-from support.store.store_engines import Engine, MemoryEngine
+from support.store.store_engines import Engine, MemoryEngine, SqliteEngine
 
 
-@pytest.fixture(params=["memory"])
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
-    engine: Engine = MemoryEngine()
+@pytest.fixture(params=["memory", "sqlite"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    engine: Engine = MemoryEngine() if request.param == "memory" else SqliteEngine(tmp_path / "state.db")
     yield engine
     await engine.close()
 

@@ -1,8 +1,11 @@
 """The engines of the store, and processes that come and go. In a test a process is a store of its own."""
 
+from pathlib import Path
 from typing import Protocol
 
+from emceepee.clock import SystemClock
 from emceepee.store.memory import MemoryStore
+from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
 
 
@@ -32,3 +35,23 @@ class MemoryEngine:
         store.die()
 
     async def close(self) -> None: ...
+
+
+class SqliteEngine:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: list[SqliteStore] = []
+
+    async def open(self) -> Store:
+        store = await SqliteStore.open(self._path, SystemClock())
+        self._opened.append(store)
+        return store
+
+    async def kill(self, store: Store) -> None:
+        assert isinstance(store, SqliteStore)
+        store._database.owners.vanish()  # as the system lets go of a dead process's locks
+        await store._queue.close(store._database.close)
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
