@@ -107,10 +107,10 @@ page: $(NODE_TOOLS)
 # A file's tests stay in one worker, as they share servers. Files begin in the order of their names: the last are short.
 WORKERS ?= 2
 PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
-QUICK := tests/unit tests/interaction
+QUICK := tests/unit tests/contract tests/interaction
 
 unit: $(VENV)/.installed
-	@$(PARALLEL) tests/unit
+	@$(PARALLEL) tests/unit tests/contract
 
 test: setup lint types imports page
 	@rm -f tests/output/figures.txt

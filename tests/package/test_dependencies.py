@@ -16,7 +16,6 @@ ELSEWHERE = {"clients", "node", "peers"}  # folders of what has an environment o
 NOT_IMPORTED = {
     "codespell": "a program",
     "coverage": "what pytest-cov drives",
-    "cryptography": "what PyJWT checks signatures with",
     "editables": "what hatchling needs",
     "hatchling": "what builds the package",
     "import-linter": "a program",

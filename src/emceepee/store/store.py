@@ -106,7 +106,10 @@ class NameTaken(StoreError):
 
 
 class Store(Protocol):
-    """Every method may raise StoreUnavailable. Reads and writes take effect in the order in which they were asked."""
+    """Reads and writes take effect in the order in which they were asked.
+
+    Every method may raise StoreUnavailable, also because it was closed.
+    """
 
     @property
     def is_durable(self) -> bool:
@@ -116,11 +119,17 @@ class Store(Protocol):
     # Sessions.
 
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """The session found by that key, with a new lease; None if there is none. Raises: HeldElsewhere."""
+        """The session found by that key, with a new lease; None if there is none. Raises: HeldElsewhere.
+
+        Whoever holds it already may take it anew: the lease from before is out of date then.
+        """
         ...
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
-        """Sessions whose `due_at` has come, with new leases, the longest due first; not those held by others."""
+        """Sessions whose `due_at` has come, with new leases, the longest due first; only what nobody alive holds.
+
+        What this process itself holds is not among them.
+        """
         ...
 
     async def next_due(self) -> datetime | None:
@@ -130,20 +139,24 @@ class Store(Protocol):
     async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
         """All of them together; the lease for the next change of each, or None for one whose lease is out of date.
 
-        A first commit (revision 0) makes the session. A key that leads to another session by then is left to it.
+        A first commit (revision 0) makes the session. A key that leads to another session by then is left to it, and
+        gained by a later commit if it is free.
         """
         ...
 
     async def release(self, leases: Mapping[str, Lease]) -> None:
-        """Let go of sessions, by their ids: any process may take them now."""
+        """Let go of sessions, by their ids, where the fence is good: any process may take them now."""
         ...
 
     async def forget(self, session_id: str, lease: Lease) -> None:
-        """Delete it with all its records, if the lease is good."""
+        """Delete it with all its records, if the fence is good."""
         ...
 
     async def forget_expired(self, now: datetime, most: int) -> int:
-        """Delete what has expired and nobody alive holds, and beyond `most` sessions those that expire first."""
+        """Delete what has expired and nobody alive holds, and beyond `most` sessions those that expire first.
+
+        How many sessions that were. Logins that are over go, too.
+        """
         ...
 
     # What all processes share.

@@ -56,6 +56,7 @@ class Footprint:
     processes: int
     asyncio_tasks: int
     sessions: int
+    memory_blocks: int  # objects that are alive, whatever the allocator keeps for the next ones
 
 
 class MixedLoad:
@@ -93,26 +94,27 @@ class MixedLoad:
         backends are closed."""
         loop = asyncio.get_running_loop()
         until, quiet = loop.time() + REST_SECONDS, 0
-        tasks, sessions = await self._count()
+        tasks, sessions, blocks = await self._count()
         fewest = self._descriptors()
         # Idle connections go one by one, within the minute after their last use.
         while (tasks > FEW_TASKS or sessions > FEW_SESSIONS or quiet < QUIET_ROUNDS) and loop.time() < until:
             await asyncio.sleep(2)  # not five: after that, an idle connection is closed under our hands
-            tasks, sessions = await self._count()
+            tasks, sessions, blocks = await self._count()
             now = self._descriptors()
             quiet, fewest = (quiet + 1, fewest) if now >= fewest else (0, now)
         await eventually(lambda: not self._children(), what="servers end with their sessions", within=30)
-        return Footprint(await self.endpoint.resident_kb(), self._descriptors(), len(self._children()), tasks, sessions)
+        resident = await self.endpoint.resident_kb()
+        return Footprint(resident, self._descriptors(), len(self._children()), tasks, sessions, blocks)
 
     def _descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.endpoint.process.pid}/fd"))
 
-    async def _count(self) -> tuple[int, int]:
-        """The tasks of its loop, and its sessions."""
+    async def _count(self) -> tuple[int, int, int]:
+        """The tasks of its loop, its sessions, and its blocks of memory."""
         caller = await self.endpoint.caller(client="counter", emceepee_connect="on-use")
         counts = await caller.value("list_servers")
         await caller.end()
-        return int(counts["asyncioTasks"]), int(counts["sessionCount"])
+        return int(counts["asyncioTasks"]), int(counts["sessionCount"]), int(counts["memoryBlocks"])
 
     def slope(self, since: float) -> float:
         """Growth of memory in kB per minute, from that share of the samples on, by least squares."""

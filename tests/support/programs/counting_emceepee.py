@@ -1,4 +1,4 @@
-"""An emceepee whose list_servers says how many tasks and sessions it has, so that a test sees what piles up."""
+"""An emceepee whose list_servers says what it holds: tasks, sessions, blocks of memory. So a test sees what piles up."""
 
 import asyncio
 import gc
@@ -15,7 +15,11 @@ from emceepee.tools.servers import list_servers
 async def count(params: Any, session: Session, caller: RequestContext) -> Outcome:
     gc.collect()  # what waits for the collector is not what piles up
     sessions = sum(isinstance(item, Session) for item in gc.get_objects())
-    return {"asyncioTasks": len(asyncio.all_tasks()), "sessionCount": sessions}
+    return {
+        "asyncioTasks": len(asyncio.all_tasks()),
+        "sessionCount": sessions,
+        "memoryBlocks": sys.getallocatedblocks(),
+    }
 
 
 if __name__ == "__main__":

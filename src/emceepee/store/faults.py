@@ -1,0 +1,75 @@
+"""What can be wrong with a state file, in words that name it and the way out."""
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from emceepee.store.store import StoreUnavailable, StoreUnusable
+
+NO_LOCKS = "lies on a file system without file locks, on which several processes would spoil it"
+_LOCKLESS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS}
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+_ROOM = "Make room on its disk"
+_WRITABLE = "Let this user write it and the directory that it is in"
+_ANEW = "Put a copy from before in its place, or move it away and start anew"
+_LOCAL_DISK = "Put it on a local disk"
+_END_OTHER = "End the program that locks it"
+
+
+def unusable(path: Path, error: Exception) -> StoreUnusable:
+    what, way_out = _described(error)
+    return unusable_because(path, what, way_out)
+
+
+def unusable_because(path: Path, what: str, way_out: str) -> StoreUnusable:
+    return StoreUnusable(f"The state file {path} {what}. {way_out}, or name another with --state sqlite:PATH.")
+
+
+def unavailable(path: Path, error: Exception) -> StoreUnavailable:
+    what, way_out = _described(error)
+    return StoreUnavailable(f"The state file {path} {what}. {way_out}.")
+
+
+def held_elsewhere(path: Path) -> str:
+    return f"Another emceepee that is running and uses {path} holds this session. Ask that one, or stop it."
+
+
+def primary_code(error: sqlite3.Error) -> int | None:
+    """What SQLite says it is, without the details."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _described(error: Exception) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    return _of_database(error) if isinstance(error, sqlite3.Error) else _of_system(error)
+
+
+def _of_system(error: Exception) -> tuple[str, str]:
+    number, words = getattr(error, "errno", None), getattr(error, "strerror", None) or str(error)
+    if number in _LOCKLESS:
+        return NO_LOCKS, _LOCAL_DISK
+    if number in _NO_ROOM:
+        return f"cannot be written, as the disk is full ({words})", _ROOM
+    if number in _FORBIDDEN:
+        return f"cannot be opened or written ({words})", _WRITABLE
+    if number == errno.ENOENT:
+        return "is not there any more", "Put it back"
+    return f"cannot be used ({words})", "Look after its disk"
+
+
+def _of_database(error: sqlite3.Error) -> tuple[str, str]:
+    code, words = primary_code(error), str(error)
+    if code == sqlite3.SQLITE_FULL:
+        return f"cannot be written, as the disk is full ({words})", _ROOM
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return f"cannot be opened or written ({words})", _WRITABLE
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"has been locked by another program for long ({words})", _END_OTHER
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return f"is damaged, or no state file at all ({words})", _ANEW
+    if code == sqlite3.SQLITE_PROTOCOL or "LOCK" in getattr(error, "sqlite_errorname", ""):
+        return f"{NO_LOCKS} ({words})", _LOCAL_DISK
+    return f"cannot be used ({words})", "Look after its disk"

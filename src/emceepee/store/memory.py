@@ -1,0 +1,216 @@
+"""The store in memory: what is not to outlive the process, and a model of what the other engines must do.
+
+Several stores may share one memory, as processes share a file: `another_process`. `die` is what a kill is to them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from emceepee.state.session_key import SessionKey
+from emceepee.store.store import (
+    Commit,
+    HeldElsewhere,
+    Lease,
+    NameTaken,
+    RecordKey,
+    ServerConfiguration,
+    SessionHead,
+    StoredLogin,
+    StoredSession,
+    StoreUnavailable,
+)
+
+_HELD = "Another process holds this session. Stop that process, or ask it."
+
+
+@dataclass(slots=True)
+class _Row:
+    """A session, and who holds it; the keys in its head are those that lead to it."""
+
+    head: SessionHead
+    owner: object
+    fence: int = 1
+    revision: int = 1
+    records: dict[RecordKey, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What all processes share."""
+
+    sessions: dict[str, _Row] = field(default_factory=dict)
+    keys: dict[SessionKey, str] = field(default_factory=dict)
+    servers: dict[tuple[str, str], ServerConfiguration] = field(default_factory=dict)
+    logins: dict[bytes, StoredLogin] = field(default_factory=dict)
+    revision: int = 0
+    alive: set[object] = field(default_factory=set)
+
+
+class MemoryStore:
+    """One process that uses a memory. `is_durable` is for tests of what comes after a restart."""
+
+    def __init__(self, *, is_durable: bool = False, _memory: _Memory | None = None) -> None:
+        self._is_durable = is_durable
+        self._memory = _Memory() if _memory is None else _memory
+        self._owner = object()
+        self._memory.alive.add(self._owner)
+
+    def another_process(self) -> "MemoryStore":
+        """The same memory, used by another process."""
+        return MemoryStore(is_durable=self._is_durable, _memory=self._memory)
+
+    def die(self) -> None:
+        """Stop at once, as a process that is killed."""
+        self._memory.alive.discard(self._owner)
+
+    @property
+    def is_durable(self) -> bool:
+        return self._is_durable
+
+    # Sessions.
+
+    async def take(self, key: SessionKey) -> StoredSession | None:
+        memory = self._open()
+        if (session_id := memory.keys.get(key)) is None:
+            return None
+        row = memory.sessions[session_id]
+        if row.owner != self._owner and self._is_held(row):
+            raise HeldElsewhere(_HELD)
+        return self._take(row)
+
+    async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
+        due = [(at, row) for at, row in self._free_with_deadline() if at <= now]
+        due.sort(key=lambda pair: pair[0])
+        return [self._take(row) for _, row in due[:most]]
+
+    async def next_due(self) -> datetime | None:
+        return min((at for at, _ in self._free_with_deadline()), default=None)
+
+    async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        memory = self._open()
+        leases = [self._advance(each) for each in commits]
+        good = [each for each, lease in zip(commits, leases, strict=True) if lease is not None]
+        for each in good:
+            row = memory.sessions[each.head.session_id]
+            self._drop_keys(row.head.keys - each.head.keys)
+            row.head = replace(each.head, keys=row.head.keys & each.head.keys)
+            for key in each.deletes:
+                row.records.pop(key, None)
+            row.records.update(each.puts)
+        for session_id, keys in {each.head.session_id: each.head.keys for each in good}.items():
+            self._gain_keys(memory.sessions[session_id], keys)
+        return leases
+
+    async def release(self, leases: Mapping[str, Lease]) -> None:
+        for session_id, lease in leases.items():
+            if (row := self._own(session_id, lease)) is not None:
+                row.owner = None
+
+    async def forget(self, session_id: str, lease: Lease) -> None:
+        if self._own(session_id, lease) is not None:
+            self._delete(session_id)
+
+    async def forget_expired(self, now: datetime, most: int) -> int:
+        memory = self._open()
+        for login in [each for each in memory.logins.values() if each.until <= now]:
+            del memory.logins[login.digest]
+        free = sorted(self._free(), key=lambda row: row.head.expires_at)
+        expired = sum(row.head.expires_at <= now for row in free)
+        unwanted = free[: max(expired, len(memory.sessions) - most)]
+        for row in unwanted:
+            self._delete(row.head.session_id)
+        return len(unwanted)
+
+    # What all processes share.
+
+    async def shared_revision(self) -> int:
+        return self._open().revision
+
+    async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        return [each for each in self._open().servers.values() if each.principal == principal]
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        if (server.principal, server.name) in self._open().servers:
+            raise NameTaken(f'A server called "{server.name}" was added already.')
+        self._put_server(server)
+
+    async def replace_server(self, server: ServerConfiguration) -> None:
+        if (server.principal, server.name) in self._open().servers:
+            self._put_server(server)
+
+    async def remove_server(self, principal: str, name: str) -> bool:
+        if self._open().servers.pop((principal, name), None) is None:
+            return False
+        self._memory.revision += 1
+        return True
+
+    async def logins(self) -> Sequence[StoredLogin]:
+        return list(self._open().logins.values())
+
+    async def add_login(self, login: StoredLogin) -> None:
+        self._open().logins[login.digest] = login
+        self._memory.revision += 1
+
+    async def end_login(self, digest: bytes) -> None:
+        if self._open().logins.pop(digest, None) is not None:
+            self._memory.revision += 1
+
+    # Its own life.
+
+    async def close(self) -> None:
+        self.die()
+
+    def _open(self) -> _Memory:
+        if self._owner not in self._memory.alive:
+            raise StoreUnavailable("The store in memory is closed.")
+        return self._memory
+
+    def _is_held(self, row: _Row) -> bool:
+        return row.owner in self._memory.alive
+
+    def _free(self) -> Iterable[_Row]:
+        return [row for row in self._open().sessions.values() if not self._is_held(row)]
+
+    def _free_with_deadline(self) -> Iterable[tuple[datetime, _Row]]:
+        return [(row.head.due_at, row) for row in self._free() if row.head.due_at is not None]
+
+    def _own(self, session_id: str, lease: Lease) -> _Row | None:
+        row = self._open().sessions.get(session_id)
+        return row if row is not None and (row.owner, row.fence) == (self._owner, lease.fence) else None
+
+    def _take(self, row: _Row) -> StoredSession:
+        row.owner = self._owner
+        row.fence += 1
+        return StoredSession(head=row.head, lease=Lease(row.fence, row.revision), records=dict(row.records))
+
+    def _advance(self, commit: Commit) -> Lease | None:
+        """The lease for the next change, if this one may be made."""
+        sessions, session_id = self._memory.sessions, commit.head.session_id
+        if commit.lease.revision == 0:
+            if session_id in sessions:
+                return None
+            row = sessions[session_id] = _Row(replace(commit.head, keys=frozenset()), self._owner)
+        else:
+            found = self._own(session_id, commit.lease)
+            if found is None or found.revision != commit.lease.revision:
+                return None
+            row = found
+            row.revision += 1
+        return Lease(row.fence, row.revision)
+
+    def _gain_keys(self, row: _Row, keys: frozenset[SessionKey]) -> None:
+        session_id = row.head.session_id
+        gained = frozenset(key for key in keys if self._memory.keys.setdefault(key, session_id) == session_id)
+        row.head = replace(row.head, keys=gained)
+
+    def _drop_keys(self, keys: Iterable[SessionKey]) -> None:
+        for key in keys:
+            del self._memory.keys[key]
+
+    def _delete(self, session_id: str) -> None:
+        self._drop_keys(self._memory.sessions.pop(session_id).head.keys)
+
+    def _put_server(self, server: ServerConfiguration) -> None:
+        self._memory.servers[server.principal, server.name] = server
+        self._memory.revision += 1

@@ -1,0 +1,14 @@
+"""Moments as a database keeps them: whole microseconds since 1970 in UTC."""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIT = timedelta(microseconds=1)
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _UNIT
+
+
+def moment_at(count: int) -> datetime:
+    return _EPOCH + count * _UNIT

@@ -1,0 +1,139 @@
+"""What is secret at rest: sealed under a key that lies beside the state file, or that the operator gives.
+
+The key is 32 bytes. `cryptography` is loaded when something is sealed or opened for the first time, as it takes a
+while; whether the key is the right one is told without it.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from emceepee.store.owners import PRIVATE_FILE
+from emceepee.store.store import StoreUnusable
+
+KEY_BYTES, NONCE_BYTES = 32, 12
+VARIABLE = "EMCEEPEE_STATE_KEY"
+_CHECKED_TEXT = b"emceepee state key"
+
+
+class Tampered(ValueError):
+    """It was not sealed with this key, or for this place, or it was changed since."""
+
+
+class SecretBox:
+    """AES-GCM. What is sealed for one place is not opened in another."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def seal(self, plain: bytes, *, place: Sequence[str]) -> bytes:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return nonce + AESGCM(self._key).encrypt(nonce, plain, _bound(place))
+
+    def open(self, sealed: bytes, *, place: Sequence[str]) -> bytes:
+        """Raises: Tampered."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self._key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(place))
+        except (InvalidTag, ValueError) as error:
+            raise Tampered("not sealed here") from error
+
+    @property
+    def check_value(self) -> bytes:
+        """Tells the key from another, and tells nothing of it."""
+        return hmac.new(self._key, _CHECKED_TEXT, hashlib.sha256).digest()
+
+
+class StateKey:
+    """Where the key of a state file comes from. Errors name the place, never the key."""
+
+    def __init__(self, state_file: Path, given: str | None) -> None:
+        self._state_file, self._given = state_file, given
+        self._file = state_file.with_name(f"{state_file.name}.key")
+        self.origin = f"the file {self._file}" if given is None else f"the variable {VARIABLE}"
+
+    def load(self) -> SecretBox | None:
+        """None if there is none yet. Raises: StoreUnusable, OSError."""
+        if self._given is not None:
+            return self._box(self._given)
+        try:
+            descriptor = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor) as file:
+            _keep_private(file.fileno())
+            return self._box(file.read(1024))
+
+    def make(self) -> SecretBox:
+        """The one that is there, or a new one in a file. The caller has the state file for itself."""
+        if (box := self.load()) is not None:
+            return box
+        text = base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+        _write_whole(self._file, text + "\n")
+        return self._box(text)
+
+    def verify(self, expected: bytes | None) -> SecretBox | None:
+        """The key, if secrets were sealed with it; None if there is neither. Raises: StoreUnusable, OSError."""
+        box = self.load()
+        if expected is None:
+            return box
+        if box is None:
+            raise StoreUnusable(
+                f"The secrets in the state file {self._state_file} cannot be read: {self.origin} is missing. Put it"
+                f" back, give the key in {VARIABLE}, or move the state file away and start anew."
+            )
+        if not hmac.compare_digest(box.check_value, expected):
+            raise StoreUnusable(
+                f"The secrets in the state file {self._state_file} were encrypted under another key than that in"
+                f" {self.origin}. Give the right key, or move the state file away and start anew."
+            )
+        return box
+
+    def _box(self, text: str) -> SecretBox:
+        with suppress(ValueError, binascii.Error):
+            text = text.strip()
+            key = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            if len(key) == KEY_BYTES:
+                return SecretBox(key)
+        raise StoreUnusable(
+            f"The key of the state file {self._state_file} in {self.origin} is not {KEY_BYTES} bytes in URL-safe"
+            f" base64. Make one with: python3 -c 'import base64, os;"
+            f" print(base64.urlsafe_b64encode(os.urandom({KEY_BYTES})).decode())'"
+        )
+
+
+def _bound(place: Sequence[str]) -> bytes:
+    return json.dumps(list(place)).encode()
+
+
+def _keep_private(descriptor: int) -> None:
+    found = os.fstat(descriptor)
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
+        os.fchmod(descriptor, PRIVATE_FILE)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """All of it or nothing, whenever the machine stops."""
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(draft, file)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

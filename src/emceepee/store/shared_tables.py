@@ -1,0 +1,119 @@
+"""Servers and logins in a database, which all processes share. Used by one thread."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from emceepee.store.database import Database
+from emceepee.store.moments import microseconds, moment_at
+from emceepee.store.secret_box import SecretBox, StateKey, Tampered
+from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin, StoreUnavailable
+
+
+class SharedTables:
+    """Each method is one attempt of its database."""
+
+    def __init__(self, database: Database, key: StateKey) -> None:
+        self._database, self._key = database, key
+        self._box: SecretBox | None = None
+        self._seen: tuple[sqlite3.Connection, int, int] | None = None
+
+    def check_key(self) -> None:
+        """Raises: StoreUnusable."""
+        self._box = self._key.verify(_key_check(self._database.connection))
+
+    def revision(self) -> int:
+        """Read only if another process has committed anything since."""
+        connection = self._database.connection
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if self._seen is not None and self._seen[:2] == (connection, version):
+            return self._seen[2]
+        ((revision,),) = connection.execute("SELECT value FROM meta WHERE name = 'shared_revision'").fetchall()
+        self._seen = (connection, version, revision)
+        return int(revision)
+
+    def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        rows = self._database.connection.execute(
+            "SELECT name, settings, is_disabled FROM servers WHERE principal = ? ORDER BY position", (principal,)
+        )
+        return [
+            ServerConfiguration(
+                principal=principal, name=name, settings=self._unsealed(principal, name, sealed), is_disabled=bool(off)
+            )
+            for name, sealed, off in rows.fetchall()
+        ]
+
+    def add_server(self, server: ServerConfiguration) -> None:
+        """Raises: NameTaken."""
+        with self._change() as connection:
+            added = connection.execute(
+                "INSERT OR IGNORE INTO servers (principal, name, is_disabled, settings) VALUES (?, ?, ?, ?)",
+                (server.principal, server.name, server.is_disabled, self._sealed(connection, server)),
+            )
+            if not added.rowcount:
+                raise NameTaken(f'A server called "{server.name}" was added already.')
+
+    def replace_server(self, server: ServerConfiguration) -> None:
+        with self._change() as connection:
+            there = "SELECT 1 FROM servers WHERE principal = ? AND name = ?"
+            if connection.execute(there, (server.principal, server.name)).fetchone() is None:
+                return
+            connection.execute(
+                "UPDATE servers SET is_disabled = ?, settings = ? WHERE principal = ? AND name = ?",
+                (server.is_disabled, self._sealed(connection, server), server.principal, server.name),
+            )
+
+    def remove_server(self, principal: str, name: str) -> bool:
+        with self._change() as connection:
+            gone = "DELETE FROM servers WHERE principal = ? AND name = ?"
+            return connection.execute(gone, (principal, name)).rowcount > 0
+
+    def logins(self) -> Sequence[StoredLogin]:
+        rows = self._database.connection.execute("SELECT digest, principal, until FROM logins ORDER BY until, digest")
+        return [StoredLogin(digest, principal, moment_at(until)) for digest, principal, until in rows.fetchall()]
+
+    def add_login(self, login: StoredLogin) -> None:
+        with self._change() as connection:
+            put = "INSERT OR REPLACE INTO logins VALUES (?, ?, ?)"
+            connection.execute(put, (login.digest, login.principal, microseconds(login.until)))
+
+    def end_login(self, digest: bytes) -> None:
+        with self._change() as connection:
+            connection.execute("DELETE FROM logins WHERE digest = ?", (digest,))
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """The revision grows if anything changes."""
+        self._seen = None
+        with self._database.transaction() as connection:
+            before = connection.total_changes
+            yield connection
+            if connection.total_changes != before:
+                connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'shared_revision'")
+
+    def _sealed(self, connection: sqlite3.Connection, server: ServerConfiguration) -> bytes:
+        """Within a transaction: so the first secret makes the key, and no other process makes one."""
+        expected = _key_check(connection)
+        box = self._key.verify(expected) or self._key.make()
+        if expected is None:
+            connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (box.check_value,))
+        self._box = box
+        return box.seal(server.settings, place=(server.principal, server.name))
+
+    def _unsealed(self, principal: str, name: str, sealed: bytes) -> bytes:
+        if self._box is None:
+            self.check_key()
+        assert self._box is not None
+        try:
+            return self._box.open(sealed, place=(principal, name))
+        except Tampered as error:
+            self.check_key()
+            raise StoreUnavailable(
+                f'The settings of the server "{name}" in the state file {self._database.path} are damaged.'
+                " Remove that server and add it again."
+            ) from error
+
+
+def _key_check(connection: sqlite3.Connection) -> bytes | None:
+    row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
+    return None if row is None else bytes(row[0])

@@ -1,0 +1,158 @@
+"""The store in a file: SQLite, used by one thread, in the order in which things are asked for.
+
+SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ Committing, SessionTable, SharedTables
+                  joins commits             explains faults,      SQL
+                                            opens anew
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from emceepee.clock import Clock
+from emceepee.state.session_key import SessionKey
+from emceepee.store.committing import Committing
+from emceepee.store.database import Database
+from emceepee.store.key_table import KeyTable
+from emceepee.store.secret_box import StateKey
+from emceepee.store.session_table import FORGOTTEN_AT_ONCE, SessionTable
+from emceepee.store.shared_tables import SharedTables
+from emceepee.store.store import Commit, Lease, ServerConfiguration, StoredLogin, StoredSession, StoreError
+from emceepee.store.work_queue import WorkQueue
+
+DURATIONS_KEPT = 1000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFigures:
+    """How many commits succeeded, and how long each of the last ones took from the asking on."""
+
+    count: int
+    seconds: Sequence[float]
+
+
+class SqliteStore:
+    """Made by `open`."""
+
+    def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool) -> None:
+        self._clock = clock
+        self._database = Database(path, clock, survives_power_loss=survives_power_loss)
+        keys = KeyTable()
+        self._committing = Committing(self._database, keys, clock)
+        self._sessions = SessionTable(self._database, keys)
+        self._shared = SharedTables(self._database, StateKey(path, key))
+        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, monotonic=clock.monotonic)
+
+    @classmethod
+    async def open(
+        cls, path: Path, clock: Clock, *, key: str | None = None, survives_power_loss: bool = False
+    ) -> "SqliteStore":
+        """`key` is that for secrets, if it does not come from the file beside. Raises: StoreUnusable."""
+        store = cls(path, clock, key=key, survives_power_loss=survives_power_loss)
+        try:
+            await store._queue.run(store._open)
+        except StoreError:
+            await store._queue.close(lambda: None)
+            raise
+        return store
+
+    @property
+    def path(self) -> Path:
+        return self._database.path
+
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+    @property
+    def commit_figures(self) -> CommitFigures:
+        return CommitFigures(self._count, tuple(self._seconds))
+
+    # Sessions.
+
+    async def take(self, key: SessionKey) -> StoredSession | None:
+        return await self._run(partial(self._sessions.take, key))
+
+    async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
+        return await self._run(partial(self._sessions.take_due, now, most))
+
+    async def next_due(self) -> datetime | None:
+        return await self._run(self._sessions.next_due)
+
+    async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        return await self._queue.commit(commits)
+
+    async def release(self, leases: Mapping[str, Lease]) -> None:
+        await self._run(partial(self._sessions.release, leases))
+
+    async def forget(self, session_id: str, lease: Lease) -> None:
+        await self._run(partial(self._sessions.forget, session_id, lease))
+
+    async def forget_expired(self, now: datetime, most: int) -> int:
+        """A few at a time: others who ask meanwhile are served in between."""
+        total = 0
+        while (count := await self._run(partial(self._sessions.forget_expired, now, most))) == FORGOTTEN_AT_ONCE:
+            total += count
+        return total + count
+
+    # What all processes share.
+
+    async def shared_revision(self) -> int:
+        return await self._run(self._shared.revision)
+
+    async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        return await self._run(partial(self._shared.servers_of, principal))
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        await self._run(partial(self._shared.add_server, server))
+
+    async def replace_server(self, server: ServerConfiguration) -> None:
+        await self._run(partial(self._shared.replace_server, server))
+
+    async def remove_server(self, principal: str, name: str) -> bool:
+        return await self._run(partial(self._shared.remove_server, principal, name))
+
+    async def logins(self) -> Sequence[StoredLogin]:
+        return await self._run(self._shared.logins)
+
+    async def add_login(self, login: StoredLogin) -> None:
+        await self._run(partial(self._shared.add_login, login))
+
+    async def end_login(self, digest: bytes) -> None:
+        await self._run(partial(self._shared.end_login, digest))
+
+    # Its own life.
+
+    async def close(self) -> None:
+        await self._queue.close(self._close)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await self._queue.run(partial(self._database.attempt, work))
+
+    def _open(self) -> None:
+        self._database.open()
+        try:
+            self._database.attempt(self._shared.check_key)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        return self._database.attempt(partial(self._committing.commit, commits))
+
+    def _count_commit(self, asked_at: float) -> None:
+        self._count += 1
+        self._seconds.append(self._clock.monotonic() - asked_at)
+
+    def _close(self) -> None:
+        with suppress(StoreError):  # nobody is alive by that owner id any more, which releases them too
+            self._database.attempt(self._sessions.release_all)
+        self._database.close()

@@ -1,0 +1,28 @@
+"""Every engine, and processes that use it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from emceepee.store.store import Store
+from support.store.store_engines import Engine, MemoryEngine, SqliteEngine
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    engine: Engine = MemoryEngine() if request.param == "memory" else SqliteEngine(tmp_path / "state.db")
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def store(engine: Engine) -> Store:
+    """One process."""
+    return await engine.open()
+
+
+@pytest.fixture
+async def other(engine: Engine) -> Store:
+    """Another one at the same time."""
+    return await engine.open()

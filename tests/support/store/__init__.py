@@ -1,0 +1,1 @@
+"""The engines of the store, and sessions to put into them."""
