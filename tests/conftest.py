@@ -1,15 +1,41 @@
 """What all tests have in common: the figures that they measure reach whoever runs them."""
 
+import os
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from emceepee.store.location import usual_path
 from support.figures import FILE, PROPERTY, take_figures, write_figures
 
 NAME_OF_TEST = re.compile(r"::[^\[]*")  # a sentence; what was measured says enough
 LONGEST = 80  # characters of a file and a parameter
+
+
+USERS_STATE = usual_path(os.environ, sys.platform)  # which no test may touch
+TESTS_STATE = Path(tempfile.mkdtemp(prefix="emceepee-tests-"))
+TESTS_STATE.chmod(0o711)  # some tests serve as another user
+os.environ["XDG_STATE_HOME"] = str(TESTS_STATE)  # of every process that is started here
+
+
+def _state_of_user() -> list[tuple[str, int]]:
+    """Its files, and when each was changed last."""
+    files = sorted(USERS_STATE.parent.glob("*")) if USERS_STATE.parent.is_dir() else []
+    return [(file.name, file.stat().st_mtime_ns) for file in files]
+
+
+STATE_BEFORE = _state_of_user()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    shutil.rmtree(TESTS_STATE, ignore_errors=True)
+    if _state_of_user() != STATE_BEFORE:
+        raise pytest.UsageError(f"a test has touched the user's own state in {USERS_STATE.parent}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

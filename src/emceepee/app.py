@@ -19,7 +19,7 @@ from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.oauth import OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.ids import Ulids
-from emceepee.lifecycle import TaskOwner
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.uvicorn_server import serve_http
@@ -29,7 +29,12 @@ from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.memory import MemoryStore
+from emceepee.store.poll import SharedChanges
+from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
@@ -42,13 +47,43 @@ Invite = Callable[[str], None]  # told where a person can open the console
 
 
 @asynccontextmanager
-async def session_parts(config: Config, clock: Clock) -> AsyncIterator[SessionParts]:
+async def open_store(config: Config, clock: Clock) -> AsyncIterator[Store]:
+    """Raises: StoreUnusable."""
+    location = config.location
+    if location.path is None:
+        yield MemoryStore()
+        return
+    from emceepee.store.sqlite import SqliteStore  # here: whoever keeps state in memory need not load it
+
+    store = await SqliteStore.open(
+        location.path, clock, key=location.key, survives_power_loss=location.survives_power_loss
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def following(changes: SharedChanges) -> AsyncIterator[None]:
+    """Look after what other processes change."""
+    tasks = TaskOwner("store")
+    tasks.spawn(changes.run(), name="poll")
+    try:
+        yield
+    finally:
+        await tasks.close(within=CLOSE_IDLE_SECONDS)
+
+
+@asynccontextmanager
+async def session_parts(config: Config, clock: Clock, store: Store | None = None) -> AsyncIterator[SessionParts]:
     async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
         many_principals = config.http.sole_principal is None
         registry = ServerRegistry(
             config.servers,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
+            store=store if store is not None and store.is_durable else None,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = SpanBudget(config.limits.requests_in_all)
@@ -74,11 +109,37 @@ async def open_session(session_id: str, principal: str, parts: SessionParts) -> 
         await session.close()
 
 
+@asynccontextmanager
+async def stdio_session(config: Config, store: Store, parts: SessionParts) -> AsyncIterator[Session]:
+    """The one session of a process: a new one, or the one of that name, as it was left."""
+    if config.session_name is None:
+        session_id = Ulids(lambda: milliseconds(parts.clock.now())).new()
+        async with open_session(session_id, LOCAL, parts) as session:
+            yield session
+        return
+    directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
+    try:
+        yield await directory.find_or_open(SessionKey(LOCAL, KeyKind.NAME, config.session_name))
+    finally:
+        await directory.close_all()
+
+
+def shared_changes(store: Store, parts: SessionParts, clock: Clock) -> SharedChanges:
+    changes = SharedChanges(store, clock)
+    if store.is_durable:
+        changes.watch(parts.registry.reload)
+    return changes
+
+
 async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) -> None:
     """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
     clock = SystemClock()
-    session_id = Ulids(lambda: milliseconds(clock.now())).new()
-    async with session_parts(config, clock) as parts, open_session(session_id, LOCAL, parts) as session:
+    async with (
+        open_store(config, clock) as store,
+        session_parts(config, clock, store) as parts,
+        following(shared_changes(store, parts, clock)),
+        stdio_session(config, store, parts) as session,
+    ):
         session.update_profile(transport="stdio")
         async with console_beside(session, config, parts, invite) as open_console:
             tools = fit_tools(TOOLS, config.limits)
@@ -138,11 +199,14 @@ async def console_beside(
 async def run_http(config: Config, *, announce: Callable[[str], None], invite: Invite) -> None:
     """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open."""
     clock = SystemClock()
-    async with session_parts(config, clock) as parts:
+    async with open_store(config, clock) as store, session_parts(config, clock, store) as parts:
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
         logins = Logins(clock, seconds=seconds) if config.http.has_console else None
-        made = http_parts(config, SessionDirectory(parts), clock, logins)
+        storage = SessionStorage(store, clock) if store.is_durable else None
+        directory = SessionDirectory(parts, storage)
+        made = http_parts(config, directory, clock, logins)
         endpoint = HttpEndpoint(made)
+        changes = shared_changes(store, parts, clock)
 
         def is_open(address: str) -> None:
             announce(address)
@@ -150,9 +214,11 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 welcome(address, config.http, logins, invite)
 
         try:
-            await serve_http(
-                endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
-            )
+            async with following(changes):
+                await directory.start()
+                await serve_http(
+                    endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
+                )
         finally:
             await endpoint.close()
             await endpoint.directory.close_all()

@@ -16,6 +16,7 @@ from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits, range_of
+from emceepee.store.location import STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
@@ -23,7 +24,10 @@ CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
-_TOP_KEYS = ("servers", "mcpServers", "mcpClients", "limits", "roots", "notices", "logLevel", "logFormat")
+_TOP_KEYS = (
+    *("servers", "mcpServers", "mcpClients", "limits", "roots"),
+    *("notices", "logLevel", "logFormat", "state", "stateSync"),
+)
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
 _PRIVATE = frozenset(name for name, field in ServerEntry.model_fields.items() if not field.repr)
 _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
@@ -98,6 +102,10 @@ class Config:
     link_file: Path | None = None  # holds the newest link to the console
     http: HttpConfig = field(default_factory=HttpConfig)
     console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
+    state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
+    state_sync: str = SYNCS[0]
+    location: StateLocation = field(default_factory=StateLocation)  # what that and flags and variables come to
+    session_name: str | None = None  # of the session that a caller on standard input takes up
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
 
 
@@ -144,6 +152,8 @@ def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
         notices=_choice(document, "notices", NOTICES, "all", source),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
+        state=_text(document, "state", source),
+        state_sync=_choice(document, "stateSync", SYNCS, SYNCS[0], source),
         ignored=tuple(ignored),
     )
 
@@ -234,6 +244,28 @@ def _roots(given: Any, source: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(root, str) for root in given):
         raise ConfigError(f"{source}: roots: expected a list of directories or file:// URIs")
     return tuple(root_uri(root) for root in given)
+
+
+def _text(document: JsonObject, key: str, source: str) -> str | None:
+    value = document.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{source}: {key}: expected a string, found {_kind(value)}")
+    return value
+
+
+def locate_state(config: Config, given: str | None, environment: Mapping[str, str], *, usual: str) -> StateLocation:
+    """By the flag `given`, else the variable, else the file, else as is usual. Raises: ConfigError."""
+    sources = (
+        ("--state", given),
+        (STATE_VARIABLE, environment.get(STATE_VARIABLE)),
+        ("state", config.state),
+        ("", usual),
+    )
+    source, text = next((source, text) for source, text in sources if text)
+    try:
+        return parse_location(text, environment, sync=config.state_sync)
+    except BadLocation as error:
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def _choice(document: JsonObject, key: str, choices: tuple[str, ...], default: str, source: str) -> str:

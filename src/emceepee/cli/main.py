@@ -16,8 +16,19 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
-from emceepee.config import CONFIG_VARIABLE, NOTICES, TOKEN_VARIABLE, Config, ConfigError, HttpConfig, load
+from emceepee.config import (
+    CONFIG_VARIABLE,
+    NOTICES,
+    TOKEN_VARIABLE,
+    Config,
+    ConfigError,
+    HttpConfig,
+    load,
+    locate_state,
+)
 from emceepee.server.gc_tuning import collect_less_while_loading
+from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
+from emceepee.store.store import StoreUnusable
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
@@ -38,6 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
             config = replace(config, http=_http_config(options))
             config.http.check()
+        usual = SQLITE if options.command == "serve" else MEMORY
+        config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
+        if config.session_name is not None and config.location.path is None:
+            raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
     except ConfigError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
@@ -60,8 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     with collect_less_while_loading():
         from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
 
-    _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
-    return 0
+    return _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
 
 
 def main_http() -> int:
@@ -74,17 +88,20 @@ def _serve(config: Config) -> int:
         from emceepee.app import run_http
 
     try:
-        _run(run_http(config, announce=_announce, invite=_inviting(config)), config)
+        return _run(run_http(config, announce=_announce, invite=_inviting(config)), config)
     except OSError as error:
         sys.stderr.write(f"emceepee: cannot listen on {config.http.host}:{config.http.port}: {error}\n")
         return USAGE_ERROR
-    return 0
 
 
-def _run(work: Coroutine[Any, Any, None], config: Config) -> None:
+def _run(work: Coroutine[Any, Any, None], config: Config) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
+        return 0
+    except StoreUnusable as error:
+        sys.stderr.write(f"emceepee: {error}\n")
+        return USAGE_ERROR
     finally:
         if config.link_file is not None:  # what it opened is closed
             config.link_file.unlink(missing_ok=True)
@@ -124,6 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="PORT",
         help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
     )
+    parser.add_argument("--session", metavar="NAME", help="take up the session of that name; needs --state sqlite")
     parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     words = "Serve many callers over Streamable HTTP at /mcp."
@@ -139,6 +157,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
     )
+    parser.add_argument(
+        "--state",
+        metavar="WHERE",
+        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
+        "(default: sqlite for serve, else memory)",
+    )
+    parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
@@ -182,6 +207,8 @@ def _config(options: argparse.Namespace) -> Config:
         log_file=options.log_file,
         link_file=options.link_file,
         console_port=options.console,
+        state_sync=options.state_sync or config.state_sync,
+        session_name=options.session,
     )
 
 

@@ -72,6 +72,11 @@ class SessionDirectory:
         """Whether a session that is not here may be in a store."""
         return self._storage is not None
 
+    @property
+    def state_problem(self) -> str | None:
+        """Why sessions cannot be saved just now."""
+        return None if self._storage is None else self._storage.problem
+
     def stop_calls(self) -> None:
         for session in self._sessions.values():
             session.calls.stop()

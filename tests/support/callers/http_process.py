@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 from mcp_types import CLIENT_INFO_META_KEY
@@ -219,10 +220,18 @@ def _call(tool: str, arguments: Json, token: str | int | None) -> Json:
 
 @asynccontextmanager
 async def http_process(
-    *arguments: str, env: dict[str, str] | None = None, module: str = "emceepee", command: tuple[str, ...] = ("serve",)
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    module: str = "emceepee",
+    command: tuple[str, ...] = ("serve",),
+    state: Path | None = None,
 ) -> AsyncIterator[HttpProcess]:
-    """`emceepee serve` on a free port. At the end it must stop by itself, and its log must hold no traceback."""
+    """`emceepee serve` on a free port. At the end it must stop by itself, and its log must hold no traceback.
+
+    It has a state of its own, unless `state` names the directory of one.
+    """
     environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
+    environment["XDG_STATE_HOME"] = str(state or Path(environment["XDG_STATE_HOME"]) / uuid4().hex)
     environment.setdefault(TRACEABLE_VARIABLE, "1")  # some tests count its descriptors
     if module.startswith("support."):
         places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]

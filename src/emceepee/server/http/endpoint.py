@@ -271,4 +271,7 @@ class HttpEndpoint:
 
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
-        await respond_json(send, 200 if is_ready else 503, {"status": "ok" if is_ready else "shutting down"})
+        body = {"status": "ok" if is_ready else "shutting down"}
+        if path == "/readyz" and self.directory.state_problem is not None:  # callers are served all the same
+            body["state"] = "not saved"
+        await respond_json(send, 200 if is_ready else 503, body)

@@ -1,0 +1,51 @@
+"""Where state is kept: in memory, or in a file that the user names or that is in its usual place."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STATE_VARIABLE = "EMCEEPEE_STATE"
+KEY_VARIABLE = "EMCEEPEE_STATE_KEY"
+MEMORY, SQLITE = "memory", "sqlite"
+SYNCS = ("normal", "full")
+FILE_NAME = "state.db"
+
+
+class BadLocation(ValueError):
+    """The text says what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateLocation:
+    """`path` None: in memory. `key` is the one for secrets, if it is not in the file beside."""
+
+    path: Path | None = None
+    survives_power_loss: bool = False
+    key: str | None = field(default=None, repr=False)
+
+
+def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYNCS[0]) -> StateLocation:
+    """`memory`, `sqlite` or `sqlite:PATH`. Raises: BadLocation."""
+    engine, _, path = text.partition(":")
+    if engine == MEMORY and not path:
+        return StateLocation()
+    if engine != SQLITE:
+        raise BadLocation(f"expected memory, sqlite or sqlite:PATH, found {text!r}")
+    return StateLocation(
+        path=Path(path).expanduser().absolute() if path else usual_path(environment, sys.platform),
+        survives_power_loss=sync == "full",
+        key=environment.get(KEY_VARIABLE) or None,
+    )
+
+
+def usual_path(environment: Mapping[str, str], platform: str) -> Path:
+    """In the user's directory for what programs remember."""
+    home = Path(environment.get("HOME") or Path.home())
+    if given := environment.get("XDG_STATE_HOME"):
+        directory = Path(given)
+    elif platform == "darwin":
+        directory = home / "Library" / "Application Support"
+    else:
+        directory = home / ".local" / "state"
+    return directory / "emceepee" / FILE_NAME
