@@ -1,4 +1,4 @@
-"""An emceepee whose list_servers says what it holds: tasks, sessions, blocks of memory. So a test sees what piles up."""
+"""An emceepee whose list_servers says what it holds (tasks, sessions, memory), so that a test sees what piles up."""
 
 import asyncio
 import gc
