@@ -271,6 +271,8 @@ class SessionDirectory:
         for key, session in list(self._sessions.items()):
             if session.is_busy:
                 session.touch()  # it is idle from the end of that on
+            if self._storage is not None:
+                self._storage.saver.keep_longer(session)
             idle = session.idle_seconds
             if idle >= self._kept_seconds(session):
                 self._tasks.spawn(self._forget(key), name="forget")
