@@ -4,12 +4,12 @@
     reply, about to leave ── save ──────────── at once ─────┴▶ one commit of all that is unsaved ──▶ store
                                └───── waits until it is there ◀───────────────────────────────────────┘
 
-While one commit is on its way, the next one collects. If the store fails, nobody waits for it: sessions go on in
-memory, and everything that is unsaved is tried again after a while.
+What the store can do at once is not waited for. While one commit is on its way, the next one collects. If the store
+fails, nobody waits for it: sessions go on in memory, and everything that is unsaved is tried again after a while.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from emceepee.clock import Clock, Handle
@@ -106,7 +106,7 @@ class Saver:
     async def save(self, session: Session) -> None:
         """Returns when all that it has changed is in the store, or cannot be."""
         if session in self._dirty:
-            if self.problem is not None:
+            if self.problem is not None or (self._runner is None and self._save_now()):
                 return
             if self._next is None:
                 self._next = asyncio.get_running_loop().create_future()
@@ -150,33 +150,53 @@ class Saver:
         finally:
             self._runner = None
 
+    def _save_now(self) -> bool:
+        """All that is unsaved, if that takes no waiting; else nothing."""
+        saved, commits = self._collect(self._dirty)
+        try:
+            leases = self._store.commit_now(commits)
+        except StoreUnavailable:
+            leases = None  # whoever waits for it will hear of that
+        if leases is None:
+            self._put_back(saved, commits)
+            return False
+        self._dirty = {}
+        self._take_leases(saved, commits, leases)
+        return True
+
     async def _commit_all(self) -> None:
         self._writing, self._dirty = self._dirty, {}
         self._current, self._next = self._next or asyncio.get_running_loop().create_future(), None
         try:
-            saved = [self._saved[session] for session in self._writing if session in self._saved]
+            saved, commits = self._collect(self._writing)
             for session in self._writing:
                 session.unsaved.is_being_written = True
-            commits = [entry.commit(self.expires_at(entry.session)) for entry in saved]
             try:
                 leases = await self._store.commit(commits)
             except StoreUnavailable as error:
-                self._put_back(commits, saved)
+                self._put_back(saved, commits)
                 self._report_failure(str(error))
             else:
                 self._report_success()
-                for entry, commit, lease in zip(saved, commits, leases, strict=True):
-                    if lease is not None:
-                        entry.was_committed(commit, lease)
-                    elif self.leave(entry.session) is not None and self.on_lost is not None:
-                        self.on_lost(entry.session)
+                self._take_leases(saved, commits, leases)
         finally:
             for session in self._writing:
                 session.unsaved.is_being_written = False
             current, self._current, self._writing = self._current, None, {}
             resolve(current, None)
 
-    def _put_back(self, commits: list[Commit], saved: list[_Saved]) -> None:
+    def _collect(self, sessions: Iterable[Session]) -> tuple[list[_Saved], list[Commit]]:
+        saved = [self._saved[session] for session in sessions if session in self._saved]
+        return saved, [entry.commit(self.expires_at(entry.session)) for entry in saved]
+
+    def _take_leases(self, saved: list[_Saved], commits: list[Commit], leases: Sequence[Lease | None]) -> None:
+        for entry, commit, lease in zip(saved, commits, leases, strict=True):
+            if lease is not None:
+                entry.was_committed(commit, lease)
+            elif self.leave(entry.session) is not None and self.on_lost is not None:
+                self.on_lost(entry.session)
+
+    def _put_back(self, saved: list[_Saved], commits: list[Commit]) -> None:
         for entry, commit in zip(saved, commits, strict=True):
             if entry.session in self._saved:
                 entry.session.unsaved.put_back([*commit.puts, *commit.deletes])

@@ -46,6 +46,7 @@ class WorkQueue:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._right_of_way = RightOfWay(clock)
+        self._turn = threading.Lock()  # held by whoever uses what the work uses
 
     async def run(self, work: Callable[[], T]) -> T:
         job = self._job(work=work)
@@ -58,6 +59,15 @@ class WorkQueue:
         self._put(job)
         outcome: Outcome = await job.future
         return outcome
+
+    def do_here(self, work: Callable[[], T]) -> T | None:
+        """At once and in the caller's thread, if nothing else is being done or waits; None if that is not so."""
+        if self._is_closed or not self._right_of_way.is_free or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return work()
+        finally:
+            self._turn.release()
 
     async def close(self, work: Callable[[], None]) -> None:
         """Do this last."""
@@ -87,13 +97,15 @@ class WorkQueue:
             job = following or self._queue.get()
             following = None
             if job.work is not None:
-                _finish(job, job.work)
+                with self._turn:
+                    _finish(job, job.work)
                 self._right_of_way.finished(1)
                 if job.is_last:
                     return
             else:
                 joined, following = self._join(job)
-                self._commit_joined(joined)
+                with self._turn:
+                    self._commit_joined(joined)
                 self._right_of_way.finished(len(joined))
                 del joined
             del job  # what was in it is not kept until the next one comes
