@@ -32,6 +32,7 @@ PLAIN, DELIVERING, PROMOTED = "a plain call", "a call that delivers an event", "
 MEMORY, SQLITE = "memory", "sqlite"
 RATE, P99 = "commits a second", "a commit, p99"
 TURNS, QUICK_TURNS, TURN_CALLS = 40, 15, 25
+ARRIVAL_SECONDS = 0.02  # callers think between two calls, and that is when things happen
 COMMITS, COMMITTERS = 4000, 8
 RECORD = b'{"version":1,"data":"' + b"x" * 480 + b'"}'
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "bench://something"}}
@@ -85,7 +86,7 @@ class _Caller:
         for _ in range(TURN_CALLS):
             if kind == DELIVERING:
                 self.backend.push(NOTICE)
-                await asyncio.sleep(0.002)  # until it has arrived
+                await asyncio.sleep(ARRIVAL_SECONDS)
             began = perf_counter()
             await KINDS[kind](self)
             self.times[kind].latencies.append(perf_counter() - began)

@@ -40,5 +40,6 @@ class Checkpoints:
 
     def _run(self) -> None:
         # What fails here fails for the next commit too, and that one tells.
-        with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
+        address = f"{self._path.as_uri()}?mode=rw"  # a file that was moved away is not made anew
+        with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(address, uri=True)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
