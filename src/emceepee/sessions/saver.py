@@ -131,7 +131,12 @@ class Saver:
         if session not in self._dirty:
             self._dirty[session] = None
             if self._timer is None and self._runner is None:
-                self._timer = self._clock.call_later(SAVE_SECONDS, self._start)
+                self._timer = self._clock.call_later(SAVE_SECONDS, self._save_soon)
+
+    def _save_soon(self) -> None:
+        self._timer = None
+        if self._dirty and (self._runner is not None or not self._save_now()):
+            self._start()
 
     def _start(self) -> None:
         if self._timer is not None:
