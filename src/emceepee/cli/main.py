@@ -47,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "serve":
             if config.console_port is not None:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
+            if config.session_name is not None:
+                raise ConfigError("--session is for standard input and output; callers of serve say ?session=NAME")
             config = replace(config, http=_http_config(options))
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
@@ -145,7 +147,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     words = "Serve many callers over Streamable HTTP at /mcp."
-    _serve_options(commands.add_parser("serve", help=words, description=words))
+    # Without defaults of its own: else what stands before the command would count for nothing.
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _common(shared)
+    _serve_options(commands.add_parser("serve", help=words, description=words, parents=[shared]))
     return parser
 
 
@@ -171,7 +176,6 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve_options(parser: argparse.ArgumentParser) -> None:
-    _common(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
     parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
     parser.add_argument(
