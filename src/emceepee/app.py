@@ -65,10 +65,11 @@ async def open_store(config: Config, clock: Clock) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def following(changes: SharedChanges) -> AsyncIterator[None]:
-    """Look after what other processes change."""
+async def following(changes: SharedChanges | None) -> AsyncIterator[None]:
+    """Look after what other processes change, if others may."""
     tasks = TaskOwner("store")
-    tasks.spawn(changes.run(), name="poll")
+    if changes is not None:
+        tasks.spawn(changes.run(), name="poll")
     try:
         yield
     finally:
@@ -124,10 +125,13 @@ async def stdio_session(config: Config, store: Store, parts: SessionParts) -> As
         await directory.close_all()
 
 
-def shared_changes(store: Store, parts: SessionParts, clock: Clock) -> SharedChanges:
-    changes = SharedChanges(store, clock)
-    if store.is_durable:
-        changes.watch(parts.registry.reload)
+def shared_changes(store: Store, parts: SessionParts, logins: Logins | None = None) -> SharedChanges | None:
+    if not store.is_durable:
+        return None
+    changes = SharedChanges(store, parts.clock)
+    changes.watch(parts.registry.reload)
+    if logins is not None:
+        changes.watch(logins.reload)
     return changes
 
 
@@ -137,7 +141,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     async with (
         open_store(config, clock) as store,
         session_parts(config, clock, store) as parts,
-        following(shared_changes(store, parts, clock)),
+        following(shared_changes(store, parts)),
         stdio_session(config, store, parts) as session,
     ):
         session.update_profile(transport="stdio")
@@ -201,12 +205,14 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
     clock = SystemClock()
     async with open_store(config, clock) as store, session_parts(config, clock, store) as parts:
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
-        logins = Logins(clock, seconds=seconds) if config.http.has_console else None
-        storage = SessionStorage(store, clock) if store.is_durable else None
+        kept = store if store.is_durable else None
+        logins = Logins(clock, seconds=seconds, store=kept) if config.http.has_console else None
+        storage = SessionStorage(store, clock) if kept is not None else None
         directory = SessionDirectory(parts, storage)
         made = http_parts(config, directory, clock, logins)
         endpoint = HttpEndpoint(made)
-        changes = shared_changes(store, parts, clock)
+        if logins is not None:
+            await logins.load()
 
         def is_open(address: str) -> None:
             announce(address)
@@ -214,7 +220,7 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 welcome(address, config.http, logins, invite)
 
         try:
-            async with following(changes):
+            async with following(shared_changes(store, parts, logins)):
                 await directory.start()
                 await serve_http(
                     endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open

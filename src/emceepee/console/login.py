@@ -68,12 +68,14 @@ class LoginPages:
     async def _log_out(self, request: ConsoleRequest) -> None:
         _check_same_origin(request)
         self._end_login(request)
+        await self._logins.save()
         await redirect(request, LOGIN_PATH, _cookie(request.headers, "", 0))
 
     async def _begin_login(self, request: ConsoleRequest, principal: str, by: str) -> None:
         self._end_login(request)
         log.info("console_login", principal=principal, by=by)
         secret = self._logins.begin(principal)
+        await self._logins.save()
         await redirect(request, HOME_PATH, _cookie(request.headers, secret, round(self._logins.seconds)))
 
     def _end_login(self, request: ConsoleRequest) -> None:

@@ -5,9 +5,13 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from emceepee.clock import Clock
+from emceepee.store.store import Store, StoredLogin, StoreUnavailable
+from emceepee.telemetry.logs import EventLog
 
+log = EventLog("guard")
 CODE_BYTES = 24  # 192 random bits: whoever has the code is in, once
 COOKIE_BYTES = 32
 LOGIN_SECONDS = 12 * 3600.0  # a working day; counted from the login, however much it is used
@@ -19,14 +23,18 @@ _PORT = re.compile(rb":(\d{1,5})\Z")
 @dataclass(frozen=True, slots=True)
 class _Login:
     principal: str
-    until: float
+    until: datetime
 
 
 class Logins:
-    """Keeps digests only: what is compared is never the secret, so that timing tells nothing."""
+    """Keeps digests only: what is compared is never the secret, so that timing tells nothing.
 
-    def __init__(self, clock: Clock, *, seconds: float = LOGIN_SECONDS) -> None:
-        self._clock, self.seconds = clock, seconds
+    With a store, logins outlive the process, and hold for every process that uses it.
+    """
+
+    def __init__(self, clock: Clock, *, seconds: float = LOGIN_SECONDS, store: Store | None = None) -> None:
+        self._clock, self.seconds, self._store = clock, seconds, store
+        self._unsaved: dict[bytes, _Login | None] = {}  # None: it was ended
         self._codes: dict[bytes, str] = {}  # one per principal
         self._logins: dict[bytes, _Login] = {}  # in the order in which they end
         self.on_end: Callable[[], None] | None = None  # called when someone has logged out
@@ -52,18 +60,59 @@ class Logins:
         secret = secrets.token_urlsafe(COOKIE_BYTES)
         while len(self._logins) >= MOST_LOGINS:
             del self._logins[next(iter(self._logins))]
-        self._logins[_digest(secret)] = _Login(principal, self._clock.monotonic() + self.seconds)
+        login = _Login(principal, self._clock.now() + timedelta(seconds=self.seconds))
+        self._logins[_digest(secret)] = self._unsaved[_digest(secret)] = login
         return secret
 
     def principal_of(self, secret: str) -> str | None:
         """Who logged in with it, as long as that holds."""
         login = self._logins.get(_digest(secret))
-        if login is None or self._clock.monotonic() >= login.until:
+        if login is None or self._clock.now() >= login.until:
             return None
         return login.principal
 
     def end(self, secret: str) -> None:
-        if self._logins.pop(_digest(secret), None) is not None and self.on_end is not None:
+        if self._logins.pop(_digest(secret), None) is not None:
+            self._unsaved[_digest(secret)] = None
+            if self.on_end is not None:
+                self.on_end()
+
+    # The store.
+
+    async def save(self) -> None:
+        """Before anyone is told that a login has begun or ended. What cannot be saved now is with the next `reload`."""
+        try:
+            await self._save()
+        except StoreUnavailable as error:
+            log.warning("logins_not_saved", error=str(error))
+
+    async def _save(self) -> None:
+        for digest, login in list(self._unsaved.items()):
+            if self._store is not None and login is None:
+                await self._store.end_login(digest)
+            elif self._store is not None and login is not None:
+                await self._store.add_login(StoredLogin(digest, login.principal, login.until))
+            if self._unsaved.get(digest) is login:
+                del self._unsaved[digest]
+
+    async def load(self) -> None:
+        """At the start. What cannot be read then, others may change until it can."""
+        try:
+            await self.reload()
+        except StoreUnavailable as error:
+            log.warning("logins_not_loaded", error=str(error))
+
+    async def reload(self) -> None:
+        """Take over what other processes changed, or the last one left. Raises: StoreUnavailable."""
+        if self._store is None:
+            return
+        await self._save()
+        stored = {login.digest: _Login(login.principal, login.until) for login in await self._store.logins()}
+        has_ended = any(digest not in stored for digest in self._logins)
+        now = self._clock.now()
+        in_order = sorted(stored.items(), key=lambda item: item[1].until)
+        self._logins = {digest: login for digest, login in in_order if login.until > now}
+        if has_ended and self.on_end is not None:
             self.on_end()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from emceepee.clock import Clock, Handle, milliseconds
@@ -11,7 +12,7 @@ from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
 from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.session import Session, SessionParts
-from emceepee.sessions.session_storage import SessionStorage
+from emceepee.sessions.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
@@ -85,7 +86,11 @@ class SessionDirectory:
         return self._sessions.get(key)
 
     async def use(self, key: SessionKey) -> Session | None:
-        """Find a session for a request, here or in the store: from now on it counts as just used."""
+        """Find a session for a request, here or in the store: from now on it counts as just used.
+
+        Raises:
+            SessionsUnavailable, TooManySessions
+        """
         session = self._sessions.get(key)
         if session is None and self._storage is not None:
             async with self._opening:
@@ -147,7 +152,10 @@ class SessionDirectory:
             known.touch()
             return known
         async with self._opening:
-            known = self._sessions.get(key) or (None if self._storage is None else await self._load(key))
+            known = self._sessions.get(key)
+            if known is None and self._storage is not None:
+                with suppress(SessionsUnavailable):  # a new one then, as long as that lasts
+                    known = await self._load(key)
             if known is not None:
                 known.touch()
                 return known
@@ -263,6 +271,8 @@ class SessionDirectory:
         for key, session in list(self._sessions.items()):
             if session.is_busy:
                 session.touch()  # it is idle from the end of that on
+            if self._storage is not None:
+                self._storage.saver.keep_longer(session)
             idle = session.idle_seconds
             if idle >= self._kept_seconds(session):
                 self._tasks.spawn(self._forget(key), name="forget")
@@ -290,7 +300,7 @@ class SessionDirectory:
             await self._tidy_store()
 
     async def _load(self, key: SessionKey) -> Session | None:
-        """From the store, as its last process left it. Raises: TooManySessions."""
+        """From the store, as its last process left it. Raises: TooManySessions, SessionsUnavailable."""
         assert self._storage is not None  # whoever calls it looked
         if (resting := self._resting.get(key)) is not None:
             await asyncio.wait({resting})
@@ -303,16 +313,16 @@ class SessionDirectory:
         self._make_room(key.principal, for_stored=True)
         session = Session(stored.head.session_id, key.principal, self._parts, stored_profile(stored.records))
         session.keys |= stored.head.keys
-        self._put(key, session)
         try:
             await session.open()
             rest = self._storage.restore(session, stored)
             if self.on_load is not None:
                 await self.on_load(session, rest)
         except BaseException:
-            self._remove(key)
             await self._storage.release(session)
+            await self._close(session)
             raise
+        self._put(key, session)  # not before: nobody is to find half of it
         log.info("session_restored")
         self._notify_watchers(session)
         return session

@@ -10,12 +10,13 @@ memory, and everything that is unsaved is tried again after a while.
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from emceepee.clock import Clock, Handle
 from emceepee.futures import resolve
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.sessions.persistence import write_record
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
@@ -24,6 +25,7 @@ log = EventLog("sessions")
 SAVE_SECONDS = 0.05  # after the first change: half of what is promised, as the commit takes time too
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
+EXPIRY_SLACK = timedelta(minutes=5)  # by which the store may forget a session too early
 NEW = Lease(0, 0)
 
 
@@ -34,6 +36,11 @@ class _Saved:
         self.session = session
         self.lease = stored.lease if stored is not None else NEW
         self._known = set(stored.records) if stored is not None else set()
+        self._expires_at = stored.head.expires_at if stored is not None else None
+
+    def lags_behind(self, expires_at: datetime, by: timedelta) -> bool:
+        """Whether the store would forget it that much too early."""
+        return self._expires_at is not None and expires_at - self._expires_at > by
 
     def commit(self, expires_at: datetime) -> Commit:
         session = self.session
@@ -55,7 +62,7 @@ class _Saved:
         return Commit(head=head, lease=self.lease, puts=puts, deletes=frozenset(deletes))
 
     def was_committed(self, commit: Commit, lease: Lease) -> None:
-        self.lease = lease
+        self.lease, self._expires_at = lease, commit.head.expires_at
         self._known -= commit.deletes
         self._known |= commit.puts.keys()
 
@@ -89,6 +96,12 @@ class Saver:
         self._dirty.pop(session, None)
         saved = self._saved.pop(session, None)
         return saved.lease if saved is not None and saved.lease != NEW else None
+
+    def keep_longer(self, session: Session) -> None:
+        """It was used, and may have changed in nothing else: now and then the store must hear of that, too."""
+        saved = self._saved.get(session)
+        if saved is not None and saved.lags_behind(self.expires_at(session), EXPIRY_SLACK):
+            session.unsaved.mark(RecordKind.SESSION)
 
     async def save(self, session: Session) -> None:
         """Returns when all that it has changed is in the store, or cannot be."""

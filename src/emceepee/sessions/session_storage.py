@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from emceepee.clock import Clock
+from emceepee.errors import EmceepeeError
 from emceepee.sessions.persistence import restore
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.saver import Saver
@@ -16,6 +17,10 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 MOST_DUE = 100  # sessions that are loaded at once because their time has come
+
+
+class SessionsUnavailable(EmceepeeError):
+    """The session may be in the store, but that cannot be read."""
 
 
 class SessionStorage:
@@ -36,13 +41,15 @@ class SessionStorage:
         session.unsaved.mark(RecordKind.SESSION)
 
     async def take(self, key: SessionKey) -> StoredSession | None:
+        """None if there is none, or another process has it. Raises: SessionsUnavailable."""
         try:
             return await self._store.take(key)
         except HeldElsewhere:
             log.info("session_held_elsewhere")
+            return None
         except StoreUnavailable as error:
             log.warning("session_not_loaded", error=str(error))
-        return None
+            raise SessionsUnavailable("Stored sessions cannot be read just now. Try again later.") from None
 
     async def take_due(self) -> Sequence[StoredSession]:
         try:

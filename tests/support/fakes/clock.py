@@ -24,15 +24,15 @@ class FakeHandle:
 
 
 class FakeClock:
-    """Starts at `START`; `advance` fires what falls due on the way, in order."""
+    """Starts at `START`, or another moment; `advance` fires what falls due on the way, in order."""
 
-    def __init__(self) -> None:
-        self._elapsed = 0.0
+    def __init__(self, start: datetime = START) -> None:
+        self._start, self._elapsed = start, 0.0
         self._due: list[tuple[float, int, FakeHandle]] = []
         self._order = itertools.count()
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self._elapsed)
+        return self._start + timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
         return self._elapsed

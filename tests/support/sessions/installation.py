@@ -7,7 +7,9 @@ from typing import Any
 
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.limits import Limits
+from emceepee.store.memory import MemoryStore
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock
 from support.sessions.scene import scripted_spec
@@ -20,6 +22,12 @@ class Installation:
     directory: SessionDirectory
     backend: ScriptedBackend
     backends: dict[str, ScriptedBackend]
+    registry: ServerRegistry
+    dialer: ScriptedDialer
+
+    def add_backend(self, name: str) -> None:
+        """One that can be added as a server."""
+        self.dialer.backends[name] = ScriptedBackend()
 
     @property
     def links(self) -> int:
@@ -33,14 +41,22 @@ class Installation:
 
 
 @asynccontextmanager
-async def an_installation(*, others: int = 0, **limits: Any) -> AsyncIterator[Installation]:
-    """`others` are further servers besides "one": "other1" and so on, which only answer lists."""
-    clock, backend = FakeClock(), ScriptedBackend()
+async def an_installation(
+    *, others: int = 0, store: MemoryStore | None = None, clock: FakeClock | None = None, **limits: Any
+) -> AsyncIterator[Installation]:
+    """`others` are further servers besides "one": "other1" and so on, which only answer lists.
+
+    With a `store`, sessions outlive the installation: give the next one `store.another_process()` and the same clock.
+    """
+    clock, backend = clock or FakeClock(), ScriptedBackend()
     backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
     settings = Limits(health_check_seconds=0, **limits)
-    registry = ServerRegistry(map(scripted_spec, backends))
-    directory = SessionDirectory(session_parts(registry, ScriptedDialer(**backends), clock, settings))
+    registry = ServerRegistry(map(scripted_spec, backends), store=store)
+    storage = None if store is None else SessionStorage(store, clock)
+    dialer = ScriptedDialer(**backends)
+    directory = SessionDirectory(session_parts(registry, dialer, clock, settings), storage)
+    await directory.start()
     try:
-        yield Installation(clock, directory, backend, backends)
+        yield Installation(clock, directory, backend, backends, registry, dialer)
     finally:
         await directory.close_all()

@@ -2,14 +2,14 @@
 
 import pytest
 
-from emceepee.guard.logins import MOST_LOGINS, Logins, cookie_name, cookies
+from emceepee.guard.logins import LOGIN_SECONDS, MOST_LOGINS, Logins, cookie_name, cookies
 from support.fakes.clock import FakeClock
 
 
 class Lobby:
-    def __init__(self, **options: float) -> None:
+    def __init__(self, seconds: float = LOGIN_SECONDS) -> None:
         self.clock = FakeClock()
-        self.logins = Logins(self.clock, **options)
+        self.logins = Logins(self.clock, seconds=seconds)
         self.codes: list[str] = []
         self.logins.on_code = self.codes.append
 

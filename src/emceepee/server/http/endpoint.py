@@ -26,6 +26,7 @@ from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_nam
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.session import Session
+from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
     JSON,
@@ -258,7 +259,11 @@ class HttpEndpoint:
         if not given:
             await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
-        connection = await self._connections.find(given, http.identity.principal)
+        try:
+            connection = await self._connections.find(given, http.identity.principal)
+        except (SessionsUnavailable, TooManySessions) as error:
+            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
+            return None
         if connection is not None:
             connection.session.touch()
             return connection

@@ -38,6 +38,7 @@ class HandshakeConnections:
         self._ids = Ulids(lambda: milliseconds(directory.clock.now()))
         self._by_id: dict[str, HandshakeConnection] = {}
         self._by_session: dict[Session, list[HandshakeConnection]] = {}
+        self._restoring: dict[str, HandshakeConnection] = {}  # not found by anyone yet
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
 
@@ -72,9 +73,13 @@ class HandshakeConnections:
                 except UnreadableRecord as error:
                     log.warning("record_unreadable", kind=kind, error=str(error))
                     continue
-                connection = self._connect(connection_id, key, session)
+                connection = self._restoring[connection_id] = self._connect(connection_id, key, session)
+                self._write_records_of(session)
+                try:
+                    await connection.restore(record, messages.get(connection_id, []))
+                finally:
+                    del self._restoring[connection_id]
                 self._add(connection)
-                await connection.restore(record, messages.get(connection_id, []))
 
     async def open(
         self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
@@ -127,8 +132,7 @@ class HandshakeConnections:
 
     def _add(self, connection: HandshakeConnection) -> None:
         session = connection.session
-        session.record_writers[RecordKind.CONNECTION] = self._write_connection
-        session.record_writers[RecordKind.MESSAGE] = self._write_message
+        self._write_records_of(session)
         others = self._by_session.setdefault(session, [])
         if others and len(others) >= connection.session.limits.connections_per_session:
             self._forget(min(others, key=lambda other: (other.is_busy, other.used_at)))
@@ -137,13 +141,20 @@ class HandshakeConnections:
         if self._next_sweep is None and not connection.owns_session:
             self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
 
+    def _write_records_of(self, session: Session) -> None:
+        session.record_writers[RecordKind.CONNECTION] = self._write_connection
+        session.record_writers[RecordKind.MESSAGE] = self._write_message
+
+    def _kept(self, connection_id: str) -> HandshakeConnection | None:
+        return self._by_id.get(connection_id) or self._restoring.get(connection_id)
+
     def _write_connection(self, connection_id: str) -> bytes | None:
-        connection = self._by_id.get(connection_id)
+        connection = self._kept(connection_id)
         record = None if connection is None else connection.record()
         return None if record is None else write_connection(record)
 
     def _write_message(self, record_id: str) -> bytes | None:
-        connection = self._by_id.get(connection_of(record_id))
+        connection = self._kept(connection_of(record_id))
         record = None if connection is None else connection.message_record(number_of(record_id))
         return None if record is None else write_message(record)
 
