@@ -45,8 +45,5 @@ def usual_path(environment: Mapping[str, str], platform: str) -> Path:
     if given.is_absolute():  # as the specification has it, any other is ignored
         return given / "emceepee" / FILE_NAME
     home = Path(environment.get("HOME") or Path.home())
-    if platform == "darwin":
-        directory = home / "Library" / "Application Support"
-    else:
-        directory = home / ".local" / "state"
-    return directory / "emceepee" / FILE_NAME
+    usual = ("Library", "Application Support") if platform == "darwin" else (".local", "state")
+    return home.joinpath(*usual, "emceepee", FILE_NAME)
