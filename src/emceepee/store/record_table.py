@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from emceepee.store.statements import batches, placeholders
+from emceepee.store.statements import batches, listed, placeholders
 from emceepee.store.store import Commit, RecordKey
 
 READ_AT_ONCE_BYTES = 4 << 20
@@ -19,7 +19,7 @@ def write_records(connection: sqlite3.Connection, commits: Sequence[Commit]) -> 
         for (kind, record_id), data in commit.puts.items():
             outcome[session_id, kind, record_id] = data
     for gone in batches([name for name, data in outcome.items() if data is None]):
-        matching = f"(session_id, kind, record_id) IN (VALUES {placeholders(3, len(gone))})"
+        matching = f"(session_id, kind, record_id) IN {listed(3, len(gone))}"
         connection.execute(f"DELETE FROM records WHERE {matching}", [part for name in gone for part in name])
     for rows in batches([(*name, data) for name, data in outcome.items() if data is not None]):
         statement = f"INSERT OR REPLACE INTO records VALUES {placeholders(4, len(rows))}"

@@ -10,7 +10,7 @@ from emceepee.store.faults import held_elsewhere
 from emceepee.store.key_table import KeyTable, read_keys
 from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.record_table import read_records
-from emceepee.store.statements import batches, placeholders
+from emceepee.store.statements import batches, listed, placeholders
 from emceepee.store.store import HeldElsewhere, Lease, SessionHead, StoredSession
 
 HEAD = "session_id, principal, expires_at, due_at, owner, fence, revision"
@@ -56,7 +56,7 @@ class SessionTable:
             for batch in batches([(session_id, lease.fence) for session_id, lease in leases.items()]):
                 connection.execute(
                     "UPDATE sessions SET owner = NULL"
-                    f" WHERE owner = ? AND (session_id, fence) IN (VALUES {placeholders(2, len(batch))})",
+                    f" WHERE owner = ? AND (session_id, fence) IN {listed(2, len(batch))}",
                     (self._owners.own_id, *(value for pair in batch for value in pair)),
                 )
         self._keys.disregard(leases)

@@ -49,7 +49,7 @@ class SqliteStore:
         self._sessions = SessionTable(self._database, keys)
         self._shared = SharedTables(self._database, StateKey(path, key))
         self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
-        self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, monotonic=clock.monotonic)
+        self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
 
     @classmethod
     async def open(

@@ -18,3 +18,10 @@ def batches(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 def placeholders(columns: int, rows: int = 1) -> str:
     """`(?,?),(?,?)`"""
     return ",".join([f"({','.join('?' * columns)})"] * rows)
+
+
+@cache
+def listed(columns: int, rows: int) -> str:
+    """Rows to be found by an index with `IN`. For a bare `VALUES` list SQLite would look through the whole table."""
+    names = ", ".join(f"column{number}" for number in range(1, columns + 1))
+    return f"(SELECT {names} FROM (VALUES {placeholders(columns, rows)}))"

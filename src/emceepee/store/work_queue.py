@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from emceepee.clock import Clock
 from emceepee.futures import reject, resolve
+from emceepee.store.right_of_way import RightOfWay
 from emceepee.store.store import Commit, Lease, StoreError, StoreUnavailable
 
 MOST_JOINED = 64  # calls of `commit` in one transaction
@@ -37,12 +39,13 @@ class WorkQueue:
         *,
         commit: Callable[[Sequence[Commit]], Outcome],
         committed: Callable[[float], None],
-        monotonic: Callable[[], float],
+        clock: Clock,
     ) -> None:
-        self._commit, self._committed, self._monotonic = commit, committed, monotonic
+        self._commit, self._committed, self._monotonic = commit, committed, clock.monotonic
         self._queue: SimpleQueue[_Job] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._right_of_way = RightOfWay(clock)
 
     async def run(self, work: Callable[[], T]) -> T:
         job = self._job(work=work)
@@ -73,6 +76,7 @@ class WorkQueue:
         if self._is_closed:
             raise StoreUnavailable("The state file was closed, because emceepee is stopping.")
         self._queue.put(job)
+        self._right_of_way.ask()
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="emceepee-store", daemon=True)
             self._thread.start()
@@ -84,12 +88,14 @@ class WorkQueue:
             following = None
             if job.work is not None:
                 _finish(job, job.work)
+                self._right_of_way.finished(1)
                 if job.is_last:
                     return
-                continue
-            joined, following = self._join(job)
-            self._commit_joined(joined)
-            del joined
+            else:
+                joined, following = self._join(job)
+                self._commit_joined(joined)
+                self._right_of_way.finished(len(joined))
+                del joined
             del job  # what was in it is not kept until the next one comes
 
     def _join(self, first: _Job) -> tuple[list[_Job], _Job | None]:

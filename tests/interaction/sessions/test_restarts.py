@@ -1,8 +1,6 @@
 """What a session is after its process was killed or stopped, and another took it up. Time is the test's."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,28 +16,11 @@ from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import FakeClock, settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
+from support.sessions.machine import Machine
 from support.sessions.request_contexts import call_tool
 from support.sessions.scene import scripted_spec
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
-
-
-class Machine:
-    """Processes come and go on it; its disk and its clock stay."""
-
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.store = MemoryStore(is_durable=True)
-
-    @asynccontextmanager
-    async def process(self, *, dies: bool = True, **settings: Any) -> AsyncIterator[Installation]:
-        """One that is killed at the end, with whatever is not saved by then; or stopped in order."""
-        self.store = store = self.store.another_process()
-        async with an_installation(store=store, clock=self.clock, **settings) as place:
-            yield place
-            if dies:
-                store.die()
-        await store.close()
 
 
 async def value(session: Session, tool: str, /, context: RequestContext | None = None, **arguments: Any) -> Any:

@@ -114,15 +114,22 @@ class EndpointClient:
 async def an_endpoint_client(
     fallback: FallbackApp | None = None, *, tokens: dict[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[EndpointClient]:
-    async with an_installation(**settings) as installation:
-        parts = HttpParts(
-            sdk_server=build_sdk_server(),
-            tools=ALL_TOOLS,
-            directory=installation.directory,
-            gate=Gate(GateRules(tokens=tokens or {})),
-            policy=AddServerPolicy(remote_commands=False, urls=()),
-            fallback=fallback,
-        )
-        endpoint = HttpEndpoint(parts)
-        yield EndpointClient(endpoint, installation)
-        await endpoint.close()
+    async with an_installation(**settings) as installation, an_endpoint_of(installation, fallback, tokens) as client:
+        yield client
+
+
+@asynccontextmanager
+async def an_endpoint_of(
+    installation: Installation, fallback: FallbackApp | None = None, tokens: dict[str, str] | None = None
+) -> AsyncIterator[EndpointClient]:
+    parts = HttpParts(
+        sdk_server=build_sdk_server(),
+        tools=ALL_TOOLS,
+        directory=installation.directory,
+        gate=Gate(GateRules(tokens=tokens or {})),
+        policy=AddServerPolicy(remote_commands=False, urls=()),
+        fallback=fallback,
+    )
+    endpoint = HttpEndpoint(parts)
+    yield EndpointClient(endpoint, installation)
+    await endpoint.close()

@@ -1,0 +1,51 @@
+"""Lets the store's thread have its turn while the event loop is busy.
+
+A thread that waits for the interpreter's lock gets it when another has kept it for 5 ms. A busy loop lets go of it all
+the time, and takes it again before the waiting thread has woken up: so that one may wait for seconds, as a measurement
+showed. Therefore the loop stands still for a moment if the thread has not finished in time.
+"""
+
+import threading
+
+from emceepee.clock import Clock
+
+PATIENCE_SECONDS = 0.001
+STANDSTILL_SECONDS = 0.002  # a commit takes a tenth of it
+LONGEST_PATIENCE_SECONDS = 0.1  # the disk is slow, and standing still does not help
+
+
+class RightOfWay:
+    """`ask` and the standstill belong to the event loop, `finished` to the thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._asked = self._finished = 0
+        self._progress = threading.Event()
+        self._patience = PATIENCE_SECONDS
+        self._is_watching = False
+
+    def ask(self) -> None:
+        self._asked += 1
+        if not self._is_watching:
+            self._watch()
+
+    def finished(self, jobs: int) -> None:
+        self._finished += jobs
+        self._progress.set()
+
+    def _watch(self) -> None:
+        self._is_watching = True
+        self._clock.call_later(self._patience, self._look)
+
+    def _look(self) -> None:
+        self._is_watching = False
+        if self._finished == self._asked:
+            self._patience = PATIENCE_SECONDS
+            return
+        self._progress.clear()
+        if self._finished == self._asked or self._progress.wait(STANDSTILL_SECONDS):
+            self._patience = PATIENCE_SECONDS
+        else:
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE_SECONDS)
+        if self._finished != self._asked:
+            self._watch()

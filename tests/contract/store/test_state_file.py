@@ -1,0 +1,235 @@
+"""The state file itself: private, checked when it is opened, and never replaced by a new one in silence."""
+
+import base64
+import os
+import sqlite3
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from emceepee.clock import SystemClock
+from emceepee.store import schema
+from emceepee.store.owners import folder_of
+from emceepee.store.sqlite import SqliteStore
+from emceepee.store.store import ServerConfiguration, StoreUnusable
+from support.store.store_engines import SqliteEngine
+from support.store.stored_sessions import head, key, store_session, taken
+
+SECRET = b'{"headers": {"authorization": "Bearer hunter2"}}'
+KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "by us" / "state.db"
+
+
+@asynccontextmanager
+async def opened(path: Path, *, key: str | None = None) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(path, SystemClock(), key=key)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def why_unusable(path: Path, *, key: str | None = None) -> str:
+    with pytest.raises(StoreUnusable) as refused:
+        await SqliteStore.open(path, SystemClock(), key=key)
+    return str(refused.value)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_the_directory_and_every_file_in_it_are_for_their_owner_alone(path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        async with opened(path) as store:
+            await store_session(store, head("s1"), e="1")
+            await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
+            files = [file for file in path.parent.rglob("*") if file.is_file()]
+            assert {file.name for file in files} >= {"state.db", "state.db-wal", "state.db-shm", "state.db.key"}
+            assert {file.name: mode(file) for file in files} == {file.name: 0o600 for file in files}
+            assert (mode(path.parent), mode(folder_of(path))) == (0o700, 0o700)
+    finally:
+        os.umask(mask)
+
+
+async def test_a_state_file_of_ours_that_others_could_read_is_closed_to_them(path: Path) -> None:
+    async with opened(path):
+        path.chmod(0o644)
+    async with opened(path):
+        assert mode(path) == 0o600
+
+
+async def test_what_is_left_after_closing_is_the_file_alone(path: Path) -> None:
+    async with opened(path) as store:
+        await store_session(store, head("s1"))
+    assert {file.name for file in path.parent.iterdir()} == {"state.db", "state.db.owners"}
+    assert [file.name for file in folder_of(path).iterdir()] == ["opening"]
+
+
+async def test_the_next_process_clears_away_the_marks_of_dead_ones(path: Path) -> None:
+    engine = SqliteEngine(path)
+    for _ in range(3):
+        await engine.kill(await engine.open())
+    async with opened(path):
+        assert len(list(folder_of(path).iterdir())) == 2
+
+
+async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    async with opened(path) as store:
+        await store_session(store, head("s1"))
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    connection.close()
+    before = path.read_bytes()
+    said = await why_unusable(path)
+    assert str(path) in said
+    assert "written by a newer emceepee" in said
+    assert "--state sqlite:PATH" in said
+    assert path.read_bytes() == before
+    assert [file.name for file in folder_of(path).iterdir()] == ["opening"]
+
+
+async def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(path) as store:
+        await store_session(store, head("s1"), e="1")
+    later = (*schema.STEPS, ["ALTER TABLE sessions ADD COLUMN extra TEXT", "INSERT INTO meta VALUES ('extra', 1)"])
+    monkeypatch.setattr(schema, "STEPS", later)
+    monkeypatch.setattr(schema, "VERSION", len(later))
+    async with opened(path) as store:
+        assert (await taken(store, key("s1"))).head.session_id == "s1"
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(later),)
+    connection.close()
+
+
+async def test_a_step_to_a_newer_version_that_fails_leaves_the_old_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path) as store:
+        await store_session(store, head("s1"), e="1")
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, ["CREATE TABLE more (a)", "CREATE NONSENSE"]))
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    assert "NONSENSE" in await why_unusable(path)
+    monkeypatch.undo()
+    async with opened(path) as store:
+        assert (await taken(store, key("s1"))).head.session_id == "s1"
+
+
+async def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE bookmarks (url)")
+    connection.close()
+    before = path.read_bytes()
+    assert "another program" in await why_unusable(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text", [b"just words\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000], ids=["text", "damaged"]
+)
+async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text)
+    said = await why_unusable(path)
+    assert str(path) in said
+    assert "move it away and start anew" in said
+    assert path.read_bytes() == text
+
+
+async def test_damage_in_the_middle_is_found_after_a_process_that_did_not_close_it(path: Path) -> None:
+    engine = SqliteEngine(path)
+    store = await engine.open()
+    for number in range(50):
+        await store_session(store, head(f"s{number}"), e="x" * 1000)
+    await engine.kill(store)
+    data = bytearray(path.read_bytes())
+    data[4096 * 3 :] = os.urandom(len(data) - 4096 * 3)
+    path.write_bytes(data)
+    said = await why_unusable(path)
+    assert "damaged" in said
+    assert str(path) in said
+    assert path.read_bytes() == data
+
+
+async def test_an_empty_file_is_one_that_was_just_made(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.touch()
+    async with opened(path) as store:
+        await store_session(store, head("s1"))
+
+
+async def test_a_directory_in_its_place_is_refused(path: Path) -> None:
+    path.mkdir(parents=True)
+    assert str(path) in await why_unusable(path)
+
+
+async def test_an_open_that_was_refused_leaves_no_owner_behind(path: Path) -> None:
+    async with opened(path, key=KEY) as store:
+        await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
+    await why_unusable(path)
+    assert [file.name for file in folder_of(path).iterdir()] == ["opening"]
+
+
+# Secrets.
+
+
+async def test_no_secret_is_in_any_file(path: Path) -> None:
+    async with opened(path) as store:
+        await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
+        files = [file for file in path.parent.rglob("*") if file.is_file()]
+        assert not [file for file in files if b"hunter2" in file.read_bytes()]
+    assert b"hunter2" not in path.read_bytes()
+    async with opened(path) as store:
+        (server,) = await store.servers_of("alice")
+        assert server.settings == SECRET
+        assert "hunter2" not in repr(server)
+
+
+async def test_a_key_file_is_made_with_the_first_secret_and_not_before(path: Path) -> None:
+    key_file = path.with_name("state.db.key")
+    async with opened(path) as store:
+        await store_session(store, head("s1"))
+        assert not key_file.exists()
+        await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
+        assert key_file.exists()
+
+
+async def test_secrets_under_a_key_that_is_given_need_that_key(path: Path) -> None:
+    async with opened(path, key=KEY) as store:
+        await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
+    assert not path.with_name("state.db.key").exists()
+    other = base64.urlsafe_b64encode(bytes(32)).decode()
+    assert "another key than that in the variable EMCEEPEE_STATE_KEY" in await why_unusable(path, key=other)
+    assert "is missing" in await why_unusable(path)
+    async with opened(path, key=KEY) as store:
+        assert [each.settings for each in await store.servers_of("alice")] == [SECRET]
+
+
+async def test_a_bad_key_is_refused_even_if_there_is_no_secret_yet(path: Path) -> None:
+    assert "URL-safe" in await why_unusable(path, key="password")
+
+
+async def test_two_processes_that_add_the_first_secrets_use_one_key(path: Path) -> None:
+    async with opened(path) as store, opened(path) as other:
+        await store.add_server(ServerConfiguration(principal="alice", name="one", settings=b"1"))
+        await other.add_server(ServerConfiguration(principal="alice", name="two", settings=b"2"))
+        assert [each.settings for each in await store.servers_of("alice")] == [b"1", b"2"]
+
+
+async def test_a_process_with_another_key_than_the_first_is_told_so(path: Path) -> None:
+    async with opened(path) as store, opened(path, key=KEY) as other:
+        await store.add_server(ServerConfiguration(principal="alice", name="one", settings=b"1"))
+        with pytest.raises(StoreUnusable, match="another key"):
+            await other.servers_of("alice")
+        with pytest.raises(StoreUnusable, match="another key"):
+            await other.add_server(ServerConfiguration(principal="alice", name="two", settings=b"2"))
+        assert [each.name for each in await store.servers_of("alice")] == ["one"]

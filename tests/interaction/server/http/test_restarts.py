@@ -1,0 +1,125 @@
+"""Callers of the handshake era over HTTP whose server is restarted: they go on without a new handshake."""
+
+import re
+
+from emceepee.server.http.handshake_connection import RESTARTED
+from support.fakes.clock import settle
+from support.in_process.asgi_messages import Answered
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_of, ended
+from support.sessions.machine import Machine
+
+EVENTS = {"uri": "emceepee://events"}
+
+
+def event_ids(answered: Answered) -> list[str]:
+    return re.findall(r"^id: (\S+)$", answered.body.decode(), re.MULTILINE)
+
+
+async def slow_call(client: EndpointClient, connection: str) -> Answered:
+    """A call whose answer is a stream, and has not come."""
+    call = client.call("execute_tool", server="one", tool="slow", timeout_ms=60_000)
+    headers = {"mcp_session_id": connection, "accept": "application/json, text/event-stream"}
+    answered, _ = await client.start("POST", call, **headers)
+    await client.clock.advance(20)
+    assert event_ids(answered), "there is something to come back with"
+    return answered
+
+
+async def resume(client: EndpointClient, connection: str, last: str) -> Answered:
+    headers = {"mcp_session_id": connection, "accept": "text/event-stream", "last_event_id": last}
+    answered, reading = await client.start("GET", **headers)
+    assert await ended(reading)
+    return answered
+
+
+async def test_the_same_session_id_goes_on_and_the_version_is_the_one_that_was_agreed_on() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection, joined = await client.join(), await client.join("desk")
+        for one in (connection, joined):
+            await client.value(one, "set_timer", duration_ms=3_600_000, message=one)
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        for one in (joined, connection):
+            assert await client.status(one) == 200
+            timers = (await client.value(one, "list_timers"))["timers"]
+            assert [timer["message"] for timer in timers] == [one]
+        assert len(client.sessions()) == 2
+        assert (await client.ask("DELETE", mcp_session_id=connection)).status == 200
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        assert [await client.status(one) for one in (connection, joined)] == [404, 200]
+
+
+async def test_an_initialize_that_was_answered_is_known_after_a_kill_though_nothing_was_called() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection = await client.join()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        assert await client.status(connection) == 200
+        assert await client.status("01NEVERTHERE") == 404
+
+
+async def test_a_connection_that_left_its_named_session_is_not_found_again() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        gone, stays = await client.join("desk"), await client.join("desk")
+        assert (await client.ask("DELETE", mcp_session_id=gone)).status == 200
+        await machine.clock.advance(1)
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        assert [await client.status(one) for one in (gone, stays)] == [404, 200]
+
+
+async def test_a_stream_that_was_open_ends_with_an_error_that_says_why() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection = await client.join()
+        answered = await slow_call(client, connection)
+        last = event_ids(answered)[-1]
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        again = await resume(client, connection, last)
+        assert again.status == 200
+        assert RESTARTED in again.body.decode()
+        assert '"id":2' in again.body.decode().replace(" ", ""), "it answers the request that was asked"
+
+
+async def test_an_answer_that_was_written_to_a_stream_is_replayed_after_a_restart() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection = await client.join()
+        answered = await slow_call(client, connection)
+        first = event_ids(answered)[0]
+        (await place.backend.next_asked()).reply(content=[{"type": "text", "text": "the answer"}])
+        await settle()
+        assert "the answer" in answered.body.decode()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        again = await resume(client, connection, first)
+        assert "the answer" in again.body.decode()
+        assert RESTARTED not in again.body.decode()
+        unknown = await resume(client, connection, "01NEVERTHERE")
+        assert unknown.status == 400
+
+
+async def test_no_message_of_a_stream_is_written_before_it_is_stored() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection = await client.join()
+        await slow_call(client, connection)
+        (session,) = client.sessions()
+        assert not session.unsaved
+
+
+async def test_what_belongs_to_no_request_is_pushed_after_a_restart_and_events_are_still_followed() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connection = await client.join()
+        await client.ask("POST", body=client.message("resources/subscribe", EVENTS), mcp_session_id=connection)
+        await client.value(connection, "set_timer", duration_ms=1000, message="tea")
+        await machine.clock.advance(2)
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        await client.status(connection)
+        pushed, _ = await client.start("GET", mcp_session_id=connection, accept="text/event-stream")
+        before = pushed.body.count(b"notifications/resources/updated")
+        assert before, "what was not read is still there"
+        await client.value(connection, "set_timer", duration_ms=1000, message="more tea")
+        await machine.clock.advance(2)
+        assert pushed.body.count(b"notifications/resources/updated") > before
+        await client.ask("DELETE", mcp_session_id=connection)
