@@ -28,7 +28,7 @@ from emceepee.config import (
 )
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
-from emceepee.store.store import StoreUnusable
+from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
@@ -101,7 +101,7 @@ def _run(work: Coroutine[Any, Any, None], config: Config) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
         return 0
-    except StoreUnusable as error:
+    except StoreError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     finally:

@@ -1,5 +1,6 @@
 """`emceepee --state sqlite`: what a caller on standard input finds again at its next start."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,17 @@ async def test_the_session_of_that_name_is_the_one_that_serve_has(state: tuple[s
     async with http_process(*state) as endpoint:
         [kept] = (await endpoint.modern(emceepee_session="mine").value("list_timers"))["timers"]
         assert kept["timerId"] == timer["timerId"]
+
+
+async def test_a_named_session_that_another_process_has_is_refused_in_one_line(state: tuple[str, str]) -> None:
+    named = (*state, "--session", "mine")
+    async with emceepee(*named) as first:
+        await first.initialize()
+        await first.value("set_timer", duration_ms=3_600_000, message="Tea.")
+        async with emceepee(*named, stderr=asyncio.subprocess.PIPE) as second:
+            assert second.process.stderr is not None
+            said = (await second.process.stderr.read()).decode()
+            assert await second.process.wait() == 2
+        assert said.startswith("emceepee: Another emceepee that is running and uses ")
+        assert said.count("\n") == 1
+        assert len((await first.value("list_timers"))["timers"]) == 1
