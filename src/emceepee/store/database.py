@@ -94,12 +94,12 @@ class Database:
         with self.owners.opening():
             self._connect()
             refuse_foreign(self.connection, self.path)
-            was_left_open = self.owners.join() > 0
             self._set_up()
             if migrate(self.connection):
                 log.info("state_created", path=str(self.path))
-            elif was_left_open:
+            elif self.owners.dead():
                 self._check_quickly()
+            self.owners.join()
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(
