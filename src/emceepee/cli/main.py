@@ -16,6 +16,7 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
+from emceepee.cli.state import add_state_command, run_state
 from emceepee.config import (
     CONFIG_VARIABLE,
     NOTICES,
@@ -42,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     options = build_parser().parse_args(arguments)
+    if options.command == "state":
+        return run_state(options)
     try:
         config = _config(options)
         if options.command == "serve":
@@ -151,22 +154,29 @@ def build_parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     _common(shared)
     _serve_options(commands.add_parser("serve", help=words, description=words, parents=[shared]))
+    place = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _place_options(place)
+    add_state_command(commands, [place])
     return parser
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def _place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"server configurations; or set {CONFIG_VARIABLE}")
+    parser.add_argument(
+        "--state",
+        metavar="WHERE",
+        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
+        "(default: sqlite, but memory on standard input and output)",
+    )
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    _place_options(parser)
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
         "--notices",
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
-    )
-    parser.add_argument(
-        "--state",
-        metavar="WHERE",
-        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
-        "(default: sqlite for serve, else memory)",
     )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
