@@ -37,7 +37,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """`facts` for programs, `text` for people, who are told of `problems` on standard error."""
+    """`facts` for programs, `text` for people, who are told of `problems` on standard error. All may be empty."""
 
     facts: Facts
     text: str
@@ -86,10 +86,7 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
     try:
         location = locate_state(load(options.config), options.state, environment, usual=SQLITE)
         report = _in_memory(options.work) if location.path is None else _WORKS[options.work](location.path, options)
-        if options.json:
-            sys.stdout.write(json.dumps(report.facts) + "\n")
-        else:
-            sys.stdout.write(report.text)
+        sys.stdout.write(json.dumps(report.facts) + "\n" if options.json and report.facts else report.text)
         sys.stdout.flush()
     except (ConfigError, StoreError, Refused) as error:
         sys.stderr.write(f"emceepee: {error}\n")

@@ -177,7 +177,8 @@ async def test_an_export_is_private_and_has_no_secret(state: StateCommand, tmp_p
         for secret in (SECRET, key, handle, caller.headers["mcp-session-id"]):
             assert secret not in text
         assert '"secret"' not in text
-        assert json.loads((await state.run("export", "-"))[1])["format"] == document["format"]
+        for flags in ((), ("--json",)):
+            assert json.loads((await state.run("export", "-", *flags))[1])["format"] == document["format"]
 
 
 @pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.db.key"])
