@@ -112,15 +112,17 @@ async def open_session(session_id: str, principal: str, parts: SessionParts) -> 
 
 @asynccontextmanager
 async def stdio_session(config: Config, store: Store, parts: SessionParts) -> AsyncIterator[Session]:
-    """The one session of a process: a new one, or the one of that name, as it was left."""
+    """The one session of a process: a new one, or the one of that name, as it was left. Raises: HeldElsewhere."""
     if config.session_name is None:
         session_id = Ulids(lambda: milliseconds(parts.clock.now())).new()
         async with open_session(session_id, LOCAL, parts) as session:
             yield session
         return
+    key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
+    await store.take(key)  # the directory would begin another one of that name
     directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
     try:
-        yield await directory.find_or_open(SessionKey(LOCAL, KeyKind.NAME, config.session_name))
+        yield await directory.find_or_open(key)
     finally:
         await directory.close_all()
 

@@ -1,13 +1,17 @@
 """A state file as a JSON document: everything but secrets. It is written session by session, however large it is."""
 
 import base64
+import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
+from emceepee.state.session_key import KeyKind
 from emceepee.store.moments import moment_at
 from emceepee.store.schema import VERSION
+
+_OPENING_KINDS = (KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION)
 
 
 def write_export(connection: sqlite3.Connection, file: TextIO) -> None:
@@ -36,6 +40,8 @@ def _sessions(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     for session_id, principal, expires_at, due_at, changed_at, revision in connection.execute(heads):
         keys = "SELECT principal, kind, value FROM keys WHERE session_id = ? ORDER BY kind, value"
         records = "SELECT kind, record_id, data FROM records WHERE session_id = ? ORDER BY kind, record_id"
+        found = connection.execute(keys, (session_id,)).fetchall()
+        mask = _masking([value for _, kind, value in found if kind in _OPENING_KINDS])
         yield {
             "id": session_id,
             "principal": principal,
@@ -43,15 +49,24 @@ def _sessions(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
             "due_at": None if due_at is None else _iso(due_at),
             "changed_at": _iso(changed_at),
             "revision": revision,
-            "keys": [
-                {"principal": owner, "kind": kind, "value": value}
-                for owner, kind, value in connection.execute(keys, (session_id,))
-            ],
+            "keys": [{"principal": owner, "kind": kind, "value": mask(value)} for owner, kind, value in found],
             "records": [
-                {"kind": kind, "id": record_id} | _readable(data)
+                {"kind": kind, "id": mask(record_id)} | _readable(data)
                 for kind, record_id, data in connection.execute(records, (session_id,))
             ],
         }
+
+
+def _masking(secret_values: Sequence[str]) -> Callable[[str], str]:
+    """Whoever knows the id or the handle of a session can use it. Equal ones stay equal."""
+    digests = {value: f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:12]}" for value in secret_values if value}
+
+    def mask(text: str) -> str:
+        for value, digest in digests.items():
+            text = text.replace(value, digest)
+        return text
+
+    return mask
 
 
 def _servers(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -67,15 +82,18 @@ def _logins(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _readable(data: bytes) -> dict[str, Any]:
-    """What is JSON as it is, what is text as text, and the rest in base64."""
+    """What is JSON as it is but for its `secret`, what is text as text, and the rest in base64."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
     try:
-        return {"json": json.loads(text)}
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {"text": text}
+    if isinstance(document, dict):
+        document.pop("secret", None)
+    return {"json": document}
 
 
 def _iso(count: int) -> str:

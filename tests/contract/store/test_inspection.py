@@ -1,5 +1,6 @@
 """What an operator sees of a state file, and may do to it while emceepee runs or not."""
 
+import hashlib
 import io
 import json
 import sqlite3
@@ -18,6 +19,7 @@ from emceepee.store.store import Commit, RecordKey, ServerConfiguration, StoredL
 from support.fakes.clock import START, FakeClock
 from support.store.stored_sessions import HOUR, NOT_STORED, NOW, head, key, records, store_session, taken
 
+MASKED = f"sha256:{hashlib.sha256(b's1').hexdigest()[:12]}"
 SECRET = b'{"env": {"TOKEN": "hunter2"}}'
 
 
@@ -155,6 +157,8 @@ async def test_an_export_has_everything_but_secrets(path: Path, store: SqliteSto
         RecordKey("event", "1"): b'{"a": [1]}',
         RecordKey("event", "2"): "käse".encode(),
         RecordKey("event", "3"): b"\xff\x00",
+        RecordKey("message", "s1-4"): b"{}",
+        RecordKey("session", ""): b'{"secret": "hunter2", "label": "cli"}',
     }
     await store.commit([Commit(head=head("s1", due_at=NOW), lease=NOT_STORED, puts=puts)])
     await store_session(store, head("s2"))
@@ -167,11 +171,13 @@ async def test_an_export_has_everything_but_secrets(path: Path, store: SqliteSto
     first, second = document["sessions"]
     assert (first["id"], first["principal"], first["revision"]) == ("s1", "alice", 1)
     assert (first["due_at"], second["due_at"]) == (NOW.isoformat(), None)
-    assert first["keys"] == [{"principal": "alice", "kind": "id", "value": "s1"}]
+    assert first["keys"] == [{"principal": "alice", "kind": "id", "value": MASKED}]
     assert first["records"] == [
         {"kind": "event", "id": "1", "json": {"a": [1]}},
         {"kind": "event", "id": "2", "text": "käse"},
         {"kind": "event", "id": "3", "base64": "/wA="},
+        {"kind": "message", "id": f"{MASKED}-4", "json": {}},
+        {"kind": "session", "id": "", "json": {"label": "cli"}},
     ]
     assert document["servers"] == [{"principal": "alice", "name": "github", "disabled": True}]
     assert document["logins"] == [{"principal": "alice", "until": NOW.isoformat()}]
