@@ -26,9 +26,10 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
 from emceepee.state.session_key import KeyKind, SessionKey
