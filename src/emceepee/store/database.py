@@ -89,6 +89,12 @@ class Database:
                     connection.execute("ROLLBACK")
             raise
 
+    def checkpoint(self) -> None:
+        """Move what was committed into the database. What fails here fails for the next commit too, and that tells."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     def close(self) -> None:
         self._drop_connection()
         self.owners.leave()

@@ -51,7 +51,7 @@ class SqliteStore:
         self._sessions = SessionTable(self._database, keys)
         self._shared = SharedTables(self._database, StateKey(path, key))
         self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
-        self._checkpoints = Checkpoints(path)
+        self._checkpoints = Checkpoints()
         self._commits_here = CommitsHere(clock, is_off=survives_power_loss)
         self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
 
@@ -165,12 +165,14 @@ class SqliteStore:
                 leases = self._database.attempt(partial(self._committing.commit, commits), may_wait=False)
         except StoreError:
             return None
-        self._checkpoints.count(commits)
+        if self._checkpoints.are_due(commits):
+            self._queue.begin(self._database.checkpoint)
         return leases
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
         leases = self._database.attempt(partial(self._committing.commit, commits))
-        self._checkpoints.count(commits)
+        if self._checkpoints.are_due(commits):
+            self._database.checkpoint()
         return leases
 
     def _count_commit(self, asked_at: float) -> None:
@@ -178,7 +180,6 @@ class SqliteStore:
         self._seconds.append(self._clock.monotonic() - asked_at)
 
     def _close(self) -> None:
-        self._checkpoints.close()
         with suppress(StoreError):  # nobody is alive by that owner id any more, which releases them too
             self._database.attempt(self._sessions.release_all)
         self._database.close()
