@@ -91,3 +91,28 @@ async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too(
         name, _ = await a_task(scene)
         reply = await waited(scene, "get_task_result", RequestContext(), 90, task_id=name, timeout_ms=90_000)
         assert reply["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+async def test_no_call_becomes_a_task_while_the_process_stops(tool: str, arguments: JsonObject) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call = scene.start(tool, server="one", timeout_ms=1_000, **arguments)
+        await scene.clock.advance(0.5)
+        scene.session.begin_stop()
+        await scene.clock.advance(1)
+        assert not call.done()
+        scene.session.stop()
+        await scene.clock.advance(0)
+        assert "emceepee is stopping" in call.result()["structuredContent"]["error"]["message"]
+        assert scene.session.tasks.all() == []
+
+
+async def test_whoever_waits_for_activity_is_answered_when_the_process_stops() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        scene.quiet()
+        waiting = scene.start("await_activity", timeout_ms=60_000)
+        await scene.clock.advance(1)
+        scene.session.stop()
+        await scene.clock.advance(0)
+        report = waiting.result()["structuredContent"]
+        assert (report["triggers"], report["events"]) == ([{"type": "timeout"}], [])

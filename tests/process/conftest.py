@@ -1,6 +1,10 @@
-"""Servers that are started once for all tests."""
+"""Servers that are started once for all tests, and a folder for tests with several users."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +23,13 @@ def everything_sse() -> Iterator[str]:
     """The address of server-everything over the older SSE transport."""
     with everything_on_a_port("sse") as port:
         yield f"http://127.0.0.1:{port}/sse"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can look into, as those of pytest are not; and the usual mask for new files."""
+    folder, mask = Path(tempfile.mkdtemp(prefix="emceepee-")), os.umask(0o022)
+    folder.chmod(0o755)
+    yield folder
+    os.umask(mask)
+    shutil.rmtree(folder)

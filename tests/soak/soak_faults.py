@@ -1,10 +1,12 @@
 """The long versions: `make soak`. Not collected by default, because the name does not begin with test_."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from support.backends.counting_http import Era
+from support.faults.kills import kills_under_load
 from support.faults.mixed_load import mixed_load
 from support.faults.restarts import restarts_under_load
 from support.faults.session_waves import SESSIONS, waves_of_sessions
@@ -26,6 +28,11 @@ async def test_a_hundred_restarts_under_load_lose_nothing_and_run_nothing_twice(
     outcomes = await restarts_under_load(era, restarts=100)
     record_figure(f"{era}: {outcomes['ok']} calls succeeded, {outcomes['failed']} failed with a clear error")
     assert outcomes["ok"] > 100
+
+
+async def test_fifty_kills_under_the_load_of_eight_callers_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
+    counts = await kills_under_load(tmp_path, 50)
+    assert min(counts["calls"], counts["tasks completed"], counts["timers"], counts["notifications promised"]) > 50
 
 
 async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behind() -> None:

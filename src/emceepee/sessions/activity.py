@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from emceepee.clock import Clock
+from emceepee.futures import resolve
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import measured
@@ -87,6 +88,11 @@ class Activity:
         if self._wake is None or self._wake.next_event.done():
             self._wake = Wake()
         return self._wake
+
+    def end_waits(self) -> None:
+        """Whoever waits goes on, though nothing has happened."""
+        if self._wake is not None:
+            resolve(self._wake.next_event, None)
 
     def seen_since(self, number: int) -> tuple[list[Event], int]:
         """The events kept from that number on, and the next number; looking delivers nothing."""

@@ -39,6 +39,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("calls")
 PROGRESS_BYTES = 4 << 10
+_PROMISES = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # whoever waits is answered with a task
 
 
 class Calls:
@@ -50,6 +51,7 @@ class Calls:
         self._runners = TaskOwner("calls")
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
         self._promoted: dict[str, Call] = {}  # those of them that are tasks
+        self._is_stopping = False
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -134,6 +136,10 @@ class Calls:
         for task_id in self._tasks.overdue(now):
             self._apply(self._promoted[task_id], BareEvent.TASK_EXPIRED)
 
+    def promise_no_tasks(self) -> None:
+        """The process will stop in a moment, and tasks with it: whoever waits goes on waiting until then."""
+        self._is_stopping = True
+
     def stop(self) -> None:
         """The process is stopping: every call and task fails now."""
         for call in list(self._in_flight):
@@ -164,6 +170,8 @@ class Calls:
 
     def _apply(self, call: Call, event: CallEvent) -> None:
         """The only place where a call's state changes."""
+        if self._is_stopping and event in _PROMISES:
+            return
         call.state, effects = step(call.state, event)
         for effect in effects:
             match effect:

@@ -49,6 +49,7 @@ class SessionDirectory:
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
+        self._is_stopping = False
         self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
         self.on_load: OnLoad | None = None  # awaited with what is stored for the connections of a session
         self._storage = storage
@@ -79,9 +80,14 @@ class SessionDirectory:
         """Why sessions cannot be saved just now."""
         return None if self._storage is None else self._storage.problem
 
+    def begin_stop(self) -> None:
+        self._is_stopping = True
+        for session in self._sessions.values():
+            session.begin_stop()
+
     def stop_calls(self) -> None:
         for session in self._sessions.values():
-            session.calls.stop()
+            session.stop()
 
     def find(self, key: SessionKey) -> Session | None:
         return self._sessions.get(key)
@@ -215,6 +221,8 @@ class SessionDirectory:
     def _put(self, key: SessionKey, session: Session) -> None:
         self._sessions[key] = session
         self._of_principals.setdefault(key.principal, {})[key] = session
+        if self._is_stopping:
+            session.begin_stop()
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
 

@@ -134,6 +134,15 @@ class Session:
         if (following := self._apply_deadlines(self.clock.now())) is not None:
             self._deadline_timer.not_later_than(following)
 
+    def begin_stop(self) -> None:
+        """Calls have a moment to finish."""
+        self.calls.promise_no_tasks()
+
+    def stop(self) -> None:
+        """Whoever waits is answered now: calls and tasks fail."""
+        self.calls.stop()
+        self.activity.end_waits()
+
     def touch(self) -> None:
         """Someone uses it."""
         self.touched = self.clock.monotonic()

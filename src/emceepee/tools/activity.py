@@ -103,7 +103,8 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Reques
             await within(session.clock, timeout, wake.next_event)
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:
-        triggers = [{"type": "timeout"}]
+        triggers = []
+    triggers = triggers or [{"type": "timeout"}]  # also if the process stops
     # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
     return _report(triggers, NO_EVENTS if caller.is_gone else activity.undelivered(), session, caller)
 

@@ -54,6 +54,7 @@ class CountingBackend:
         self.arrived = asyncio.Event()  # set whenever a request came
         self.waiting = 0  # calls of `wait` that came
         self.release = asyncio.Event()  # lets them go on
+        self._held: dict[str, asyncio.Event] = {}
         self._numbers = itertools.count(1)
         self._sessions: set[str] = set()
         self._streams: list[web.StreamResponse] = []
@@ -110,6 +111,10 @@ class CountingBackend:
         message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         for stream in list(self._streams):
             await _event(stream, message)
+
+    def let_go(self, call_id: str) -> None:
+        """Let a call of `hold` end, whether it has come or not."""
+        self._held.setdefault(call_id, asyncio.Event()).set()
 
     # Serving.
 
@@ -201,6 +206,8 @@ class CountingBackend:
             await self.release.wait()
         if params["name"] == "refuse":
             return _refusal(given["status"], key, given["code"], given["words"])
+        if params["name"] in ("hold", "notify"):
+            return await self._speak_first(request, key, params)
         answer: Any = given.get("text", "done")
         if params["name"] == "ask":
             if self.era == "legacy":
@@ -211,6 +218,22 @@ class CountingBackend:
             answer = params["inputResponses"]["sure"]["action"]
         result = {"content": [{"type": "text", "text": str(answer)}]}
         return web.json_response({"jsonrpc": "2.0", "id": key, "result": result})
+
+    async def _speak_first(self, request: web.Request, key: Any, params: dict[str, Any]) -> web.StreamResponse:
+        """`notify` tells of a resource named after the call; `hold` reports progress and waits until it is let go."""
+        call_id, stream = str(params["arguments"]["id"]), await _stream(request)
+        if params["name"] == "notify":
+            told: dict[str, Any] = {"uri": f"note://{call_id}"}
+            await _event(stream, {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": told})
+        else:
+            token = (params.get("_meta") or {}).get("progressToken")
+            if token is not None:
+                told = {"progressToken": token, "progress": 1}
+                await _event(stream, {"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+            await self._held.setdefault(call_id, asyncio.Event()).wait()
+        result = {"content": [{"type": "text", "text": call_id}]}
+        await _event(stream, {"jsonrpc": "2.0", "id": key, "result": result})
+        return stream
 
     async def _ask(self, request: web.Request, key: Any) -> web.StreamResponse:
         stream, number = await _stream(request), f"q{next(self._numbers)}"

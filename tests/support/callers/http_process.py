@@ -218,6 +218,42 @@ def _call(tool: str, arguments: Json, token: str | int | None) -> Json:
     return {"name": tool, "arguments": arguments, **meta}
 
 
+async def launch(
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    module: str = "emceepee",
+    command: tuple[str, ...] = ("serve",),
+    state: Path | None = None,
+) -> asyncio.subprocess.Process:
+    """The process of a server that is being started."""
+    environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
+    environment["XDG_STATE_HOME"] = str(state or Path(environment["XDG_STATE_HOME"]) / uuid4().hex)
+    environment.setdefault(TRACEABLE_VARIABLE, "1")  # some tests count its descriptors
+    if module.startswith("support."):
+        places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+    port = () if "PORT" in environment else ("--port", "0")
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *command, *port, *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment,
+        limit=1 << 24,
+    )
+
+
+async def address_of(process: asyncio.subprocess.Process, log: list[str]) -> str:
+    """Where it serves MCP, as soon as it says so."""
+    assert process.stderr is not None
+    async with asyncio.timeout(BOUND):
+        while not (line := (await process.stderr.readline()).decode()).startswith("emceepee "):
+            assert line, f"it ended without serving: {log}"
+            log.append(line)
+    found = re.search(r"serves MCP at (\S+)", line)
+    assert found, line
+    return found[1].replace("0.0.0.0", "127.0.0.1")
+
+
 @asynccontextmanager
 async def http_process(
     *arguments: str,
@@ -230,32 +266,13 @@ async def http_process(
 
     It has a state of its own, unless `state` names the directory of one.
     """
-    environment = {name: text for name, text in os.environ.items() if name != "PORT"} | (env or {})
-    environment["XDG_STATE_HOME"] = str(state or Path(environment["XDG_STATE_HOME"]) / uuid4().hex)
-    environment.setdefault(TRACEABLE_VARIABLE, "1")  # some tests count its descriptors
-    if module.startswith("support."):
-        places = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-    port = () if "PORT" in environment else ("--port", "0")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *command, *port, *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment,
-        limit=1 << 24,
-    )
+    process = await launch(*arguments, env=env, module=module, command=command, state=state)
     assert process.stderr is not None
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
         endpoint = HttpProcess(process, "", http)
         try:
-            async with asyncio.timeout(BOUND):
-                while not (line := (await process.stderr.readline()).decode()).startswith("emceepee "):
-                    assert line, f"it ended without serving: {endpoint.log}"
-                    endpoint.log.append(line)
-            found = re.search(r"serves MCP at (\S+)", line)
-            assert found, line
-            endpoint.url = found[1].replace("0.0.0.0", "127.0.0.1")
-            reading = asyncio.create_task(_read(process.stderr, endpoint.log))
+            endpoint.url = await address_of(process, endpoint.log)
+            reading = asyncio.create_task(read_log(process.stderr, endpoint.log))
             yield endpoint
         finally:
             await http.close()
@@ -268,7 +285,7 @@ async def http_process(
     assert not [line for line in endpoint.log if "Traceback" in line or " error " in line], "".join(endpoint.log)
 
 
-async def _read(stream: asyncio.StreamReader, log: list[str]) -> None:
+async def read_log(stream: asyncio.StreamReader, log: list[str]) -> None:
     while line := await stream.readline():
         log.append(line.decode())
 

@@ -144,6 +144,7 @@ class HttpEndpoint:
         self._stateless.end_listens()
         if self._parts.fallback is not None:
             self._parts.fallback.drain()
+        self._parts.directory.begin_stop()
         self._parts.directory.clock.call_later(self._parts.finish_seconds, self._stop_calls)
 
     def _stop_calls(self) -> None:

@@ -79,11 +79,12 @@ class Conversation:
     async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:
         """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then it gets an error."""
         self._is_draining = True
+        self._session.begin_stop()
         hurry = self._requests.tasks.spawn(hurried.wait(), name="hurry")
         running = asyncio.ensure_future(self.finish(within=finish))
         await asyncio.wait({running, hurry}, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()
-        self._session.calls.stop()
+        self._session.stop()
         await self.finish(within=let_go)
         for context in self._requests:
             context.cancel()

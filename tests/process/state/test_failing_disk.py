@@ -1,0 +1,91 @@
+"""The disk fails under a running server: its sessions go on, it says so, and in the end everything is written."""
+
+import asyncio
+import resource
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from support.callers.http_process import HttpCaller
+from support.callers.restartable_process import RestartableProcess, restartable_process
+from support.waiting import eventually
+
+NOT_SAVED, SAVED = {"status": "ok", "state": "not saved"}, {"status": "ok"}
+
+
+@pytest_asyncio.fixture
+async def endpoint(tmp_path: Path) -> AsyncIterator[RestartableProcess]:
+    async with restartable_process(tmp_path, expected="state_not_saved") as running:
+        yield running
+
+
+@contextmanager
+def full_disk(endpoint: RestartableProcess) -> Iterator[None]:
+    """Nothing can be written to any file."""
+    pid, (before, hard) = endpoint.process.pid, resource.prlimit(endpoint.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (before, hard))
+
+
+@contextmanager
+def directory_away(endpoint: RestartableProcess) -> Iterator[None]:
+    """Moved, and put back."""
+    place = endpoint.database.parent
+    place.rename(place.with_name("elsewhere"))
+    yield
+    place.with_name("elsewhere").rename(place)
+
+
+async def readiness(endpoint: RestartableProcess) -> dict[str, str]:
+    async with endpoint.http.get(endpoint.origin + "/readyz") as response:
+        assert response.status == 200
+        return dict(await response.json())
+
+
+async def until_it_says(endpoint: RestartableProcess, caller: HttpCaller, words: dict[str, str]) -> list[str]:
+    """Timers that were set meanwhile, each with an answer."""
+    timers: list[str] = []
+
+    async def is_said() -> bool:
+        timers.append((await caller.value("set_timer", duration_ms=3_600_000, message="meanwhile"))["timerId"])
+        return await readiness(endpoint) == words
+
+    await eventually(is_said, what=f"it says {words}", within=40)
+    return timers
+
+
+@pytest.mark.parametrize("fault", [full_disk, directory_away])
+async def test_sessions_go_on_and_are_written_when_they_can_be(
+    endpoint: RestartableProcess, fault: Callable[[RestartableProcess], AbstractContextManager[None]]
+) -> None:
+    caller, modern = await endpoint.caller(), endpoint.modern(emceepee_session="mine")
+    assert await readiness(endpoint) == SAVED
+    with fault(endpoint):
+        timers = await until_it_says(endpoint, caller, NOT_SAVED)
+        kept = (await modern.value("set_timer", duration_ms=3_600_000, message="meanwhile"))["timerId"]
+        opened = await endpoint.caller()
+        await asyncio.gather(*(caller.value("list_timers") for _ in range(20)))
+    timers += await until_it_says(endpoint, caller, SAVED)
+    await endpoint.kill()
+    assert len([line for line in endpoint.log if "state_not_saved" in line]) == 1
+    await endpoint.start()
+    assert {timer["timerId"] for timer in (await caller.value("list_timers"))["timers"]} == set(timers)
+    assert [timer["timerId"] for timer in (await modern.value("list_timers"))["timers"]] == [kept]
+    assert (await opened.value("list_timers"))["timers"] == []
+
+
+async def test_a_directory_that_was_deleted_is_said_and_nothing_else_fails(endpoint: RestartableProcess) -> None:
+    caller = await endpoint.caller()
+    shutil.rmtree(endpoint.database.parent)
+    timers = await until_it_says(endpoint, caller, NOT_SAVED)
+    assert len((await caller.value("list_timers"))["timers"]) == len(timers)
+    (line,) = [line for line in endpoint.log if "state_not_saved" in line]
+    await endpoint.stop()
+    assert str(endpoint.database) in line
+    assert "is not there any more" in line
+    assert not endpoint.database.exists()

@@ -1,0 +1,79 @@
+"""Two servers of one user with one state: they share what was added, and each session is held by one of them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from support.backends.counting_http import CountingBackend
+from support.callers.http_process import HttpCaller, ModernCaller
+from support.callers.restartable_process import RestartableProcess, restartable_process
+from support.waiting import eventually
+
+
+@pytest_asyncio.fixture
+async def other(endpoint: RestartableProcess, tmp_path: Path) -> AsyncIterator[RestartableProcess]:
+    async with restartable_process(tmp_path) as running:
+        yield running
+
+
+def elsewhere(caller: HttpCaller, endpoint: RestartableProcess) -> HttpCaller:
+    """The same caller, who asks another server."""
+    moved = ModernCaller(endpoint, {}) if isinstance(caller, ModernCaller) else HttpCaller(endpoint, {})
+    moved.headers |= caller.headers
+    return moved
+
+
+async def names(caller: HttpCaller) -> list[str]:
+    return [server["name"] for server in (await caller.value("list_servers"))["servers"]]
+
+
+async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
+    endpoint: RestartableProcess, other: RestartableProcess, backend: CountingBackend
+) -> None:
+    here, there = await endpoint.caller(), await other.caller()
+    assert await names(there) == []
+
+    async def are(*wanted: str) -> bool:
+        return await names(there) == list(wanted)
+
+    await here.value("add_server", name="one", url=backend.url)
+    await eventually(lambda: are("one"), what="the other has the server")
+    result = await there.call("execute_tool", server="one", tool="echo", args={"id": "there", "text": "there"})
+    assert result["content"][0]["text"] == "there"
+    error = await there.error("add_server", name="one", url=backend.url + "?another")
+    assert "in use" in error["message"]
+    await here.value("remove_server", name="one")
+    await eventually(are, what="the other has it no more")
+    events = await there.value("await_activity", last_event_id="all")
+    heard = [event["type"] for group in events["events"] for event in group["events"]]
+    assert heard == ["server_added", "server_connected", "server_removed"]
+
+
+async def test_the_session_of_one_is_not_the_others_until_the_one_is_killed(
+    endpoint: RestartableProcess, other: RestartableProcess
+) -> None:
+    caller, modern = await endpoint.caller(), endpoint.modern()
+    handle = {"session": (await modern.value("open_session"))["session"]}
+    await caller.value("set_timer", duration_ms=60_000, message="by id")
+    await modern.value("set_timer", duration_ms=60_000, message="by handle", **handle)
+    moved, moved_modern = elsewhere(caller, other), elsewhere(modern, other)
+    async with moved.post("tools/list") as response:
+        assert response.status == 404
+    assert (await moved_modern.error("list_timers", **handle))["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
+    await endpoint.kill()
+    (timer,) = (await moved.value("list_timers"))["timers"]
+    assert timer["message"] == "by id"
+    (timer,) = (await moved_modern.value("list_timers", **handle))["timers"]
+    assert timer["message"] == "by handle"
+
+
+async def test_a_timer_of_a_killed_server_fires_at_the_other(
+    endpoint: RestartableProcess, other: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    await caller.value("set_timer", duration_ms=100, message="soon")
+    await endpoint.kill()
+    activity = await elsewhere(caller, other).value("await_activity", timeout_ms=20_000)
+    ((event,),) = [group["events"] for group in activity["events"]]
+    assert (event["type"], event["data"]["message"]) == ("timer_expired", "soon")
