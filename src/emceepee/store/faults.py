@@ -15,6 +15,7 @@ _ROOM = "Make room on its disk"
 _WRITABLE = "Let this user write it and the directory that it is in"
 _ANEW = "Put a copy from before in its place, or move it away and start anew"
 _LOCAL_DISK = "Put it on a local disk"
+_ELSEWHERE = "name another with --state sqlite:PATH, or keep nothing with --state memory"
 _END_OTHER = "End the program that locks it"
 
 
@@ -24,7 +25,7 @@ def unusable(path: Path, error: Exception) -> StoreUnusable:
 
 
 def unusable_because(path: Path, what: str, way_out: str) -> StoreUnusable:
-    return StoreUnusable(f"The state file {path} {what}. {way_out}, or name another with --state sqlite:PATH.")
+    return StoreUnusable(f"The state file {path} {what}. {way_out}, or {_ELSEWHERE}.")
 
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:

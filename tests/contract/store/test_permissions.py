@@ -65,7 +65,8 @@ async def test_a_directory_that_may_not_be_written_is_one_clear_line(place: Path
         said = await opening.heard()
     assert said.startswith(f"StoreUnusable: The state file {place / 'state.db'} cannot be opened or written")
     assert said.endswith(
-        "Let this user write it and the directory that it is in, or name another with --state sqlite:PATH."
+        "Let this user write it and the directory that it is in, or name another with --state sqlite:PATH, or keep "
+        "nothing with --state memory."
     )
 
 
