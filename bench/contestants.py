@@ -1,12 +1,15 @@
 """Who takes part, how each is started, and what each can do."""
 
 import asyncio
+import atexit
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import uvloop
@@ -42,12 +45,19 @@ def _relay(place: Place) -> Launch:
     return module("bench.relay", place.era, place.front, place.back)
 
 
-def emceepee(servers: Json, front: str, **limits: float) -> Launch:
-    """emceepee with these servers."""
+def emceepee(servers: Json, front: str, *options: str, **limits: float) -> Launch:
+    """emceepee with these servers. Its state is where it usually is, but not in the user's own."""
     config = json.dumps({"mcpServers": servers, "limits": limits})
     door = () if front == STDIO else ("serve", "--port", front)
-    command = (sys.executable, "-m", "emceepee", *door, "--log-level", "warn")
-    return Launch(command, source_tree() | {"EMCEEPEE_CONFIG": config})
+    command = (sys.executable, "-m", "emceepee", *door, "--log-level", "warn", *options)
+    return Launch(command, source_tree() | {"EMCEEPEE_CONFIG": config, "XDG_STATE_HOME": _state_directory()})
+
+
+@cache
+def _state_directory() -> str:
+    directory = TemporaryDirectory(prefix="emceepee-bench-")
+    atexit.register(directory.cleanup)
+    return directory.name
 
 
 def server_entry(back: str, era: Era) -> Json:

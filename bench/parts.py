@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from bench.measure import calls, fan_out, growth, long_run, memory, sessions, start_up, tools_list, wake
+from bench.measure import calls, fan_out, growth, long_run, memory, sessions, start_up, state, tools_list, wake
 from bench.results import Results
 from bench.settings import Settings
 from bench.work import SHAPES
@@ -16,10 +16,11 @@ PARTS: dict[str, Measure] = {
     memory.PART: memory.measure,
     fan_out.PART: fan_out.measure,
     wake.PART: wake.measure,
+    state.PART: state.measure,
     tools_list.PART: tools_list.measure,
     start_up.PART: start_up.measure,
     growth.SESSIONS_PART: partial(growth.measure, part=growth.SESSIONS_PART),
     growth.BACKENDS_PART: partial(growth.measure, part=growth.BACKENDS_PART),
     long_run.PART: long_run.measure,
 }
-QUICK_PARTS = ("http-http", "stdio-stdio", memory.PART, fan_out.PART, wake.PART)
+QUICK_PARTS = ("http-http", "stdio-stdio", memory.PART, fan_out.PART, wake.PART, state.PART)

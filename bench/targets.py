@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.contestants import DIRECT, EMCEEPEE, RELAY
-from bench.measure import fan_out, growth, long_run, memory, wake
+from bench.measure import fan_out, growth, long_run, memory, state, wake
 from bench.results import Cell, Kind, Results
 from bench.work import MEDIUM, SMALL, Era, Size
 
@@ -72,6 +72,9 @@ def _costs(results: Results) -> Iterator[Verdict]:
         *((fan_out.PART, fan_out.idle_cpu(era), 0.5, "%") for era in Era),
         *((fan_out.PART, fan_out.opened(era), 4.0, "s") for era in Era),
         (wake.PART, wake.P99, 2.0, "ms"),
+        (state.PART, state.ratio(state.PLAIN), 1.05, ""),
+        (state.PART, state.ratio(state.DELIVERING), 1.3, ""),
+        (state.PART, state.ratio(state.PROMOTED), 1.3, ""),
     ]
     for part, name, limit, unit in facts:
         found = results.value(part, name)

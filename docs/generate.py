@@ -21,6 +21,7 @@ from emceepee import config, errors
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
+from emceepee.cli.state import PROBLEM
 from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
@@ -31,6 +32,7 @@ from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
+from emceepee.store.location import SYNCS
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
@@ -115,6 +117,9 @@ TOP_KEYS = {
     "notices": "Where replies say what is new: `all`, in content and structured content, or `blocks`, in content only.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
+    "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite` or `sqlite:PATH`. The variable "
+    "`EMCEEPEE_STATE` wins over it.",
+    "stateSync": f"{' or '.join(f'`{name}`' for name in SYNCS)}. With `full`, what is saved survives a power cut, too.",
 }
 SERVER_KEYS = {
     "name": "Your name for it.",
@@ -501,8 +506,9 @@ def commands() -> str:
 # Command line
 
 {_command(parser)}
-Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags or
-the configuration cannot be used; then standard error says why.
+Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
+configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
+it finds damage.
 """
 
 

@@ -31,6 +31,7 @@ Then ask for:
   "Remind me in a minute."                                      a timer
 
 More servers: ask for add_server, or write a file and run  emceepee serve --config FILE
+What you add stays:  emceepee state  shows where. EMCEEPEE_STATE=memory make serve  keeps nothing.
 """
 
 

@@ -30,9 +30,9 @@ def servers(count: int, url: str, era: Era) -> Json:
     return {f"backend{number or ''}": server_entry(url, era) for number in range(count)}
 
 
-def _launch(config: Json) -> tuple[Launch, int]:
+def _launch(config: Json, *options: str, **limits: float) -> tuple[Launch, int]:
     port = free_port()
-    return emceepee(config, str(port)), port
+    return emceepee(config, str(port), *options, **limits), port
 
 
 @contextmanager
@@ -43,9 +43,9 @@ def emceepee_with(config: Json) -> Iterator[Emceepee]:
 
 
 @asynccontextmanager
-async def emceepee_beside(config: Json) -> AsyncIterator[Emceepee]:
+async def emceepee_beside(config: Json, *options: str, **limits: float) -> AsyncIterator[Emceepee]:
     """For measurements whose backend runs in our own loop."""
-    launch, port = _launch(config)
+    launch, port = _launch(config, *options, **limits)
     async with running_meanwhile(launch) as child:
         await until_it_listens(child, port)
         yield Emceepee(child, port)

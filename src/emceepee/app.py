@@ -26,9 +26,10 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
 from emceepee.state.session_key import KeyKind, SessionKey
@@ -112,15 +113,17 @@ async def open_session(session_id: str, principal: str, parts: SessionParts) -> 
 
 @asynccontextmanager
 async def stdio_session(config: Config, store: Store, parts: SessionParts) -> AsyncIterator[Session]:
-    """The one session of a process: a new one, or the one of that name, as it was left."""
+    """The one session of a process: a new one, or the one of that name, as it was left. Raises: HeldElsewhere."""
     if config.session_name is None:
         session_id = Ulids(lambda: milliseconds(parts.clock.now())).new()
         async with open_session(session_id, LOCAL, parts) as session:
             yield session
         return
+    key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
+    await store.take(key)  # the directory would begin another one of that name
     directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
     try:
-        yield await directory.find_or_open(SessionKey(LOCAL, KeyKind.NAME, config.session_name))
+        yield await directory.find_or_open(key)
     finally:
         await directory.close_all()
 

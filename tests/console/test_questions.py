@@ -262,6 +262,23 @@ async def test_a_sampling_request_can_be_refused(page: Page, caller: HttpCaller)
         assert (await call.heard())["code"] == -1
 
 
+async def test_an_answered_question_does_not_return_while_the_feed_still_names_it(
+    page: Page, caller: HttpCaller
+) -> None:
+    """On a busy machine the reply to the answer comes before the news. Here the server hears of no answer at all."""
+    async with asking(caller, form(NAME)):
+        question = await the_question(page)
+        await page.route("**/console/answer", lambda route: route.fulfill(json={}))
+        await question.get_by_role("button", name="Decline").click()
+        await expect(question).to_have_count(0)
+        await page.unroute("**/console/answer")
+        async with asking(caller, completion("And another?")) as call:
+            await expect(page).to_have_title(re.compile(r"^\(2\) "))
+            await expect(question).to_have_count(1)
+            await question.get_by_role("button", name="Refuse").click()
+            await call.heard()
+
+
 async def test_when_the_model_answers_first_the_page_says_so(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, form(NAME, "name")) as call:
         question = await the_question(page)

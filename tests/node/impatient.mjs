@@ -1,8 +1,9 @@
 // What both impatient clients do: call a slow tool, give up, and look what has become of the call.
 // `call(name, arguments, options)` calls a tool of emceepee. Standard output: two lines of JSON, before and after the end.
+// `timeout` gives up after a second; `abort` when standard input ends, by when the test has seen the call arrive.
 export async function giveUp(call, how) {
   const controller = new AbortController();
-  if (how === "abort") setTimeout(() => controller.abort("the user changed her mind"), 1000);
+  if (how === "abort") process.stdin.on("end", () => controller.abort("the user changed her mind")).resume();
   const options = how === "abort" ? { signal: controller.signal } : { timeout: 1000 };
   const wait = { server: "web", tool: "wait" };
   const error = await call("execute_tool", wait, options).then(() => null, ({ message }) => message);

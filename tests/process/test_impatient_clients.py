@@ -35,6 +35,11 @@ class Client:
         found["heard"] = [kind for kind in found["heard"] if kind.startswith("task_")]
         return found
 
+    def abort(self) -> None:
+        """Its user has waited long enough."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     async def end(self) -> int:
         return await asyncio.wait_for(self._process.wait(), BOUND)
 
@@ -44,6 +49,7 @@ async def a_client(name: str, how: str, *place: str, env: dict[str, str] | None 
     program, options = CLIENTS[name]
     process = await asyncio.create_subprocess_exec(
         *("node", str(NODE / program), how, *options, *place),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=os.environ | (env or {}),
     )
@@ -88,6 +94,7 @@ async def test_a_call_is_not_lost_when_its_client_times_out(transport: str, name
 async def test_a_call_ends_when_its_user_gives_it_up(transport: str, name: str) -> None:
     async with a_web_backend() as backend, a_client_over(transport, name, "abort", backend) as client:
         call = await backend.next_call()
+        client.abort()
         gave_up = await client.said()
         assert (gave_up["heard"], gave_up["tasks"]) == ([], [])
         await asyncio.wait_for(call.was_cancelled.wait(), BOUND)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
-from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, parse
+from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, locate_state, parse
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
+from emceepee.store.location import STATE_VARIABLE, StateLocation
 
 HTTP = {"url": "https://host/mcp"}
 
@@ -313,3 +314,50 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
 )
 def test_whether_every_caller_is_the_same_one_is_known_from_the_start(http: HttpConfig, principal: str | None) -> None:
     assert http.sole_principal == principal
+
+
+def located(document: Any, flag: str | None, **environment: str) -> StateLocation:
+    return locate_state(parsed(document), flag, environment, usual="sqlite:/usual.db")
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "document", "path"),
+    [
+        ("sqlite:/flag.db", "sqlite:/variable.db", {"state": "sqlite:/file.db"}, "/flag.db"),
+        (None, "sqlite:/variable.db", {"state": "sqlite:/file.db"}, "/variable.db"),
+        (None, "", {"state": "sqlite:/file.db"}, "/file.db"),
+        (None, "", {}, "/usual.db"),
+        (None, "", {"state": ""}, "/usual.db"),
+        ("memory", "sqlite:/variable.db", {"state": "sqlite:/file.db"}, None),
+    ],
+)
+def test_where_state_is_says_the_flag_then_the_variable_then_the_file(
+    flag: str | None, variable: str, document: Any, path: str | None
+) -> None:
+    assert located(document, flag, EMCEEPEE_STATE=variable).path == (None if path is None else Path(path))
+
+
+def test_how_state_is_synced_is_set_in_the_file() -> None:
+    assert not located({}, None).survives_power_loss
+    assert located({"stateSync": "full"}, None).survives_power_loss
+
+
+@pytest.mark.parametrize(
+    ("flag", "variable", "document", "source"),
+    [
+        ("tape", "", {}, "--state"),
+        (None, "tape", {"state": "memory"}, STATE_VARIABLE),
+        (None, "", {"state": "tape"}, "state"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_told_with_where_it_was_said(
+    flag: str | None, variable: str, document: Any, source: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        located(document, flag, EMCEEPEE_STATE=variable)
+    assert str(caught.value) == f"{source}: expected memory, sqlite or sqlite:PATH, found 'tape'"
+
+
+def test_state_in_the_file_has_to_be_a_text_and_its_sync_one_of_two() -> None:
+    assert refused({"state": 1}) == "file.json: state: expected a string, found a number"
+    assert refused({"stateSync": "often"}) == "file.json: stateSync: expected one of normal, full, found 'often'"

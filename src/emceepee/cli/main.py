@@ -16,6 +16,7 @@ import uvloop
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
+from emceepee.cli.state import add_state_command, run_state
 from emceepee.config import (
     CONFIG_VARIABLE,
     NOTICES,
@@ -28,7 +29,7 @@ from emceepee.config import (
 )
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
-from emceepee.store.store import StoreUnusable
+from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
@@ -42,11 +43,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     options = build_parser().parse_args(arguments)
+    if options.command == "state":
+        return run_state(options)
     try:
         config = _config(options)
         if options.command == "serve":
             if config.console_port is not None:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
+            if config.session_name is not None:
+                raise ConfigError("--session is for standard input and output; callers of serve say ?session=NAME")
             config = replace(config, http=_http_config(options))
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
@@ -99,7 +104,7 @@ def _run(work: Coroutine[Any, Any, None], config: Config) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
         return 0
-    except StoreUnusable as error:
+    except StoreError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     finally:
@@ -145,23 +150,33 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"emceepee {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     words = "Serve many callers over Streamable HTTP at /mcp."
-    _serve_options(commands.add_parser("serve", help=words, description=words))
+    # Without defaults of its own: else what stands before the command would count for nothing.
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _common(shared)
+    _serve_options(commands.add_parser("serve", help=words, description=words, parents=[shared]))
+    place = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _place_options(place)
+    add_state_command(commands, [place])
     return parser
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def _place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"server configurations; or set {CONFIG_VARIABLE}")
+    parser.add_argument(
+        "--state",
+        metavar="WHERE",
+        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
+        "(default: sqlite, but memory on standard input and output)",
+    )
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    _place_options(parser)
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
         "--notices",
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
-    )
-    parser.add_argument(
-        "--state",
-        metavar="WHERE",
-        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
-        "(default: sqlite for serve, else memory)",
     )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
@@ -171,7 +186,6 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve_options(parser: argparse.ArgumentParser) -> None:
-    _common(parser)
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
     parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
     parser.add_argument(

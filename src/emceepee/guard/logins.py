@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from emceepee.clock import Clock
-from emceepee.store.store import Store, StoredLogin, StoreUnavailable
+from emceepee.store.store import Store, StoredLogin, StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
@@ -83,7 +83,7 @@ class Logins:
         """Before anyone is told that a login has begun or ended. What cannot be saved now is with the next `reload`."""
         try:
             await self._save()
-        except StoreUnavailable as error:
+        except StoreError as error:
             log.warning("logins_not_saved", error=str(error))
 
     async def _save(self) -> None:
@@ -99,11 +99,11 @@ class Logins:
         """At the start. What cannot be read then, others may change until it can."""
         try:
             await self.reload()
-        except StoreUnavailable as error:
+        except StoreError as error:
             log.warning("logins_not_loaded", error=str(error))
 
     async def reload(self) -> None:
-        """Take over what other processes changed, or the last one left. Raises: StoreUnavailable."""
+        """Take over what other processes changed, or the last one left. Raises: StoreError."""
         if self._store is None:
             return
         await self._save()

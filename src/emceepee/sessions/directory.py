@@ -10,8 +10,9 @@ from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.persistence import stored_profile
-from emceepee.sessions.session import Session, SessionParts
+from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey

@@ -10,7 +10,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
-from emceepee.store.store import NameTaken, Store, StoreUnavailable
+from emceepee.store.store import NameTaken, Store, StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -151,7 +151,7 @@ class ServerRegistry:
             return
         try:
             stored = await self._store.servers_of(principal)
-        except StoreUnavailable as error:
+        except StoreError as error:
             log.warning("servers_not_loaded", error=str(error))
             return
         if principal not in self._loaded:  # by another session meanwhile
@@ -167,7 +167,7 @@ class ServerRegistry:
                 await self._store.add_server(write_configuration(principal, spec))
             except NameTaken as error:
                 raise InvalidArguments(f"{error} Call list_servers, or choose another name.") from None
-            except StoreUnavailable as error:
+            except StoreError as error:
                 self._keep_for_later(principal, spec.name, spec, error)
 
     async def _remove_from_store(self, principal: str, name: str) -> None:
@@ -175,15 +175,15 @@ class ServerRegistry:
             self._unsaved.pop((principal, name), None)
             try:
                 await self._store.remove_server(principal, name)
-            except StoreUnavailable as error:
+            except StoreError as error:
                 self._keep_for_later(principal, name, None, error)
 
-    def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreUnavailable) -> None:
+    def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreError) -> None:
         log.warning("servers_not_saved", server=name, error=str(error))
         self._unsaved[principal, name] = spec
 
     async def reload(self) -> None:
-        """Write what could not be written, and take over what other processes changed. Raises: StoreUnavailable."""
+        """Write what could not be written, and take over what other processes changed. Raises: StoreError."""
         if self._store is None:
             return
         for (principal, name), spec in list(self._unsaved.items()):

@@ -1,19 +1,17 @@
 """One caller's session: its connections, calls, tasks, questions, timers and events."""
 
 import asyncio
-import random
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 from emceepee.backends.connection import Connection
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec
-from emceepee.clock import Clock, iso, milliseconds
+from emceepee.clock import iso, milliseconds
 from emceepee.errors import (
     BackendDisconnected,
     EmceepeeError,
@@ -32,39 +30,22 @@ from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.records import RecordKind, ServerRecord, SessionProfile
-from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
-from emceepee.state.events import EventBudget, EventType
-from emceepee.state.limits import Limits
+from emceepee.state.events import EventType
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
-from emceepee.telemetry.journal import Journal, SpanBudget
+from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    """What every session of an installation is made with."""
-
-    registry: ServerRegistry
-    dialer: Dialer
-    clock: Clock
-    limits: Limits
-    budget: EventBudget
-    journals: SpanBudget
-    results: ResultBudget
-    structured_notices: bool = True  # whether replies carry their notices in structured content too
-    spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret
 
 
 class Session:

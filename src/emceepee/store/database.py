@@ -42,6 +42,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._looked_at = 0.0
+        self._waits = True  # whether the connection does, for another process that writes
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -59,10 +60,16 @@ class Database:
                 raise unusable(self.path, error) from error
             raise
 
-    def attempt(self, work: Callable[[], T]) -> T:
-        """Do something with the connection. Raises: StoreUnavailable, after which the next attempt begins anew."""
+    def attempt(self, work: Callable[[], T], *, may_wait: bool = True) -> T:
+        """Do something with the connection. Raises: StoreUnavailable, after which the next attempt begins anew.
+
+        `may_wait`: for another process that writes.
+        """
         try:
             self._make_ready()
+            if may_wait != self._waits:
+                self.connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if may_wait else 0}")
+                self._waits = may_wait
             return work()
         except (sqlite3.Error, OSError) as error:
             if isinstance(error, OSError) or primary_code(error) in _NEEDS_REOPENING:
@@ -82,6 +89,12 @@ class Database:
                     connection.execute("ROLLBACK")
             raise
 
+    def checkpoint(self) -> None:
+        """Move what was committed into the database. What fails here fails for the next commit too, and that tells."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     def close(self) -> None:
         self._drop_connection()
         self.owners.leave()
@@ -94,12 +107,12 @@ class Database:
         with self.owners.opening():
             self._connect()
             refuse_foreign(self.connection, self.path)
-            was_left_open = self.owners.join() > 0
             self._set_up()
             if migrate(self.connection):
                 log.info("state_created", path=str(self.path))
-            elif was_left_open:
+            elif self.owners.dead():
                 self._check_quickly()
+            self.owners.join()
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(
@@ -109,6 +122,7 @@ class Database:
             cached_statements=STATEMENTS,
             check_same_thread=False,  # the last one to let go of it need not be the thread
         )
+        self._waits = True
         self._identity = _identity(self.path)
         self._looked_at = self._clock.monotonic()
 
@@ -119,6 +133,7 @@ class Database:
             raise unusable_because(self.path, what, "Put it on a local disk")
         self.connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         self.connection.execute(f"PRAGMA journal_size_limit = {LARGEST_WAL_BYTES}")
+        self.connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
 
     def _check_quickly(self) -> None:
         if self.path.stat().st_size > QUICKLY_CHECKED_BYTES:

@@ -32,20 +32,18 @@ def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYN
         return StateLocation()
     if engine != SQLITE:
         raise BadLocation(f"expected memory, sqlite or sqlite:PATH, found {text!r}")
-    return StateLocation(
-        path=Path(path).expanduser().absolute() if path else usual_path(environment, sys.platform),
-        survives_power_loss=sync == "full",
-        key=environment.get(KEY_VARIABLE) or None,
-    )
+    try:
+        place = Path(path).expanduser().absolute() if path else usual_path(environment, sys.platform)
+    except RuntimeError:
+        raise BadLocation("this user has no home directory; name a file with sqlite:PATH, or say memory") from None
+    return StateLocation(path=place, survives_power_loss=sync == "full", key=environment.get(KEY_VARIABLE) or None)
 
 
 def usual_path(environment: Mapping[str, str], platform: str) -> Path:
-    """In the user's directory for what programs remember."""
+    """In the user's directory for what programs remember. Raises: RuntimeError if there is no home."""
+    given = Path(environment.get("XDG_STATE_HOME") or ".")
+    if given.is_absolute():  # as the specification has it, any other is ignored
+        return given / "emceepee" / FILE_NAME
     home = Path(environment.get("HOME") or Path.home())
-    if given := environment.get("XDG_STATE_HOME"):
-        directory = Path(given)
-    elif platform == "darwin":
-        directory = home / "Library" / "Application Support"
-    else:
-        directory = home / ".local" / "state"
-    return directory / "emceepee" / FILE_NAME
+    usual = ("Library", "Application Support") if platform == "darwin" else (".local", "state")
+    return home.joinpath(*usual, "emceepee", FILE_NAME)

@@ -88,6 +88,9 @@ class MemoryStore:
         return min((at for at, _ in self._free_with_deadline()), default=None)
 
     async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        return self.commit_now(commits)
+
+    def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
         memory = self._open()
         leases = [self._advance(each) for each in commits]
         good = [each for each, lease in zip(commits, leases, strict=True) if lease is not None]

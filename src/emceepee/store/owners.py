@@ -46,15 +46,18 @@ class Owners:
         finally:
             os.close(descriptor)
 
-    def join(self) -> int:
-        """Become one of them, and clear away the dead: how many those were. Only while `opening`."""
-        dead = [name for name in self._others() if not self.is_alive(name)]
-        for name in dead:
+    def dead(self) -> list[str]:
+        """Those that ended without leaving, and were not cleared away yet. Only while `opening`."""
+        return [name for name in self._others() if not self.is_alive(name)]
+
+    def join(self) -> None:
+        """Become one of them, and clear away the dead. Only while `opening`."""
+        for name in self.dead():
             (self._folder / name).unlink(missing_ok=True)
-        if self._descriptor is None:
+        if self._descriptor is None or not (self._folder / self._id).exists():
+            self.vanish()
             self._descriptor = self._open(self._id)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return len(dead)
 
     def leave(self) -> None:
         if self._descriptor is not None:

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from emceepee.clock import Clock
-from emceepee.store.store import Store, StoreUnavailable
+from emceepee.store.store import Store, StoreError
+from emceepee.telemetry.logs import EventLog
 
+log = EventLog("store")
 POLL_SECONDS = 1.0
 Reload = Callable[[], Awaitable[None]]
 
@@ -29,5 +31,5 @@ class SharedChanges:
                 if revision != known:
                     await asyncio.gather(*(reload() for reload in self._watchers))
                     known = revision
-            except StoreUnavailable:
-                continue  # whoever writes says so
+            except StoreError as error:
+                log.debug("state_not_read", error=str(error))  # whoever writes says so louder

@@ -24,6 +24,11 @@ class RightOfWay:
         self._patience = PATIENCE_SECONDS
         self._is_watching = False
 
+    @property
+    def is_free(self) -> bool:
+        """Whether the thread has nothing to do."""
+        return self._finished == self._asked
+
     def ask(self) -> None:
         self._asked += 1
         if not self._is_watching:

@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from emceepee.clock import Clock
 from emceepee.state.session_key import SessionKey
+from emceepee.store.checkpoints import Checkpoints
+from emceepee.store.commits_here import CommitsHere
 from emceepee.store.committing import Committing
 from emceepee.store.database import Database
 from emceepee.store.key_table import KeyTable
@@ -49,6 +51,8 @@ class SqliteStore:
         self._sessions = SessionTable(self._database, keys)
         self._shared = SharedTables(self._database, StateKey(path, key))
         self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._checkpoints = Checkpoints()
+        self._commits_here = CommitsHere(clock, is_off=survives_power_loss)
         self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
 
     @classmethod
@@ -89,6 +93,15 @@ class SqliteStore:
 
     async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
         return await self._queue.commit(commits)
+
+    def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
+        if not self._commits_here.is_good_for(commits):
+            return None
+        asked_at = self._clock.monotonic()
+        leases = self._queue.do_here(partial(self._commit_here, commits))
+        if leases is not None:
+            self._count_commit(asked_at)
+        return leases
 
     async def release(self, leases: Mapping[str, Lease]) -> None:
         await self._run(partial(self._sessions.release, leases))
@@ -145,8 +158,22 @@ class SqliteStore:
             self._database.close()
             raise
 
+    def _commit_here(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
+        """None if it is the thread's after all: another process writes, or something is wrong, which it will tell."""
+        try:
+            with self._commits_here.timed():
+                leases = self._database.attempt(partial(self._committing.commit, commits), may_wait=False)
+        except StoreError:
+            return None
+        if self._checkpoints.are_due(commits):
+            self._queue.begin(self._database.checkpoint)
+        return leases
+
     def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        return self._database.attempt(partial(self._committing.commit, commits))
+        leases = self._database.attempt(partial(self._committing.commit, commits))
+        if self._checkpoints.are_due(commits):
+            self._database.checkpoint()
+        return leases
 
     def _count_commit(self, asked_at: float) -> None:
         self._count += 1

@@ -144,6 +144,10 @@ class Store(Protocol):
         """
         ...
 
+    def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
+        """The same, if it takes no waiting; None if it would, and then nothing is changed."""
+        ...
+
     async def release(self, leases: Mapping[str, Lease]) -> None:
         """Let go of sessions, by their ids, where the fence is good: any process may take them now."""
         ...

@@ -29,6 +29,8 @@ class _Job:
     commits: Sequence[Commit] = ()
     asked_at: float = 0.0
     is_last: bool = False
+    result: Any = None
+    error: Exception | None = None
 
 
 class WorkQueue:
@@ -46,6 +48,7 @@ class WorkQueue:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._right_of_way = RightOfWay(clock)
+        self._turn = threading.Lock()  # held by whoever uses what the work uses
 
     async def run(self, work: Callable[[], T]) -> T:
         job = self._job(work=work)
@@ -58,6 +61,19 @@ class WorkQueue:
         self._put(job)
         outcome: Outcome = await job.future
         return outcome
+
+    def begin(self, work: Callable[[], object]) -> None:
+        """Do it some time; nobody waits for it, and it must not raise."""
+        self._put(self._job(work=work))
+
+    def do_here(self, work: Callable[[], T]) -> T | None:
+        """At once and in the caller's thread, if nothing else is being done or waits; None if that is not so."""
+        if self._is_closed or not self._right_of_way.is_free or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return work()
+        finally:
+            self._turn.release()
 
     async def close(self, work: Callable[[], None]) -> None:
         """Do this last."""
@@ -87,16 +103,19 @@ class WorkQueue:
             job = following or self._queue.get()
             following = None
             if job.work is not None:
-                _finish(job, job.work)
-                self._right_of_way.finished(1)
-                if job.is_last:
-                    return
+                joined, is_last = [job], job.is_last
+                with self._turn:
+                    _do(job, job.work)
             else:
-                joined, following = self._join(job)
-                self._commit_joined(joined)
-                self._right_of_way.finished(len(joined))
-                del joined
-            del job  # what was in it is not kept until the next one comes
+                (joined, following), is_last = self._join(job), False
+                with self._turn:
+                    self._commit_joined(joined)
+            self._right_of_way.finished(len(joined))
+            for done in joined:  # only now: whoever hears of it finds the way free
+                _tell(done)
+            if is_last:
+                return
+            del job, joined, done  # what was in them is not kept until the next one comes
 
     def _join(self, first: _Job) -> tuple[list[_Job], _Job | None]:
         """Those that wait and are commits too, and the one behind them."""
@@ -121,30 +140,27 @@ class WorkQueue:
                 for job in jobs:
                     mine, outcome = outcome[: len(job.commits)], outcome[len(job.commits) :]
                     self._committed(job.asked_at)
-                    _tell(job, resolve, mine)
+                    job.result = mine
                 return
         for job in jobs:
             self._commit_alone(job)
 
     def _commit_alone(self, job: _Job) -> None:
-        try:
-            outcome = self._commit(job.commits)
-        except Exception as error:
-            _tell(job, reject, error)
-        else:
+        _do(job, lambda: self._commit(job.commits))
+        if job.error is None:
             self._committed(job.asked_at)
-            _tell(job, resolve, outcome)
 
 
-def _finish(job: _Job, work: Callable[[], Any]) -> None:
+def _do(job: _Job, work: Callable[[], Any]) -> None:
     try:
-        result = work()
+        job.result = work()
     except Exception as error:
-        _tell(job, reject, error)
-    else:
-        _tell(job, resolve, result)
+        job.error = error
 
 
-def _tell(job: _Job, settle: Callable[[asyncio.Future[Any], Any], None], value: Any) -> None:
+def _tell(job: _Job) -> None:
     with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        job.loop.call_soon_threadsafe(settle, job.future, value)
+        if job.error is None:
+            job.loop.call_soon_threadsafe(resolve, job.future, job.result)
+        else:
+            job.loop.call_soon_threadsafe(reject, job.future, job.error)

@@ -12,8 +12,8 @@ from support.figures import record_figure
 from support.waiting import eventually
 
 RIGHT = "a-token-that-is-long-enough"
-GUESSES = 14  # five at once, then 0.05, 0.1, 0.2, 0.4 and 0.8 s, then a second each
-LEAST = 5.0  # seconds that those must take together, one after the other: 5.55
+GUESSES = 10  # five at once, then 0.05, 0.1, 0.2, 0.4 and 0.8 s; from then on a second each
+LEAST = 1.5  # seconds that those must take together, one after the other: 1.55
 LONGEST = 1.0 + 0.5 * 5  # seconds that a right one may take, once, and with room for a busy machine
 
 

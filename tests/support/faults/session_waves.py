@@ -64,7 +64,8 @@ async def sessions_abandoned_at_start() -> None:
             task.cancel()
         async with asyncio.timeout(60):
             await asyncio.gather(*opening, return_exceptions=True)
-        assert _servers(before) == []
+        left = _servers(before)
+        assert left == [], f"{len(left)} processes are left"
     await until(lambda: set(children_of(os.getpid())) <= before, what="the collection of what ended")
 
 

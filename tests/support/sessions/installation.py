@@ -9,7 +9,7 @@ from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Store
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock
 from support.sessions.scene import scripted_spec
@@ -42,7 +42,7 @@ class Installation:
 
 @asynccontextmanager
 async def an_installation(
-    *, others: int = 0, store: MemoryStore | None = None, clock: FakeClock | None = None, **limits: Any
+    *, others: int = 0, store: Store | None = None, clock: FakeClock | None = None, **limits: Any
 ) -> AsyncIterator[Installation]:
     """`others` are further servers besides "one": "other1" and so on, which only answer lists.
 

@@ -4,9 +4,9 @@ from typing import cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
-from emceepee.sessions.session import SessionParts
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from support.waiting import eventually
 
+STATE, VIRTUAL_BYTES = 0, 20  # where they stand in /proc/PID/stat after the name
+
 
 async def until(holds: Callable[[], bool], *, within: float = 20.0, what: str = "the condition") -> None:
     """A bounded wait for what nobody announces: processes, files, memory."""
@@ -14,16 +16,25 @@ async def until(holds: Callable[[], bool], *, within: float = 20.0, what: str = 
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and was not collected does not."""
-    state = state_of(pid)
-    return state is not None and state != "Z"
+    """Whether it runs; one that has ended and was not collected does not.
+
+    Nor does one that has no memory any more. It first gives up its memory, then its descriptors, and only then is it a
+    zombie: whoever hears of its end by a socket that closes finds it between these.
+    """
+    fields = _stat_of(pid)
+    return bool(fields) and fields[STATE] != "Z" and fields[VIRTUAL_BYTES] != "0"
 
 
 def state_of(pid: int) -> str | None:
+    return fields[STATE] if (fields := _stat_of(pid)) else None
+
+
+def _stat_of(pid: int) -> list[str]:
+    """What the kernel tells of it after its name; nothing if it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
+        return []
 
 
 def below(pid: int) -> list[int]:
@@ -41,7 +52,8 @@ def guardians_of(pid: int) -> list[int]:
 
 def servers_of(pid: int) -> list[int]:
     """The processes of an emceepee's servers, and whatever they started, wherever it stands now."""
-    return [found for found in below(pid) if not is_guardian(found)]
+    found = [each for each in below(pid) if not is_guardian(each)]
+    return [each for each in found if is_alive(each)]  # still: a guardian that ends is not known as one any more
 
 
 def is_guardian(pid: int) -> bool:

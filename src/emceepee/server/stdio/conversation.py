@@ -41,6 +41,7 @@ class Conversation:
         self._sdk_server, self._session, self.send = sdk_server, session, send
         self._feed = EventsFeed(session.activity, send)
         self._era: Era | None = None
+        self._is_probing = True  # until it has asked for more than who is there
         self._requests = Requests("stdio", tools, answers_cancelled=False)
         self._is_draining = False
 
@@ -102,13 +103,11 @@ class Conversation:
         await asyncio.wait({self._requests.start(context, lambda _: accepted, self.send)})
 
     def _accept(self, context: RequestContext) -> Era | JsonObject:
-        """Its era, which the first request that is served decides; or the error for it."""
+        """Its era, which the first request that is served decides, if it is no probe; or the error for it."""
         request = context.request
         if self._is_draining:
             return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
-        era = self._era
-        if era is None:
-            era = self._era = era_for(request, self._sdk_server, self._feed)
+        era = self._choose_era(request)
         if self._session.profile.label is None:
             self._session.update_profile(label=client_label(request.params))
         if (refusal := era.refusal(request)) is not None:
@@ -118,6 +117,13 @@ class Conversation:
         if isinstance(era, HandshakeEra):
             context.follow_events = self._feed.follow
         return era
+
+    def _choose_era(self, request: Request) -> Era:
+        """A client that gave up `server/discover` initializes, also if our answer to it was on its way."""
+        if self._era is None or (self._is_probing and request.method == "initialize"):
+            self._era = era_for(request, self._sdk_server, self._feed)
+        self._is_probing = self._is_probing and request.method == "server/discover"
+        return self._era
 
     def _handle_notification(self, notification: Notification) -> None:
         if notification.method == "notifications/cancelled":

@@ -359,7 +359,23 @@ async def test_a_probe_that_a_client_gave_up_before_it_was_served_decides_no_era
     fresh.meta = None
     if is_cancelled:
         await fresh.tell("notifications/cancelled", requestId="probe", reason="")
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    await fresh.ask("initialize", "hello", **hello)
+    await fresh.say(HELLO)
     answered = {message["id"]: "result" in message for message in fresh.heard}
     assert answered == ({"hello": True} if is_cancelled else {"probe": False, "hello": True})
+
+
+async def test_a_client_that_gave_up_a_probe_while_the_answer_was_on_its_way_may_initialize(fresh: StdioClient) -> None:
+    await fresh.say(DISCOVER)
+    await settle()
+    await fresh.say(HELLO | {"id": "hello again"})
+    await fresh.say(INITIALIZED)
+    await fresh.call("list_servers", "call")
+    await settle()
+    assert [message["id"] for message in fresh.heard if "result" in message] == ["hello", "hello again", "call"]
+
+
+async def test_a_client_that_has_made_a_request_of_2026_07_28_may_not_initialize(fresh: StdioClient) -> None:
+    for message in (DISCOVER, a_request(1, "tools/list", _meta=ENVELOPE), HELLO | {"id": "hello again"}):
+        await fresh.say(message)
+        await settle()
+    assert [message["id"] for message in fresh.heard if "error" in message] == ["hello again"]

@@ -26,6 +26,11 @@ export class QuestionsView {
   /** @type {Map<string, QuestionCard>} */
   #cards = new Map();
   /**
+   * Those that were answered here. The feed may still name them: it can be later than the reply to the answer.
+   * @type {Set<string>}
+   */
+  #answered = new Set();
+  /**
    * Why questions were closed, by their ids.
    * @type {Map<string, string>}
    */
@@ -70,8 +75,7 @@ export class QuestionsView {
   /** @param {QuestionEntry} entry */
   #addCard(entry) {
     const key = keyOf(entry);
-    const known = this.#cards.get(key);
-    if (known) return;
+    if (this.#cards.has(key) || this.#answered.has(key)) return;
     const card = new QuestionCard(this.store, entry, {
       onAnswered: (text) => this.#onAnswered(key, text),
       onDismiss: () => this.#remove(key),
@@ -98,6 +102,7 @@ export class QuestionsView {
    */
   #onAnswered(key, text) {
     showToast(text);
+    this.#answered.add(key);
     this.#remove(key);
   }
 

@@ -1,0 +1,28 @@
+"""What all sessions of an installation share."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from emceepee.backends.dialer import Dialer
+from emceepee.clock import Clock
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.results import ResultBudget
+from emceepee.state.events import EventBudget
+from emceepee.state.limits import Limits
+from emceepee.telemetry.journal import SpanBudget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParts:
+    """What every session of an installation is made with."""
+
+    registry: ServerRegistry
+    dialer: Dialer
+    clock: Clock
+    limits: Limits
+    budget: EventBudget
+    journals: SpanBudget
+    results: ResultBudget
+    structured_notices: bool = True  # whether replies carry their notices in structured content too
+    spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

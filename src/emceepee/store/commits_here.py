@@ -1,0 +1,40 @@
+"""Which commits are made in the event loop itself, without waiting for the store's thread.
+
+A small commit is 40 microseconds of work, and writes only to the system's cache: what goes to the disk, checkpoints and
+`fsync`, is always the thread's. To wait for the thread costs several times as much, and when the loop is busy, hundreds
+of times (see `right_of_way.py`). A disk that makes even a small commit slow is left to the thread for a while.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from emceepee.clock import Clock
+from emceepee.store.store import Commit
+
+SMALL_BYTES = 64 << 10
+FEW_SESSIONS = 8
+SLOW_SECONDS = 0.05  # a busy machine makes a commit take some milliseconds now and then
+LEFT_TO_THREAD_SECONDS = 2.0
+
+
+class CommitsHere:
+    """`is_off`: every commit waits for the disk."""
+
+    def __init__(self, clock: Clock, *, is_off: bool) -> None:
+        self._clock, self._is_off = clock, is_off
+        self._not_before = 0.0
+
+    def is_good_for(self, commits: Sequence[Commit]) -> bool:
+        if self._is_off or len(commits) > FEW_SESSIONS or self._clock.monotonic() < self._not_before:
+            return False
+        return sum(len(data) for commit in commits for data in commit.puts.values()) <= SMALL_BYTES
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            ended = self._clock.monotonic()
+            if ended - began > SLOW_SECONDS:
+                self._not_before = ended + LEFT_TO_THREAD_SECONDS

@@ -1,0 +1,84 @@
+"""Commits that need no waiting are made in the event loop itself; whatever would wait is left to the store's thread."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from emceepee.clock import SystemClock
+from emceepee.store.checkpoints import ENOUGH_PAGES, PAGES_PER_COMMIT
+from emceepee.store.commits_here import FEW_SESSIONS, LEFT_TO_THREAD_SECONDS, SLOW_SECONDS, SMALL_BYTES, CommitsHere
+from emceepee.store.sqlite import SqliteStore
+from emceepee.store.store import Lease, Store
+from support.fakes.clock import FakeClock
+from support.store.stored_sessions import NOT_STORED, change, head, key, store_session
+
+
+async def test_a_commit_at_once_is_one_as_any_other(store: Store) -> None:
+    leases = store.commit_now([change(head("a"), NOT_STORED, x="1")])
+    assert leases is not None
+    (lease,) = leases
+    assert lease is not None
+    assert store.commit_now([change(head("a"), Lease(lease.fence, 0), x="2")]) == [None], "of an old revision"
+    (again,) = await store.commit([change(head("a"), lease, "x", y="3")])
+    assert again is not None
+    stored = await store.take(key("a"))
+    assert stored is not None
+    assert list(stored.records.values()) == [b"3"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+async def test_while_another_process_writes_nobody_waits_for_it_in_the_loop(path: Path) -> None:
+    store = await SqliteStore.open(path, SystemClock())
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert store.commit_now([change(head("a"), x="1")]) is None
+    other.execute("ROLLBACK")
+    assert store.commit_now([change(head("a"), x="1")]) is not None
+    other.close()
+    await store.close()
+
+
+async def test_what_is_large_or_must_reach_the_disk_is_left_to_the_thread(path: Path) -> None:
+    store = await SqliteStore.open(path, SystemClock())
+    assert store.commit_now([change(head("a"), x="1" * (SMALL_BYTES + 1))]) is None
+    assert store.commit_now([change(head(str(number)), x="1") for number in range(FEW_SESSIONS + 1)]) is None
+    assert await store.take(key("a")) is None
+    await store.close()
+    assert store.commit_now([change(head("a"), x="1")]) is None, "it is closed"
+    careful = await SqliteStore.open(path, SystemClock(), survives_power_loss=True)
+    assert careful.commit_now([change(head("a"), x="1")]) is None
+    await careful.close()
+
+
+async def test_after_a_slow_commit_the_next_ones_are_left_to_the_thread_for_a_while() -> None:
+    clock = FakeClock()
+    here = CommitsHere(clock, is_off=False)
+    commits = [change(head("a"), x="1")]
+    with here.timed():
+        await clock.advance(SLOW_SECONDS * 0.9)
+    assert here.is_good_for(commits)
+    with here.timed():
+        await clock.advance(SLOW_SECONDS * 1.1)
+    assert not here.is_good_for(commits)
+    await clock.advance(LEFT_TO_THREAD_SECONDS)
+    assert here.is_good_for(commits)
+
+
+async def test_the_log_is_moved_into_the_database_now_and_then(path: Path) -> None:
+    """Else the file beside it would grow as long as the process runs."""
+    store = await SqliteStore.open(path, SystemClock())
+    lease: Lease | None = await store_session(store, head("a"))
+    sizes = []
+    for _ in range(4):
+        for number in range(ENOUGH_PAGES // PAGES_PER_COMMIT):
+            assert lease is not None
+            (lease,) = await store.commit([change(head("a"), lease, x=f"{number} " * 100)])
+        await store.shared_revision()  # comes behind a checkpoint that has begun
+        sizes.append(path.with_name("state.db-wal").stat().st_size)
+    assert sizes[-1] < 1.5 * sizes[0], "it is begun anew after each"
+    await store.close()

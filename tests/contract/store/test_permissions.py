@@ -1,0 +1,100 @@
+"""What an emceepee without root's rights says of a place that it may not use. Root is not held by permissions."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support.documentation import ROOT
+from support.programs import unprivileged_store
+from support.programs.unprivileged_emceepee import NOBODY
+
+BOUND = 30.0
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory of the one who will open a state file in it."""
+    folder = Path(tempfile.mkdtemp(prefix="emceepee-"))
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+    yield folder
+    folder.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+class Program:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def heard(self) -> str:
+        assert self._process.stdout is not None
+        return (await asyncio.wait_for(self._process.stdout.readline(), BOUND)).decode().strip()
+
+    async def commit(self) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"again\n")
+        return await self.heard()
+
+
+@asynccontextmanager
+async def program(path: Path) -> AsyncIterator[Program]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, unprivileged_store.__file__, str(path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}"},
+    )
+    try:
+        yield Program(process)
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        await asyncio.wait_for(process.wait(), BOUND)
+
+
+async def test_a_directory_that_may_not_be_written_is_one_clear_line(place: Path) -> None:
+    place.chmod(0o500)
+    async with program(place / "state.db") as opening:
+        said = await opening.heard()
+    assert said.startswith(f"StoreUnusable: The state file {place / 'state.db'} cannot be opened or written")
+    assert said.endswith(
+        "Let this user write it and the directory that it is in, or name another with --state sqlite:PATH."
+    )
+
+
+async def test_a_directory_that_may_not_be_made_is_one_clear_line(place: Path) -> None:
+    place.chmod(0o500)
+    async with program(place / "folder" / "state.db") as opening:
+        assert "StoreUnusable" in await opening.heard()
+
+
+async def test_a_file_that_may_not_be_written_is_refused(place: Path) -> None:
+    async with program(place / "state.db") as first:
+        assert await first.heard() == "opened"
+        assert await first.commit() == "committed"
+    (place / "state.db").chmod(0o400)
+    if os.geteuid() == 0:
+        os.chown(place / "state.db", 0, 0)
+    async with program(place / "state.db") as second:
+        assert "cannot be opened or written" in await second.heard()
+
+
+async def test_writing_goes_on_by_itself_when_the_file_is_there_again(place: Path) -> None:
+    path = place / "inner" / "state.db"
+    async with program(path) as store:
+        assert await store.heard() == "opened"
+        assert await store.commit() == "committed"
+        path.rename(place / "away.db")
+        said = "committed"
+        while said == "committed":  # until it looks whether its file is still there
+            said = await store.commit()
+        assert "is not there any more" in said
+        (place / "away.db").rename(path)
+        assert await store.commit() == "committed"

@@ -1,0 +1,65 @@
+"""What the command says before anything is loaded. What it does then, process tests show."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emceepee.cli.main import USAGE_ERROR, build_parser, main
+from emceepee.config import CONFIG_VARIABLE
+from emceepee.store.location import STATE_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (STATE_VARIABLE, CONFIG_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == USAGE_ERROR
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def test_a_named_session_is_only_taken_up_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "emceepee: --session takes up a session that was kept: say --state sqlite, too\n"
+    assert refused(capsys, "--session", "mine") == words
+    assert refused(capsys, "--session", "mine", "--state", "memory") == words
+
+
+def test_callers_of_serve_name_their_sessions_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "--session", "mine", "serve")
+    assert said == "emceepee: --session is for standard input and output; callers of serve say ?session=NAME\n"
+
+
+@pytest.mark.parametrize("command", [[], ["serve"]])
+def test_a_place_for_state_that_does_not_exist_is_one_line(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = "expected memory, sqlite or sqlite:PATH, found 'tape'\n"
+    assert refused(capsys, *command, "--state", "tape") == f"emceepee: --state: {expected}"
+    file = tmp_path / "emceepee.json"
+    file.write_text(json.dumps({"state": "tape"}))
+    assert refused(capsys, *command, "--config", str(file)) == f"emceepee: state: {expected}"
+    monkeypatch.setenv(STATE_VARIABLE, "tape")
+    assert refused(capsys, *command) == f"emceepee: {STATE_VARIABLE}: {expected}"
+
+
+@pytest.mark.parametrize("arguments", [["--state-sync", "often"], ["serve", "--state-sync", "often"]])
+def test_another_sync_than_the_two_is_refused_with_the_choice(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == USAGE_ERROR
+    assert "'normal', 'full'" in capsys.readouterr().err
+
+
+def test_a_flag_counts_before_the_command_and_after_it() -> None:
+    parse = build_parser().parse_args
+    assert parse(["--state", "memory", "--root", "/a", "serve"]).state == "memory"
+    assert parse(["--state", "memory", "serve", "--state", "sqlite"]).state == "sqlite"
+    assert parse(["serve"]).state is None
+    assert parse(["--root", "/a", "serve"]).root == ["/a"]
