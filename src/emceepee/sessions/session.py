@@ -140,6 +140,9 @@ class Session:
 
     def stop(self) -> None:
         """Whoever waits is answered now: calls and tasks fail."""
+        # Questions first: they are gone because their servers will be, not because their calls are.
+        for server in {question.server for question in self.questions.open()}:
+            self.questions.reject_of_server(server, "emceepee is stopping")
         self.calls.stop()
         self.activity.end_waits()
 
