@@ -37,7 +37,7 @@ GROUND = (
 )
 CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py")
 MOST_HANDED_THROUGH = 17
-MOST_ROOM_FILES = 33
+MOST_ROOM_FILES = 34
 ERAS = ("2025-11-25", "2026-07-28")
 
 

@@ -10,7 +10,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 KEPT_BYTES = 32 << 20  # of free memory, before any of it goes back to the system
 LARGE_BYTES = 8 << 20  # from which on a piece of memory is the system's own affair
 TRACEABLE_VARIABLE = "EMCEEPEE_TRACEABLE"
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _PR_SET_DUMPABLE = 4
 
 
@@ -38,6 +38,7 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        libc.mallopt(_M_ARENA_MAX, 1)  # else each thread keeps that much for itself
 
 
 def hide_process(environment: Mapping[str, str]) -> None:

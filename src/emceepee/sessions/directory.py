@@ -12,6 +12,7 @@ from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.persistence import stored_profile
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
@@ -69,6 +70,11 @@ class SessionDirectory:
     @property
     def kept_ms(self) -> int:
         return round(self._limits.session_kept_seconds * 1000)
+
+    def write_records(self, kind: RecordKind, writer: Callable[[str], bytes | None]) -> None:
+        """Records of that kind are no part of a session; `writer` writes them by their ids."""
+        if self._storage is not None:
+            self._storage.saver.record_writers[kind] = writer
 
     @property
     def may_be_stored(self) -> bool:

@@ -12,11 +12,12 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 T = TypeVar("T")
+RecordWriters = Mapping[RecordKind, Callable[[str], bytes | None]]
 _OF_CONNECTIONS = (RecordKind.CONNECTION, RecordKind.MESSAGE)
 
 
-def write_record(session: Session, key: RecordKey) -> bytes | None:
-    """The record as it is now; None if there is none (any more)."""
+def write_record(session: Session, key: RecordKey, others: RecordWriters) -> bytes | None:
+    """The record as it is now; None if there is none (any more). `others` write what is no part of the session."""
     record_id = key.record_id
     match RecordKind(key.kind):
         case RecordKind.SESSION:
@@ -34,7 +35,7 @@ def write_record(session: Session, key: RecordKey) -> bytes | None:
         case RecordKind.SERVER:
             return _written(records.write_server, session.server_record(record_id))
         case RecordKind.CONNECTION | RecordKind.MESSAGE as kind:
-            writer = session.record_writers.get(kind)
+            writer = others.get(kind)
             return None if writer is None else writer(record_id)
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from emceepee.clock import Clock, Handle
 from emceepee.futures import resolve
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
-from emceepee.sessions.persistence import write_record
+from emceepee.sessions.persistence import RecordWriters, write_record
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
@@ -32,6 +32,8 @@ NEW = Lease(0, 0)
 class _Saved:
     """What the store has of one session."""
 
+    __slots__ = ("_expires_at", "_known", "lease", "session")
+
     def __init__(self, session: Session, stored: StoredSession | None) -> None:
         self.session = session
         self.lease = stored.lease if stored is not None else NEW
@@ -42,12 +44,12 @@ class _Saved:
         """Whether the store would forget it that much too early."""
         return self._expires_at is not None and expires_at - self._expires_at > by
 
-    def commit(self, expires_at: datetime) -> Commit:
+    def commit(self, expires_at: datetime, writers: RecordWriters) -> Commit:
         session = self.session
         puts: dict[RecordKey, bytes] = {}
         deletes: set[RecordKey] = set()
         for key in session.unsaved.take():
-            data = write_record(session, key)
+            data = write_record(session, key, writers)
             if data is not None:
                 puts[key] = data
             elif key in self._known:
@@ -74,6 +76,7 @@ class Saver:
         self._store, self._clock = store, clock
         self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory knows better
         self._saved: dict[Session, _Saved] = {}
+        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of what others keep with sessions
         self._dirty: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
         self._current: asyncio.Future[None] | None = None  # resolved when what is being written is there
@@ -88,7 +91,7 @@ class Saver:
     def follow(self, session: Session, stored: StoredSession | None = None) -> None:
         """Write what it changes from now on."""
         self._saved[session] = _Saved(session, stored)
-        session.unsaved.follow(lambda: self._schedule(session), lambda: self.save(session))
+        session.unsaved.follow(self, session)
 
     def leave(self, session: Session) -> Lease | None:
         """Write no more of it; the lease it was held by, if it was ever written."""
@@ -127,7 +130,8 @@ class Saver:
             self._timer.cancel()
         await self._tasks.close(within=CLOSE_TASKS_SECONDS)
 
-    def _schedule(self, session: Session) -> None:
+    def schedule(self, session: Session) -> None:
+        """It has changed: write that within a moment."""
         if session not in self._dirty:
             self._dirty[session] = None
             if self._timer is None and self._runner is None:
@@ -192,7 +196,7 @@ class Saver:
 
     def _collect(self, sessions: Iterable[Session]) -> tuple[list[_Saved], list[Commit]]:
         saved = [self._saved[session] for session in sessions if session in self._saved]
-        return saved, [entry.commit(self.expires_at(entry.session)) for entry in saved]
+        return saved, [entry.commit(self.expires_at(entry.session), self.record_writers) for entry in saved]
 
     def _take_leases(self, saved: list[_Saved], commits: list[Commit], leases: Sequence[Lease | None]) -> None:
         for entry, commit, lease in zip(saved, commits, leases, strict=True):

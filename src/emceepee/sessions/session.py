@@ -65,7 +65,6 @@ class Session:
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: set[SessionKey] = set()  # by which it is found
         self.unsaved = Unsaved()
-        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of what others keep with it
         self.is_open = False  # whether its servers are known
         self.is_awake = False
         self._waiting = 0  # requests, for something to happen

@@ -1,9 +1,18 @@
 """Which records of a session are not as the store has them."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from emceepee.sessions.records import ONLY, RecordKind
 from emceepee.store.store import RecordKey
+
+
+class Follower(Protocol):
+    """Whoever saves sessions."""
+
+    def schedule(self, session: Any) -> None: ...
+
+    async def save(self, session: Any) -> None: ...
 
 
 class Unsaved:
@@ -12,33 +21,34 @@ class Unsaved:
     As long as nobody does, nothing is saved, and marks are not kept. True while anything is not in the store.
     """
 
-    __slots__ = ("_marks", "_on_mark", "_save", "is_being_written")
+    __slots__ = ("_marks", "_owner", "_saver", "is_being_written")
 
     def __init__(self) -> None:
         self._marks: dict[RecordKey, None] = {}
-        self._on_mark: Callable[[], None] | None = None
-        self._save: Callable[[], Awaitable[None]] | None = None
+        self._saver: Follower | None = None
+        self._owner: Any = None
         self.is_being_written = False
 
     def __bool__(self) -> bool:
         return self.is_being_written or bool(self._marks)
 
-    def follow(self, on_mark: Callable[[], None], save: Callable[[], Awaitable[None]]) -> None:
-        self._on_mark, self._save = on_mark, save
+    def follow(self, saver: "Follower", owner: object) -> None:
+        """`owner` is the session, as the saver knows it."""
+        self._saver, self._owner = saver, owner
 
     def leave(self) -> None:
-        self._on_mark = self._save = None
+        self._saver = self._owner = None
         self._marks.clear()
 
     def mark(self, kind: RecordKind, record_id: str = ONLY) -> None:
-        if self._on_mark is not None:
+        if self._saver is not None:
             self._marks[RecordKey(kind, record_id)] = None
-            self._on_mark()
+            self._saver.schedule(self._owner)
 
     async def save(self) -> None:
         """Returns when all that was marked is in the store, or cannot be."""
-        if self._save is not None:
-            await self._save()
+        if self._saver is not None:
+            await self._saver.save(self._owner)
 
     def take(self) -> list[RecordKey]:
         marks, self._marks = self._marks, {}

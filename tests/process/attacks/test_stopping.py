@@ -84,7 +84,7 @@ async def test_whoever_waits_for_what_will_not_happen_is_answered_too() -> None:
         await caller.value("list_servers")
         caller.process.terminate()
         answer = await asyncio.wait_for(activity, BOUND)
-        assert answer["error"] == {"code": -32800, "message": "The server is shutting down."}
+        assert answer["result"]["structuredContent"]["triggers"] == [{"type": "timeout"}]
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
 
 

@@ -331,4 +331,4 @@ async def test_a_port_that_is_taken_is_said_plainly() -> None:
         )
         _, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 2
-    assert said.decode().startswith(f"emceepee: cannot listen on 127.0.0.1:{port}:")
+    assert said.decode().splitlines()[-1].startswith(f"emceepee: cannot listen on 127.0.0.1:{port}:")

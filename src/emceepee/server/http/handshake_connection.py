@@ -8,7 +8,7 @@ from typing import Any
 from mcp.server.lowlevel import Server
 from mcp_types import INVALID_REQUEST
 
-from emceepee.codec import encode
+from emceepee.codec import decode, encode
 from emceepee.json_rpc import (
     SERVER_ERROR,
     InvalidMessage,
@@ -59,7 +59,7 @@ class HandshakeConnection:
         self._requests = Requests("http", tools, answers_cancelled=True, directory=directory, policy=policy)
         self._replay = Replay(session.clock, session.limits, self._requests.tasks, self)
         self._feed = EventsFeed(session.activity, self._replay.push)
-        self._handshake: JsonObject | None = None  # what the caller said of itself
+        self._handshake: bytes | None = None  # what the caller said of itself, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(sdk_server, self._feed)
         self._posts = self._gets = 0  # being served just now
@@ -203,7 +203,7 @@ class HandshakeConnection:
 
     def _begin_records(self, request: Request) -> None:
         if self._handshake is None:
-            self._handshake = request.params or {}
+            self._handshake = encode(request.params or {})
             if not self.owns_session:
                 self.session.keys.add(SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id))
             self._mark_changed()
@@ -233,7 +233,7 @@ class HandshakeConnection:
         if self._handshake is None or not self._era.is_open:
             return None
         return ConnectionRecord(
-            handshake=self._handshake | {"protocolVersion": self._era.version},
+            handshake=decode(self._handshake) | {"protocolVersion": self._era.version},
             is_initialized=self._era.is_initialized,
             follows_events=self._feed.is_followed,
             pushed=self._replay.pushed,
@@ -257,7 +257,7 @@ class HandshakeConnection:
     async def restore(self, record: ConnectionRecord, messages: Iterable[MessageRecord]) -> None:
         """As it was when its process ended. A request that was being answered then gets an error that says so."""
         await self._era.resume(record.handshake, is_initialized=record.is_initialized)
-        self._handshake = record.handshake
+        self._handshake = encode(record.handshake)
         clock, log = self.session.clock, self._replay.log
         now, monotonic = clock.now(), clock.monotonic()
         is_open = log.restore(

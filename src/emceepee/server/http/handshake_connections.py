@@ -41,6 +41,8 @@ class HandshakeConnections:
         self._restoring: dict[str, HandshakeConnection] = {}  # not found by anyone yet
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
+        directory.write_records(RecordKind.CONNECTION, self._write_connection)
+        directory.write_records(RecordKind.MESSAGE, self._write_message)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -74,7 +76,6 @@ class HandshakeConnections:
                     log.warning("record_unreadable", kind=kind, error=str(error))
                     continue
                 connection = self._restoring[connection_id] = self._connect(connection_id, key, session)
-                self._write_records_of(session)
                 try:
                     await connection.restore(record, messages.get(connection_id, []))
                 finally:
@@ -132,7 +133,6 @@ class HandshakeConnections:
 
     def _add(self, connection: HandshakeConnection) -> None:
         session = connection.session
-        self._write_records_of(session)
         others = self._by_session.setdefault(session, [])
         if others and len(others) >= connection.session.limits.connections_per_session:
             self._forget(min(others, key=lambda other: (other.is_busy, other.used_at)))
@@ -140,10 +140,6 @@ class HandshakeConnections:
         self._by_id[connection.connection_id] = connection
         if self._next_sweep is None and not connection.owns_session:
             self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep)
-
-    def _write_records_of(self, session: Session) -> None:
-        session.record_writers[RecordKind.CONNECTION] = self._write_connection
-        session.record_writers[RecordKind.MESSAGE] = self._write_message
 
     def _kept(self, connection_id: str) -> HandshakeConnection | None:
         return self._by_id.get(connection_id) or self._restoring.get(connection_id)
