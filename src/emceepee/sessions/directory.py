@@ -211,7 +211,7 @@ class SessionDirectory:
     async def _open(self, key: SessionKey) -> tuple[SessionKey, Session]:
         self._make_room(key.principal)
         session = Session(self._ids.new(), key.principal, self._parts)
-        session.keys.add(key)
+        session.keys = frozenset({key})
         self._put(key, session)
         try:
             await session.open()
@@ -327,7 +327,7 @@ class SessionDirectory:
         key = next(key for key in stored.head.keys if key.kind is not KeyKind.CONNECTION)
         self._make_room(key.principal, for_stored=True)
         session = Session(stored.head.session_id, key.principal, self._parts, stored_profile(stored.records))
-        session.keys |= stored.head.keys
+        session.keys = stored.head.keys
         try:
             await session.open()
             rest = self._storage.restore(session, stored)

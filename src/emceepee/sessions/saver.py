@@ -57,7 +57,7 @@ class _Saved:
         head = SessionHead(
             session_id=session.session_id,
             principal=session.principal,
-            keys=frozenset(session.keys),
+            keys=session.keys,
             expires_at=expires_at,
             due_at=session.timers.next_firing,
         )

@@ -63,7 +63,7 @@ class Session:
         self._spread = parts.spread
         self.structured_notices = parts.structured_notices
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
-        self.keys: set[SessionKey] = set()  # by which it is found
+        self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
         self.is_open = False  # whether its servers are known
         self.is_awake = False

@@ -249,7 +249,7 @@ class Outbox:
 
     def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
         """Fill a box that is empty. Numbers have no gaps: what stands before one that is missing is lost."""
-        first = end = max(events, default=mark.cursor - 1) + 1
+        first = end = max(max(events, default=-1) + 1, mark.cursor)  # what was delivered need not have been stored
         while first - 1 in events:
             first -= 1
         self._first, self._cursor, self._dropped = first, max(mark.cursor, first), mark.dropped

@@ -24,7 +24,8 @@ async def flood(caller: HttpCaller, **how: Any) -> None:
 
 @pytest.mark.parametrize(("what", "count"), [("notification", 400), ("log", 600)])
 async def test_what_is_kept_of_large_messages_is_bounded_in_bytes(what: str, count: int) -> None:
-    async with http_process("--log-level", "error", env=configured({"flood": flooding_server()})) as endpoint:
+    options = ("--log-level", "error", "--state", "memory")  # on their way to the disk they take some more
+    async with http_process(*options, env=configured({"flood": flooding_server()})) as endpoint:
         caller = await endpoint.caller()
         await caller.value("list_tools")
         async with strain_on(endpoint) as strain:

@@ -89,13 +89,13 @@ async def test_a_reader_that_stopped_reading_delays_nobody(
 
 
 @pytest.mark.alone
-async def test_1000_idle_sessions_cost_at_most_15_mb(quiet: HttpProcess) -> None:
+async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None:
     await many_callers(quiet, 50)  # what the first ones load stays loaded
     before = await quiet.resident_kb()
     await many_callers(quiet, 1000)
     cost = await quiet.resident_kb() - before
     record_figure(f"1,000 idle sessions cost {cost} kB")
-    assert cost <= 15 * 1024
+    assert cost <= 16 * 1024  # with what the store knows of each
 
 
 @pytest.mark.alone

@@ -74,3 +74,10 @@ def test_a_box_whose_events_are_all_delivered_and_gone_goes_on_counting() -> Non
     box.restore({}, OutboxMark(41, (), 0))
     box.append(an_event(41))
     assert (list(box.numbers), ids(box)) == ([41], ["041"])
+
+
+def test_what_comes_after_events_that_were_delivered_and_never_stored_is_undelivered() -> None:
+    box = a_box()
+    box.restore({3: an_event(3)}, OutboxMark(6, (), 0))
+    box.append(an_event(6))
+    assert (list(box.numbers), ids(box)) == ([6], ["006"])

@@ -201,11 +201,15 @@ class HandshakeConnection:
 
     # At rest.
 
+    @property
+    def _own_key(self) -> SessionKey:
+        return SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id)
+
     def _begin_records(self, request: Request) -> None:
         if self._handshake is None:
             self._handshake = encode(request.params or {})
             if not self.owns_session:
-                self.session.keys.add(SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id))
+                self.session.keys |= {self._own_key}
             self._mark_changed()
 
     def _mark_changed(self) -> None:
@@ -224,7 +228,7 @@ class HandshakeConnection:
 
     def forget_records(self) -> None:
         """It is over, and its session goes on."""
-        self.session.keys.discard(SessionKey(self.key.principal, KeyKind.CONNECTION, self.connection_id))
+        self.session.keys -= {self._own_key}
         self._mark_changed()
         for number in self._replay.log.numbers:
             self.mark(number)

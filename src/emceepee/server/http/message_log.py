@@ -106,8 +106,8 @@ class MessageLog:
     def append(self, stream: str, data: bytes, *, is_final: bool = False, request_id: RequestId | None = None) -> Kept:
         entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic(), request_id)
         written = self._enter(entry)
-        if self._records is not None:
-            self._records.mark(entry.number)
+        if self._records is not None and (is_final or not data or stream == PUSH):
+            self._records.mark(entry.number)  # what is on the way to an answer is kept once it is about to be read
         if len(self._entries) > self._full_at or entry.at >= self._tidy_at:
             self._make_room(entry.at)
         written.wake()
@@ -144,8 +144,11 @@ class MessageLog:
                     yield Gap(missed)
                 entries = stream.after(after)
                 for entry in entries:
-                    if self._records is not None and self._records.is_unsaved:
-                        await self._records.save()
+                    if self._records is not None:
+                        if entry.number > stream.taken and not entry.is_final:
+                            self._records.mark(entry.number)
+                        if self._records.is_unsaved:
+                            await self._records.save()
                     after = entry.number
                     if entry.is_final:
                         yield entry
