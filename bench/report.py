@@ -17,6 +17,7 @@ TITLES = {
     "start-up": "Start-up",
     "growth-sessions": "Cost and the number of sessions",
     "growth-backends": "Cost and the number of backends",
+    "state": "State that outlives the process",
     "long-run": "A long run",
 }
 NOTHING = "-"
