@@ -71,6 +71,8 @@ class Database:
                 self.connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if may_wait else 0}")
                 self._waits = may_wait
             return work()
+        except BrokenPipeError:  # of whoever reads what comes of the work
+            raise
         except (sqlite3.Error, OSError) as error:
             if isinstance(error, OSError) or primary_code(error) in _NEEDS_REOPENING:
                 self._drop_connection()

@@ -190,3 +190,13 @@ async def test_an_export_of_nothing_is_a_document(path: Path, store: SqliteStore
     with opened(path) as file:
         file.export(written)
     assert json.loads(written.getvalue()) == {"format": 1, "sessions": [], "servers": [], "logins": []}
+
+
+async def test_whoever_reads_an_export_may_leave_without_blame_for_the_file(path: Path) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    await (await SqliteStore.open(path, SystemClock())).close()
+    with StateFile.open(path, SystemClock()) as file, pytest.raises(BrokenPipeError):
+        file.export(Gone())

@@ -243,3 +243,9 @@ async def test_a_process_with_another_key_than_the_first_is_told_so(path: Path) 
         with pytest.raises(StoreUnusable, match="another key"):
             await other.add_server(ServerConfiguration(principal="alice", name="two", settings=b"2"))
         assert [each.name for each in await store.servers_of("alice")] == ["one"]
+
+
+async def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreUnusable, match=r"as its directory cannot be \(.*\). Make the directory, or name"):
+        await SqliteStore.open(tmp_path / "file" / "inner" / "state.db", SystemClock())
