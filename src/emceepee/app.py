@@ -66,7 +66,7 @@ async def open_store(config: Config, clock: Clock) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def following(changes: SharedChanges | None) -> AsyncIterator[None]:
+async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
     """Look after what other processes change, if others may."""
     tasks = TaskOwner("store")
     if changes is not None:
@@ -144,7 +144,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     async with (
         open_store(config, clock) as store,
         session_parts(config, clock, store) as parts,
-        following(shared_changes(store, parts)),
+        follow_changes(shared_changes(store, parts)),
         stdio_session(config, store, parts) as session,
     ):
         session.update_profile(transport="stdio")
@@ -223,7 +223,7 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 welcome(address, config.http, logins, invite)
 
         try:
-            async with following(shared_changes(store, parts, logins)):
+            async with follow_changes(shared_changes(store, parts, logins)):
                 await directory.start()
                 await serve_http(
                     endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open

@@ -15,8 +15,8 @@ class Checkpoints:
     def __init__(self) -> None:
         self._pages = 0
 
-    def are_due(self, commits: Sequence[Commit]) -> bool:
-        """Whether there is enough to move, with these; then it begins to count anew."""
+    def count(self, commits: Sequence[Commit]) -> bool:
+        """Add these; True if there is enough to move now, and then it begins anew."""
         for commit in commits:
             self._pages += PAGES_PER_COMMIT + sum(map(len, commit.puts.values())) // PAGE_BYTES
         is_enough = self._pages >= ENOUGH_PAGES

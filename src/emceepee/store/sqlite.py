@@ -165,13 +165,13 @@ class SqliteStore:
                 leases = self._database.attempt(partial(self._committing.commit, commits), may_wait=False)
         except StoreError:
             return None
-        if self._checkpoints.are_due(commits):
+        if self._checkpoints.count(commits):
             self._queue.begin(self._database.checkpoint)
         return leases
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
         leases = self._database.attempt(partial(self._committing.commit, commits))
-        if self._checkpoints.are_due(commits):
+        if self._checkpoints.count(commits):
             self._database.checkpoint()
         return leases
 
