@@ -320,7 +320,13 @@ class SessionDirectory:
         if (resting := self._resting.get(key)) is not None:
             await asyncio.wait({resting})
         loaded = await self._storage.take(key)
-        return None if loaded is None else await self._restore(loaded)
+        if loaded is None:
+            return None
+        for known in self._sessions.values():  # the store may lag behind with what leads to a session that is here
+            if known.session_id == loaded.head.session_id:
+                self._storage.saver.renew_lease(known, loaded.lease)
+                return None
+        return await self._restore(loaded)
 
     async def _restore(self, stored: StoredSession) -> Session:
         assert self._storage is not None

@@ -93,6 +93,11 @@ class Saver:
         self._saved[session] = _Saved(session, stored)
         session.unsaved.follow(self, session)
 
+    def renew_lease(self, session: Session, lease: Lease) -> None:
+        """It was taken anew, by this process itself."""
+        if (saved := self._saved.get(session)) is not None:
+            saved.lease = lease
+
     def leave(self, session: Session) -> Lease | None:
         """Write no more of it; the lease it was held by, if it was ever written."""
         session.unsaved.leave()

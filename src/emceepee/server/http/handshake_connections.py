@@ -39,6 +39,7 @@ class HandshakeConnections:
         self._by_id: dict[str, HandshakeConnection] = {}
         self._by_session: dict[Session, list[HandshakeConnection]] = {}
         self._restoring: dict[str, HandshakeConnection] = {}  # not found by anyone yet
+        self._leaving: set[str] = set()  # ended here, and perhaps not yet in the store
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
         directory.write_records(RecordKind.CONNECTION, self._write_connection)
@@ -53,7 +54,7 @@ class HandshakeConnections:
     async def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
         """The connection, if it is that principal's: here, or with its session in the store."""
         connection = self._by_id.get(connection_id)
-        if connection is None and self._directory.may_be_stored:
+        if connection is None and self._directory.may_be_stored and connection_id not in self._leaving:
             for kind in (KeyKind.ID, KeyKind.CONNECTION):
                 if await self._directory.use(SessionKey(principal, kind, connection_id)) is not None:
                     break
@@ -113,7 +114,7 @@ class HandshakeConnections:
             await self._directory.close(connection.key)
         else:
             self._remove(connection)
-            await connection.leave()
+            await self._leave(connection)
 
     async def close_all_of(self, session: Session) -> None:
         """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
@@ -156,6 +157,7 @@ class HandshakeConnections:
 
     def _remove(self, connection: HandshakeConnection) -> None:
         self._by_id.pop(connection.connection_id, None)
+        self._leaving.add(connection.connection_id)
         connection.forget_records()
         others = self._by_session.get(connection.session, [])
         if connection in others:
@@ -175,4 +177,12 @@ class HandshakeConnections:
     def _forget(self, connection: HandshakeConnection) -> None:
         log.info("connection_forgotten")
         self._remove(connection)
-        self._tasks.spawn(connection.leave(), name="forget")
+        self._tasks.spawn(self._leave(connection), name="forget")
+
+    async def _leave(self, connection: HandshakeConnection) -> None:
+        """Returns when the store knows, too."""
+        try:
+            await connection.leave()
+            await connection.session.unsaved.save()
+        finally:
+            self._leaving.discard(connection.connection_id)

@@ -3,6 +3,7 @@
 import re
 
 from emceepee.server.http.handshake_connection import RESTARTED
+from emceepee.state.session_key import KeyKind, SessionKey
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_of, ended
@@ -123,3 +124,30 @@ async def test_what_belongs_to_no_request_is_pushed_after_a_restart_and_events_a
         await machine.clock.advance(2)
         assert pushed.body.count(b"notifications/resources/updated") > before
         await client.ask("DELETE", mcp_session_id=connection)
+
+
+async def test_a_connection_that_was_ended_is_gone_at_once_and_the_session_is_there_once() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        gone, stays = await client.join("desk"), await client.join("desk")
+        await machine.clock.advance(1)
+        deleted = [(await client.ask("DELETE", mcp_session_id=gone)).status for _ in range(2)]
+        assert deleted == [200, 404]
+        assert len(client.sessions()) == 1
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        assert [await client.status(one) for one in (gone, stays)] == [404, 200]
+
+
+async def test_a_key_that_the_store_still_has_of_a_session_that_is_here_finds_no_second_one() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        stays = await client.join("desk")
+        (session,) = client.sessions()
+        lagging = SessionKey("local", KeyKind.CONNECTION, "01LAGGING")
+        session.keys |= {lagging}
+        session.update_profile(label="x")
+        await session.unsaved.save()
+        session.keys -= {lagging}
+        assert (await client.status("01LAGGING"), client.sessions()) == (404, [session])
+        await client.value(stays, "set_timer", duration_ms=3_600_000, message="still ours")
+        assert client.sessions() == [session]
