@@ -21,7 +21,7 @@ _END_OTHER = "End the program that locks it"
 
 def unusable(path: Path, error: Exception) -> StoreUnusable:
     what, way_out = _described(error)
-    if not path.parent.exists():
+    if not path.parent.exists() and getattr(error, "errno", None) not in _FORBIDDEN:
         what = f"cannot be made, as its directory cannot be ({getattr(error, 'strerror', None) or error})"
         way_out = "Make the directory"
     return unusable_because(path, what, way_out)

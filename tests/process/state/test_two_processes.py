@@ -45,9 +45,15 @@ async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
     assert "in use" in error["message"]
     await here.value("remove_server", name="one")
     await eventually(are, what="the other has it no more")
-    events = await there.value("await_activity", last_event_id="all")
-    heard = [event["type"] for group in events["events"] for event in group["events"]]
-    assert heard == ["server_added", "server_connected", "server_removed"]
+
+    async def heard() -> list[str]:
+        events = await there.value("await_activity", last_event_id="all")
+        return [event["type"] for group in events["events"] for event in group["events"]]
+
+    async def is_told() -> bool:  # once its connection is closed
+        return await heard() == ["server_added", "server_connected", "server_removed"]
+
+    await eventually(is_told, what="its caller is told")
 
 
 async def test_the_session_of_one_is_not_the_others_until_the_one_is_killed(
