@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
+from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine, MemoryEngine, SqliteEngine
 
 
@@ -26,3 +28,23 @@ async def store(engine: Engine) -> Store:
 async def other(engine: Engine) -> Store:
     """Another one at the same time."""
     return await engine.open()
+
+
+# One file, for the tests of what only files have.
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def sqlite_store(path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(path, clock)
+    yield store
+    await store.close()

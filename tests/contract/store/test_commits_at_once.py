@@ -3,8 +3,6 @@
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from emceepee.clock import SystemClock
 from emceepee.store.checkpoints import ENOUGH_PAGES, PAGES_PER_COMMIT
 from emceepee.store.commits_here import FEW_SESSIONS, LEFT_TO_THREAD_SECONDS, SLOW_SECONDS, SMALL_BYTES, CommitsHere
@@ -25,11 +23,6 @@ async def test_a_commit_at_once_is_one_as_any_other(store: Store) -> None:
     stored = await store.take(key("a"))
     assert stored is not None
     assert list(stored.records.values()) == [b"3"]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state.db"
 
 
 async def test_while_another_process_writes_nobody_waits_for_it_in_the_loop(path: Path) -> None:

@@ -5,7 +5,7 @@ import fcntl
 import os
 import resource
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,20 +22,8 @@ LARGE = {RecordKey("result", "1"): os.urandom(1 << 20)}
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state.db"
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(path, clock)
-    yield store
-    await store.close()
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    return sqlite_store
 
 
 async def why_unavailable(store: SqliteStore, commit: Commit) -> str:

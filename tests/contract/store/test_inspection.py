@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import sqlite3
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,8 @@ SECRET = b'{"env": {"TOKEN": "hunter2"}}'
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state.db"
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(path: Path, clock: FakeClock) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(path, clock)
-    yield store
-    await store.close()
+def store(sqlite_store: SqliteStore) -> SqliteStore:
+    return sqlite_store
 
 
 def opened(path: Path) -> Any:
