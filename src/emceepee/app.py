@@ -224,7 +224,7 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
 
         try:
             async with follow_changes(shared_changes(store, parts, logins)):
-                await directory.start()
+                await directory.look_after_store()
                 await serve_http(
                     endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
                 )

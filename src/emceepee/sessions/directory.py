@@ -295,7 +295,7 @@ class SessionDirectory:
                 log.info("session_sleeps", idleMs=round(idle * 1000))
                 self._tasks.spawn(session.sleep(), name="sleep")
         if self._storage is not None:
-            self._tasks.spawn(self._tidy_store(), name="tidy")
+            self._tasks.spawn(self.look_after_store(), name="store")
 
     def _kept_seconds(self, session: Session) -> float:
         kept = self._limits.session_kept_seconds
@@ -309,10 +309,11 @@ class SessionDirectory:
 
     # The store.
 
-    async def start(self) -> None:
-        """Look after the sessions that are in the store and not here: some expire, and some have timers."""
+    async def look_after_store(self) -> None:
+        """After the sessions that are there and not here: some expire, and some have timers that fall due."""
         if self._storage is not None:
-            await self._tidy_store()
+            await self._storage.forget_expired(self._limits.sessions_in_all)
+            await self._load_due()
 
     async def _load(self, key: SessionKey) -> Session | None:
         """From the store, as its last process left it. Raises: TooManySessions, SessionsUnavailable."""
@@ -331,7 +332,11 @@ class SessionDirectory:
     async def _restore(self, stored: StoredSession) -> Session:
         assert self._storage is not None
         key = next(key for key in stored.head.keys if key.kind is not KeyKind.CONNECTION)
-        self._make_room(key.principal, for_stored=True)
+        try:
+            self._make_room(key.principal, for_stored=True)
+        except TooManySessions:
+            await self._storage.give_back(stored)
+            raise
         session = Session(stored.head.session_id, key.principal, self._parts, stored_profile(stored.records))
         session.keys = stored.head.keys
         try:
@@ -353,7 +358,7 @@ class SessionDirectory:
         assert self._storage is not None
         await self._storage.release(session)
         await self._close(session)
-        self._watch_due()
+        await self._watch_due()
 
     def _let_go(self, session: Session) -> None:
         """Another process holds it now."""
@@ -365,26 +370,21 @@ class SessionDirectory:
     def _expires_at(self, session: Session) -> datetime:
         return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)
 
-    async def _tidy_store(self) -> None:
-        assert self._storage is not None
-        await self._storage.forget_expired(self._limits.sessions_in_all)
-        await self._load_due()
-
     async def _load_due(self) -> None:
         """Load the sessions that time changes, and wait for the next one."""
         assert self._storage is not None
+        is_full = False
         async with self._opening:
             for stored in await self._storage.take_due():
                 try:
                     await self._restore(stored)
                 except TooManySessions:
+                    is_full = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
-        await self._watch_due_now()
+        if not is_full:  # else the next sweep tries again
+            await self._watch_due()
 
-    def _watch_due(self) -> None:
-        self._tasks.spawn(self._watch_due_now(), name="due")
-
-    async def _watch_due_now(self) -> None:
+    async def _watch_due(self) -> None:
         assert self._storage is not None
         if self._next_due is not None:
             self._next_due.cancel()

@@ -94,6 +94,13 @@ class SessionStorage:
             except StoreUnavailable as error:
                 log.warning("session_not_released", error=str(error))
 
+    async def give_back(self, stored: StoredSession) -> None:
+        """It was taken, and cannot be taken up just now."""
+        try:
+            await self._store.release({stored.head.session_id: stored.lease})
+        except StoreUnavailable as error:
+            log.warning("session_not_released", error=str(error))
+
     async def close(self, sessions: Iterable[Session]) -> None:
         """Save them all, and follow them no more."""
         await self.saver.save_all()

@@ -403,6 +403,22 @@ async def test_a_session_that_is_taken_up_finds_room_by_leaving_an_idle_one_to_t
             await place.directory.use(next(name for name in names if place.directory.find(name) is None))
 
 
+async def test_a_timer_that_falls_due_while_there_is_no_room_for_its_session_fires_when_there_is() -> None:
+    machine = Machine()
+    async with machine.process() as place:
+        await value(await place.directory.find_or_open(DESK), "set_timer", duration_ms=10_000, message="tea")
+    async with machine.process(sessions_per_principal=1) as place:
+        busy = await place.directory.find_or_open(SessionKey("local", KeyKind.NAME, "busy"))
+        busy.open_streams += 1
+        await machine.clock.advance(30)
+        assert place.directory.find(DESK) is None
+        busy.open_streams -= 1
+        await machine.clock.advance(61)
+        session = place.directory.find(DESK)
+        assert session is not None
+        assert kinds(session) == ["timer_expired"]
+
+
 def counting_commits(store: MemoryStore) -> list[int]:
     """How many sessions each commit from now on changes."""
     counted: list[int] = []

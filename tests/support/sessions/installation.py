@@ -55,7 +55,7 @@ async def an_installation(
     storage = None if store is None else SessionStorage(store, clock)
     dialer = ScriptedDialer(**backends)
     directory = SessionDirectory(session_parts(registry, dialer, clock, settings), storage)
-    await directory.start()
+    await directory.look_after_store()
     try:
         yield Installation(clock, directory, backend, backends, registry, dialer)
     finally:
