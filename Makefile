@@ -21,11 +21,12 @@ help:
 	@echo "make setup        only install what they need"
 	@echo "make pins         pin what pyproject.toml asks for; PINS=--upgrade takes the newest versions"
 
-# Nothing is installed whose hash is not in requirements.txt: not even what builds the package.
+# Nothing is installed whose hash is not in requirements.txt: not even what builds the package. The list is complete, so
+# nothing is resolved: a newer version of what another asks for with an extra would be taken for one without a pin.
 $(VENV)/.installed: pyproject.toml requirements.txt
 	@echo "== setting up $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -50,14 +51,14 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
-	.tools/$*/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@
 
 # What the benchmark compares with, and what it counts tokens with.
 .tools/%/.installed: bench/peers/%.txt
 	@echo "== setting up $* for the benchmark"
 	$(PYTHON) -m venv .tools/$*
-	.tools/$*/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.tools/$*/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	@touch $@
 
 BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed
