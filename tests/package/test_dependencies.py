@@ -18,6 +18,7 @@ NOT_IMPORTED = {
     "coverage": "what pytest-cov drives",
     "editables": "what hatchling needs",
     "hatchling": "what builds the package",
+    "hiredis": "what redis parses with",
     "import-linter": "a program",
     "mcp-server-git": "a program",
     "mcp-server-time": "a program",
