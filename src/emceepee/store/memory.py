@@ -3,10 +3,13 @@
 Several stores may share one memory, as processes share a file: `another_process`. `die` is what a kill is to them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.store import (
     Commit,
@@ -29,7 +32,7 @@ class _Row:
     """A session, and who holds it; the keys in its head are those that lead to it."""
 
     head: SessionHead
-    owner: object
+    owner: int | None  # the epoch of a process
     fence: int = 1
     revision: int = 1
     records: dict[RecordKey, bytes] = field(default_factory=dict)
@@ -44,29 +47,65 @@ class _Memory:
     servers: dict[tuple[str, str], ServerConfiguration] = field(default_factory=dict)
     logins: dict[bytes, StoredLogin] = field(default_factory=dict)
     revision: int = 0
-    alive: set[object] = field(default_factory=set)
+    alive: dict[int | None, Replica] = field(default_factory=dict)  # by epoch
+    watching: "list[MemoryStore]" = field(default_factory=list)
+    epochs: Iterable[int] = field(default_factory=lambda: count(1))
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    def lowest_free_slot(self) -> int:
+        taken = {replica.slot for replica in self.alive.values()}
+        return next(slot for slot in count() if slot not in taken)
+
+    def changed(self, by: "MemoryStore") -> None:
+        self.revision += 1
+        for store in self.watching:
+            if store is not by and store.on_shared_change is not None:
+                store.on_shared_change()
 
 
 class MemoryStore:
     """One process that uses a memory. `is_durable` is for tests of what comes after a restart."""
 
-    def __init__(self, *, is_durable: bool = False, _memory: _Memory | None = None) -> None:
+    def __init__(self, *, is_durable: bool = False, address: str = "", _memory: _Memory | None = None) -> None:
         self._is_durable = is_durable
-        self._memory = _Memory() if _memory is None else _memory
-        self._owner = object()
-        self._memory.alive.add(self._owner)
+        self._memory = memory = _Memory() if _memory is None else _memory
+        self._owner = next(iter(memory.epochs))
+        self._replica = Replica(slot=memory.lowest_free_slot(), epoch=self._owner, address=address)
+        memory.alive[self._owner] = self._replica
+        memory.watching.append(self)
+        self.on_shared_change: Callable[[], None] | None = None
 
-    def another_process(self) -> "MemoryStore":
+    def another_process(self, address: str = "") -> "MemoryStore":
         """The same memory, used by another process."""
-        return MemoryStore(is_durable=self._is_durable, _memory=self._memory)
+        return MemoryStore(is_durable=self._is_durable, address=address, _memory=self._memory)
 
     def die(self) -> None:
         """Stop at once, as a process that is killed."""
-        self._memory.alive.discard(self._owner)
+        self._memory.alive.pop(self._owner, None)
+        self.on_shared_change = None
 
     @property
     def is_durable(self) -> bool:
         return self._is_durable
+
+    # Replicas.
+
+    @property
+    def replica(self) -> Replica | None:
+        return self._replica if self._is_durable else None
+
+    @property
+    def is_sure(self) -> bool:
+        return True
+
+    async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
+        return [session_id for session_id, lease in leases.items() if self._own(session_id, lease) is None]
+
+    async def replicas(self) -> Sequence[Replica]:
+        return list(self._open().alive.values())
+
+    async def replica_secret(self) -> bytes:
+        return self._open().secret
 
     # Sessions.
 
@@ -76,8 +115,13 @@ class MemoryStore:
             return None
         row = memory.sessions[session_id]
         if row.owner != self._owner and self._is_held(row):
-            raise HeldElsewhere(_HELD)
+            raise HeldElsewhere(_HELD, self._memory.alive[row.owner])
         return self._take(row)
+
+    async def create(self, commit: Commit) -> Lease | None:
+        if not self._open().keys.keys().isdisjoint(commit.head.keys):
+            return None
+        return self.commit_now([commit])[0]
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
         due = [(at, row) for at, row in self._free_with_deadline() if at <= now]
@@ -145,7 +189,7 @@ class MemoryStore:
     async def remove_server(self, principal: str, name: str) -> bool:
         if self._open().servers.pop((principal, name), None) is None:
             return False
-        self._memory.revision += 1
+        self._memory.changed(self)
         return True
 
     async def logins(self) -> Sequence[StoredLogin]:
@@ -153,11 +197,11 @@ class MemoryStore:
 
     async def add_login(self, login: StoredLogin) -> None:
         self._open().logins[login.digest] = login
-        self._memory.revision += 1
+        self._memory.changed(self)
 
     async def end_login(self, digest: bytes) -> None:
         if self._open().logins.pop(digest, None) is not None:
-            self._memory.revision += 1
+            self._memory.changed(self)
 
     # Its own life.
 
@@ -216,4 +260,4 @@ class MemoryStore:
 
     def _put_server(self, server: ServerConfiguration) -> None:
         self._memory.servers[server.principal, server.name] = server
-        self._memory.revision += 1
+        self._memory.changed(self)

@@ -9,13 +9,18 @@ holds its lease may change it:
 
 What a lease is good for is in its `fence`, a number that grows with every taking, and in the `revision` that the change
 is based on: a commit with an old one of either changes nothing.
+
+Processes that use one store are *replicas* of each other. Each has a slot, and says where the others reach it. An
+engine that cannot see whether they live goes by leases that lapse; a process that could not renew its own for a while
+is not `is_sure` of what it holds, and asks (`confirm`) before it serves any of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 
 
@@ -74,6 +79,8 @@ class ServerConfiguration:
     name: str
     settings: bytes = field(repr=False)
     is_disabled: bool = False
+    holds_secrets: bool = True
+    """Whether an engine without a key must refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,14 @@ class StoreUnavailable(StoreError):
 class HeldElsewhere(StoreError):
     """Another process that is alive holds the lease of the session."""
 
+    def __init__(self, message: str, holder: Replica | None = None) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class NoKey(StoreError):
+    """It holds a secret, and there is no key to encrypt it under. Nothing of the change is there."""
+
 
 class NameTaken(StoreError):
     """Another process has added a server of that name."""
@@ -116,6 +131,33 @@ class Store(Protocol):
         """Whether anything outlives the process; if not, sessions are not committed at all."""
         ...
 
+    # Replicas.
+
+    on_shared_change: Callable[[], None] | None
+    """Called when another process has changed what all share, where the engine hears of that by itself."""
+
+    @property
+    def replica(self) -> Replica | None:
+        """This process, as the others know it; None if nothing is shared."""
+        ...
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether this process surely holds what it holds. If not, `confirm`."""
+        ...
+
+    async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
+        """Become sure again; those of the sessions, by their ids, that another has taken meanwhile."""
+        ...
+
+    async def replicas(self) -> Sequence[Replica]:
+        """Those that are alive, this one among them."""
+        ...
+
+    async def replica_secret(self) -> bytes:
+        """Known to those who use the store, and to nobody else: they sign with it what they ask of each other."""
+        ...
+
     # Sessions.
 
     async def take(self, key: SessionKey) -> StoredSession | None:
@@ -123,6 +165,10 @@ class Store(Protocol):
 
         Whoever holds it already may take it anew: the lease from before is out of date then.
         """
+        ...
+
+    async def create(self, commit: Commit) -> Lease | None:
+        """A new session; None, and nothing is changed, if one of its keys leads to another."""
         ...
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
@@ -137,7 +183,7 @@ class Store(Protocol):
         ...
 
     async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        """All of them together; the lease for the next change of each, or None for one whose lease is out of date.
+        """The lease for the next change of each, or None for one whose lease is out of date. Each is atomic by itself.
 
         A first commit (revision 0) makes the session. A key that leads to another session by then is left to it, and
         gained by a later commit if it is free.
