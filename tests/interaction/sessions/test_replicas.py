@@ -1,8 +1,6 @@
 """Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,32 +11,13 @@ from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavaila
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Commit, Lease, StoreUnavailable
-from support.fakes.clock import FakeClock, settle
+from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
+from support.sessions.replicas import Replicas
 from support.sessions.request_contexts import call_tool
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
-
-
-class Replicas:
-    """Several installations with one store and one clock."""
-
-    def __init__(self, first: MemoryStore | None = None) -> None:
-        self.clock = FakeClock()
-        self._first = first or MemoryStore(is_durable=True)
-        self.stores: list[MemoryStore] = []
-
-    @asynccontextmanager
-    async def start(self, count: int, **settings: Any) -> AsyncIterator[list[Installation]]:
-        self._first.die()
-        async with AsyncExitStack() as stack:
-            self.stores = [self._first.another_process(f"unix:/replica/{number}") for number in range(count)]
-            places = [
-                await stack.enter_async_context(an_installation(store=store, clock=self.clock, **settings))
-                for store in self.stores
-            ]
-            yield places
 
 
 async def whose(place: Installation, key: SessionKey, *, may_guess: bool = True) -> int | None:
