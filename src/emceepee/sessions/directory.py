@@ -16,6 +16,7 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
 from emceepee.telemetry.logs import EventLog
@@ -26,6 +27,7 @@ log = EventLog("sessions")
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
 LEAST_DUE_SECONDS = 0.01  # a timer that is late is due now; but never in a loop without a pause
+EMPTY_DUE_SECONDS = 0.5  # after a look that found nothing: what is due may not be for us to take yet
 HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
 CREATE_TRIES = 3  # for a session under a name that other replicas open, too
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
@@ -381,6 +383,11 @@ class SessionDirectory:
 
     # The store.
 
+    def handle_lost_replica(self, replica: Replica) -> None:
+        """Its timers are for others to fire now."""
+        if not self._is_stopping:
+            self._tasks.spawn(self.look_after_store(), name="take over")
+
     async def look_after_store(self) -> None:
         """After the sessions that are there and not here: some expire, and some have timers that fall due."""
         if self._storage is not None:
@@ -448,23 +455,24 @@ class SessionDirectory:
         assert self._storage is not None
         is_full = False
         async with self._opening:
-            for stored in await self._storage.take_due():
+            taken = await self._storage.take_due()
+            for stored in taken:
                 try:
                     await self._restore(stored)
                 except TooManySessions:
                     is_full = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
         if not is_full:  # else the next sweep tries again
-            await self._watch_due()
+            await self._watch_due(LEAST_DUE_SECONDS if taken else EMPTY_DUE_SECONDS)
 
-    async def _watch_due(self) -> None:
+    async def _watch_due(self, least: float = LEAST_DUE_SECONDS) -> None:
         assert self._storage is not None
         if self._next_due is not None:
             self._next_due.cancel()
             self._next_due = None
         due = await self._storage.next_due()
         if due is not None:
-            delay = max((due - self._clock.now()).total_seconds(), LEAST_DUE_SECONDS)
+            delay = max((due - self._clock.now()).total_seconds(), least)
             self._next_due = self._clock.call_later(delay, self._load_due_soon)
 
     def _load_due_soon(self) -> None:

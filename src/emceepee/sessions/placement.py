@@ -7,7 +7,7 @@ All of it is a guess, which saves asking the store: the holder itself says if it
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from emceepee.clock import Clock
 from emceepee.state.replica import RENEWALS_PER_LEASE, Replica, slot_in
@@ -29,6 +29,7 @@ class Placement:
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
         self.on_gone: list[Callable[[Replica], None]] = []  # called with each that is no longer alive
+        self.confirm: Callable[[], Awaitable[None]] | None = None  # called after this process was away itself
 
     @property
     def own(self) -> Replica | None:
@@ -82,6 +83,8 @@ class Placement:
     async def run(self) -> None:
         """Look who is alive, as often as leases are renewed."""
         while True:
+            if not self._store.is_sure and self.confirm is not None:
+                await self.confirm()
             try:
                 await self.refresh()
             except StoreError as error:

@@ -2,6 +2,7 @@
 in the log, and counts as one that has nothing.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -46,6 +47,7 @@ class SessionStorage:
         self._store, self._clock, self._placement = store, clock, placement
         self._limits = limits or Limits()
         self._asks_again_at = 0.0  # while the store does not answer, not every request waits to find that out
+        self._confirming = asyncio.Lock()
         self.saver = Saver(store, clock)
 
     @property
@@ -131,8 +133,11 @@ class SessionStorage:
 
     async def confirm(self) -> None:
         """After a pause: let go of what others have taken over. If the store does not answer, nobody could."""
-        if self._clock.monotonic() < self._asks_again_at:
-            return
+        async with self._confirming:
+            if not self.is_sure and self._clock.monotonic() >= self._asks_again_at:
+                await self._confirm()
+
+    async def _confirm(self) -> None:
         leases = self.saver.leases()
         try:
             lost = await self._store.confirm({session.session_id: lease for session, lease in leases.items()})
