@@ -7,9 +7,7 @@ from typing import Protocol
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.state.replica import Replica
 
-LostReply = Callable[
-    [], bytes | None
-]  # the JSON-RPC answer to the request in the body; None if nothing in it wants one
+LostReply = Callable[[], bytes | None]  # a JSON-RPC answer to the request in the body; None if it wants none
 
 
 class Outcome(Enum):
