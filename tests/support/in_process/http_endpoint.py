@@ -40,7 +40,9 @@ class OpenConnection:
     def give_up_response(self) -> None:
         raise AssertionError("whoever is there gets a response")
 
-    def if_unread(self, report: Callable[[], None]) -> None: ...
+    def abort_response(self) -> None: ...
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None: ...
 
 
 class EndpointClient:

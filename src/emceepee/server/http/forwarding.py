@@ -1,30 +1,33 @@
-"""What the endpoint needs of whoever passes requests on to other replicas."""
+"""What the endpoint needs to pass a request on to the replica that holds its session."""
 
-from enum import Enum
+from collections.abc import Callable
+from enum import Enum, auto
 from typing import Protocol
 
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.state.replica import Replica
 
+LostReply = Callable[[], bytes | None]  # a JSON-RPC answer to the request in the body; None if it wants none
+
 
 class Outcome(Enum):
-    """What became of a request that was passed on."""
+    """What became of a request that was passed on. Only after `ANSWERED` has anything been written to the caller."""
 
-    ANSWERED = "answered"
-    """The caller has the response, or has left."""
-    NOT_HELD = "not held"
-    """The other replica does not have the session, or is stopping. The caller was told nothing."""
-    UNREACHABLE = "unreachable"
-    """There was no connection, so nothing was sent. The caller was told nothing."""
-    LOST = "lost"
-    """It was sent, and there will be no response: it may have run. The caller was told nothing."""
+    ANSWERED = auto()
+    """The response was passed back, as far as it came; or the caller has left, and the holder knows."""
+    NOT_HELD = auto()
+    """The replica does not hold the session, or no longer takes requests: it did nothing."""
+    UNREACHABLE = auto()
+    """The replica could not be connected to, or what answers there is not that replica: nothing was done."""
+    LOST = auto()
+    """The request was sent, and the replica was gone before its response began: the call may have run."""
 
 
-class Forwarder(Protocol):
-    """Passes requests on, with their responses and disconnects."""
+class RequestForwarder(Protocol):
+    """Passes requests on to the replicas that hold their sessions."""
 
     async def forward(
-        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: bytes | None = None
+        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
     ) -> Outcome:
-        """`lost_reply` is the last message of a stream whose replica is lost while it is written."""
+        """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         ...

@@ -114,12 +114,12 @@ class RequestRouter:
     async def _forward(self, holder: Replica, http: HttpRequest, message: Message) -> bool:
         """Whether that was it."""
         assert self._replicas is not None
-        reply = _lost_reply(http, message)
         outcome = await self._replicas.forwarder.forward(
-            holder, http, message.body, lost_reply=None if reply is None else encode(reply)
+            holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message))
         )
         if outcome is Outcome.LOST:
             log.warning("replica_lost_with_request", slot=holder.slot)
+            reply = _lost_reply(http, message)
             await (_send_away(http) if reply is None else respond_json(http.send, 200, reply))
         return outcome in (Outcome.ANSWERED, Outcome.LOST)
 
@@ -139,6 +139,10 @@ class RequestRouter:
 
 async def _send_away(http: HttpRequest) -> None:
     await send_rpc_error(http.send, 503, INVALID_REQUEST, AWAY, (b"retry-after", b"2"))
+
+
+def _encoded(reply: JsonObject | None) -> bytes | None:
+    return None if reply is None else encode(reply)
 
 
 def _lost_reply(http: HttpRequest, message: Message) -> JsonObject | None:

@@ -10,7 +10,7 @@ import pytest
 
 from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import Outcome
+from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.server.http.routing import MISDIRECTED, SLACK_SECONDS
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
@@ -31,7 +31,7 @@ class Wires:
         self.outcome: Outcome | None = None
 
     async def forward(
-        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: bytes | None = None
+        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
     ) -> Outcome:
         self.hops.append(holder.slot)
         if self.outcome is not None:
