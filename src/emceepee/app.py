@@ -217,10 +217,10 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
         if logins is not None:
             await logins.load()
 
-        def is_open(address: str) -> None:
+        async def is_open(address: str) -> None:
             announce(address)
             if logins is not None:
-                welcome(address, config.http, logins, invite)
+                await welcome(address, config.http, logins, invite)
 
         try:
             async with follow_changes(shared_changes(store, parts, logins)):
@@ -235,15 +235,15 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 await made.oauth.close()
 
 
-def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
+async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
     """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
     if http.host in ("0.0.0.0", "::"):  # these name no machine that a browser could ask
         address = address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
     if http.sole_principal is None:
         invite(f"{address}{LOGIN_PATH}")
         return
-    logins.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
-    logins.invite(http.sole_principal)
+    logins.codes.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
+    await logins.codes.invite(http.sole_principal)
 
 
 def http_parts(

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
@@ -34,7 +34,7 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         endpoint: HttpEndpoint,
         table: ConnectionTable,
-        ready: Callable[[], None],
+        ready: Callable[[], Awaitable[None]],
         stopped: asyncio.Event | None = None,
     ) -> None:
         super().__init__(config)
@@ -66,7 +66,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """By now signals are handled here, so whoever learns that we are ready may send one."""
         await super().startup(sockets)
-        self._ready()
+        await self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._was_signalled and sig == signal.SIGINT:  # someone at a terminal will not wait
@@ -81,7 +81,7 @@ async def serve_http(
     host: str,
     port: int,
     limits: Limits,
-    announce: Callable[[str], None],
+    announce: Callable[[str], Awaitable[None]],
     stopped: asyncio.Event | None = None,
 ) -> None:
     """Serve until a signal to stop; where someone else takes these, until `stopped`.
