@@ -24,6 +24,7 @@ from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 
 LONGEST_SOCKET_PATH = 100  # bytes; systems take 104 or 108
+FOLDER_PREFIX = "emceepee-replica-"  # which the store knows, too: it clears away what dead processes left
 HEAD_ROOM = 16 << 10  # bytes of a head beyond what a caller may send
 HEADER_ROOM = 8
 IDLE_SECONDS = 300.0  # longer than the other side keeps a connection that it does not use
@@ -46,7 +47,11 @@ class BoundListener:
             HopApp(parts, senders), partial(HopConnection, table=table, senders=senders), tls=self.tls
         )
         ready = asyncio.Event()
-        server = ListeningServer(config, table, ready.set)
+
+        async def is_ready() -> None:
+            ready.set()
+
+        server = ListeningServer(config, table, is_ready)
         serving = tasks.spawn(server.serve(sockets=[self.listener]), name="serve")
         serving.add_done_callback(lambda _: ready.set())
         try:
@@ -75,15 +80,14 @@ class HopListener:
 
 
 @contextmanager
-def bind(listen: str | None, tls: ssl.SSLContext | None = None) -> Iterator[BoundListener]:
-    """Listen on `HOST:PORT`, or on a Unix socket without one.
+def bind(listen: tuple[str, int] | None, tls: ssl.SSLContext | None = None) -> Iterator[BoundListener]:
+    """Listen on that host and port, or on a Unix socket without one.
 
     Raises:
         OSError: the address cannot be had.
-        ValueError: others could not reach us at that address.
     """
     if listen is not None:
-        host, port = _host_and_port(listen)
+        host, port = listen
         listener = listen_on(host, port)
         try:
             yield BoundListener(address=url_of(host, listener, is_tls=tls is not None), listener=listener, tls=tls)
@@ -102,23 +106,13 @@ def bind(listen: str | None, tls: ssl.SSLContext | None = None) -> Iterator[Boun
             folder.rmdir()
 
 
-def _host_and_port(listen: str) -> tuple[str, int]:
-    host, separator, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (separator and host and port.isdecimal() and int(port) < 1 << 16):
-        raise ValueError(f"{listen!r} is not HOST:PORT")
-    if host in ("0.0.0.0", "::"):
-        raise ValueError(f"{host} is no address that other replicas could connect to: name one of this machine's")
-    return host, int(port)
-
-
 def _private_folder() -> Path:
     """Only this user may look into it."""
-    folder = Path(tempfile.mkdtemp(prefix="emceepee-"))
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_PATH - len("/hop"):
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="emceepee-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp"))
 
 
 def _listen_on_socket(path: Path) -> socket.socket:

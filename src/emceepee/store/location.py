@@ -24,6 +24,10 @@ class StateLocation:
     survives_power_loss: bool = False
     key: str | None = field(default=None, repr=False)
 
+    @property
+    def is_memory(self) -> bool:
+        return self.path is None
+
 
 def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYNCS[0]) -> StateLocation:
     """`memory`, `sqlite` or `sqlite:PATH`. Raises: BadLocation."""

@@ -90,9 +90,9 @@ class SharedTables:
             put = "INSERT OR REPLACE INTO logins VALUES (?, ?, ?)"
             connection.execute(put, (login.digest, login.principal, microseconds(login.until)))
 
-    def end_login(self, digest: bytes) -> None:
+    def end_login(self, digest: bytes) -> bool:
         with self._change() as connection:
-            connection.execute("DELETE FROM logins WHERE digest = ?", (digest,))
+            return connection.execute("DELETE FROM logins WHERE digest = ?", (digest,)).rowcount > 0
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

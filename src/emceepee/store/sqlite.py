@@ -176,8 +176,8 @@ class SqliteStore:
     async def add_login(self, login: StoredLogin) -> None:
         await self._run(partial(self._shared.add_login, login))
 
-    async def end_login(self, digest: bytes) -> None:
-        await self._run(partial(self._shared.end_login, digest))
+    async def end_login(self, digest: bytes) -> bool:
+        return await self._run(partial(self._shared.end_login, digest))
 
     # Its own life.
 

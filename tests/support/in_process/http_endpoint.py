@@ -10,7 +10,7 @@ from typing import Any
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
-from emceepee.server.http.forwarding import Forwarder
+from emceepee.server.http.forwarding import RequestForwarder
 from emceepee.server.http.routing import ReplicaParts
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
@@ -127,7 +127,7 @@ async def an_endpoint_of(
     installation: Installation,
     fallback: FallbackApp | None = None,
     tokens: dict[str, str] | None = None,
-    forwarder: Forwarder | None = None,
+    forwarder: RequestForwarder | None = None,
 ) -> AsyncIterator[EndpointClient]:
     """With a `forwarder`, it is one of several replicas."""
     replicas = None

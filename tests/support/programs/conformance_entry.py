@@ -196,7 +196,7 @@ async def no_prompts(
     return types.ListPromptsResult(prompts=[])
 
 
-def announce(address: str) -> None:
+async def announce(address: str) -> None:
     sys.stderr.write(f"emceepee with fixtures serves MCP at {address}/mcp\n")
     sys.stderr.flush()
 

@@ -187,10 +187,10 @@ class HttpEndpoint:
         if (message := await self._read(http)) is not None:
             await self._router.route(http, message)
 
-    async def serve_hop(self, http: HttpRequest, body: bytes) -> None:
-        """One that another replica let in and passed on."""
-        if (message := await self._read(http, body)) is not None:
-            await self._router.route_hop(http, message)
+    async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
+        """One that another replica let in and passed on. False, with nothing done, if its session is not here."""
+        message = await self._read(request, body)
+        return message is None or await self._router.route_hop(request, message)
 
     async def _read(self, http: HttpRequest, body: bytes | None = None) -> Message | None:
         """What it says; None if it was turned away."""

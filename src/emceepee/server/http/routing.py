@@ -6,7 +6,7 @@
                      └──────────────────┘
                                         └ lost after it was sent: the response says that it may have run
 
-A request that was passed on is served here or answered with 421, and never passed on again.
+A request that was passed on is served here or not at all, and never passed on again.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,17 +19,16 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
-from emceepee.server.http.forwarding import Forwarder, Outcome
+from emceepee.server.http.forwarding import Outcome, RequestForwarder
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.placement import Placement
 from emceepee.sessions.session_storage import SessionElsewhere
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.replies import error_reply
-from emceepee.web.asgi import respond, respond_json
+from emceepee.web.asgi import respond_json
 
 log = EventLog("replicas")
-MISDIRECTED = 421  # what a replica answers that does not have the session
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session
 SLACK_SECONDS = 3.0  # beyond two leases: then whoever has it could be asked, or was taken over from
 AWAY = "The replica of emceepee that has this session cannot be reached just now. Try again."
@@ -50,7 +49,7 @@ Serve = Callable[[HttpRequest, Message], Awaitable[None]]
 class ReplicaParts:
     """What is there where there are several replicas."""
 
-    forwarder: Forwarder
+    forwarder: RequestForwarder
     placement: Placement
     lease_seconds: float
 
@@ -75,17 +74,17 @@ class RequestRouter:
         except SessionElsewhere as elsewhere:
             await self._pass_on(elsewhere, http, message)
 
-    async def route_hop(self, http: HttpRequest, message: Message) -> None:
-        """One that another replica passed on."""
+    async def route_hop(self, http: HttpRequest, message: Message) -> bool:
+        """One that another replica passed on. False, with nothing done, if it is not for this one, or too late."""
         if not self._directory.is_sure:
             await self._directory.confirm()
+        if self.is_draining:
+            return False
         try:
-            if not self.is_draining:
-                await self._serve(replace(http, may_guess=False), message)
-                return
+            await self._serve(replace(http, may_guess=False), message)
         except SessionElsewhere:
-            pass
-        await respond(http.send, MISDIRECTED, b"")
+            return False
+        return True
 
     async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: Message) -> None:
         assert self._replicas is not None  # else there is no placement that could say so

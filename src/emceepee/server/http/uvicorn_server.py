@@ -29,7 +29,7 @@ TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten
 class ListeningServer(uvicorn.Server):
     """Looks after its connections, says when it listens, and leaves signals to someone else."""
 
-    def __init__(self, config: uvicorn.Config, table: ConnectionTable, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, table: ConnectionTable, ready: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
         self._table, self._ready = table, ready
 
@@ -45,7 +45,7 @@ class ListeningServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """By now signals are handled, so whoever learns that we are ready may send one."""
         await super().startup(sockets)
-        self._ready()
+        await self._ready()
 
 
 class _CallerServer(ListeningServer):
@@ -59,7 +59,7 @@ class _CallerServer(ListeningServer):
         config: uvicorn.Config,
         endpoint: HttpEndpoint,
         table: ConnectionTable,
-        ready: Callable[[], None],
+        ready: Callable[[], Awaitable[None]],
         stopped: asyncio.Event | None = None,
     ) -> None:
         super().__init__(config, table, ready)
@@ -99,7 +99,7 @@ async def serve_http(
     host: str,
     port: int,
     limits: Limits,
-    announce: Callable[[str], None],
+    announce: Callable[[str], Awaitable[None]],
     listener: socket.socket | None = None,
     stopped: asyncio.Event | None = None,
 ) -> None:

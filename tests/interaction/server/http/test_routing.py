@@ -11,7 +11,7 @@ import pytest
 from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
-from emceepee.server.http.routing import MISDIRECTED, SLACK_SECONDS
+from emceepee.server.http.routing import SLACK_SECONDS
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered
@@ -38,8 +38,7 @@ class Wires:
             return self.outcome
         there = Answered()
         hop = HttpRequest(request.scope, request.headers, request.receive, there.send, request.identity)
-        await self.clients[holder.slot].endpoint.serve_hop(hop, body)
-        if there.status == MISDIRECTED:
+        if not await self.clients[holder.slot].endpoint.serve_hop(hop, body):
             return Outcome.NOT_HELD
         headers = [(name.encode(), text.encode()) for name, text in there.headers.items()]
         await request.send({"type": "http.response.start", "status": there.status, "headers": headers})
@@ -180,8 +179,8 @@ async def test_what_was_passed_on_is_never_passed_on_again() -> None:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
         headers = {b"content-type": b"application/json", b"mcp-session-id": connection.encode()}
         hop = HttpRequest(scope, headers, _nothing, answered.send, CallerIdentity())
-        await first.endpoint.serve_hop(hop, json.dumps(first.call("list_timers")).encode())
-        assert (answered.status, answered.body) == (MISDIRECTED, b"")
+        assert not await first.endpoint.serve_hop(hop, json.dumps(first.call("list_timers")).encode())
+        assert answered.status == 0
         assert wires.hops == []
 
 
