@@ -1,12 +1,8 @@
-"""The proxies' configurations in the documentation work, where the proxies are installed."""
+"""The proxies' configurations in the documentation work."""
 
-import asyncio
 import io
 import json
-import os
 import re
-import shutil
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,20 +13,16 @@ import pytest
 
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
-from support.callers.http_process import BOUND, HttpCaller, HttpProcess, http_process
+from support.callers.http_process import HttpCaller, HttpProcess, http_process
 from support.documentation import ROOT
 from support.server_programs.stdio_entries import stdio_server
+from support.system.balancers import BALANCERS, running_balancer, whole_nginx
 from support.system.certificates import self_signed
+from support.system.ports import free_port
 from support.waiting import eventually
 
 PAGE = ROOT / "docs" / "how-to" / "serve-over-http.md"
 NAME = "mcp.example.com"
-PROXIES = {"nginx": ("nginx", "-g", "daemon off;", "-c"), "haproxy": ("haproxy", "-q", "-db", "-f")}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> str:
@@ -41,48 +33,33 @@ def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> s
     text = text.replace("127.0.0.1:8080", emceepee)
     if proxy == "haproxy":
         return text.replace("bind :443", f"bind 127.0.0.1:{listens}")
-    user = "" if os.geteuid() else "user root;"  # its workers would not be allowed into the test's folder
-    own = f"{user} pid {folder}/pid; error_log {folder}/errors; events {{}}\n"
-    files = "".join(
-        f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    return f"{own}http {{\naccess_log off;\n{files}{text.replace('listen 443', f'listen 127.0.0.1:{listens}')}\n}}\n"
+    return whole_nginx(text.replace("listen 443", f"listen 127.0.0.1:{listens}"), folder)
 
 
 @asynccontextmanager
 async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
     """The same emceepee, reached through the proxy."""
-    port, file = free_port(), folder / "configuration"
-    file.write_text(
-        configuration(proxy, folder, listens=port, emceepee=endpoint.origin.removeprefix("http://")), "utf-8"
-    )
-    process = await asyncio.create_subprocess_exec(*PROXIES[proxy], str(file))
+    port, address = free_port(), endpoint.origin.removeprefix("http://")
+    text = configuration(proxy, folder, listens=port, emceepee=address)
     tls = ssl.create_default_context(cafile=folder / "certificate.pem")
-    connector = aiohttp.TCPConnector(ssl=tls)
-    async with aiohttp.ClientSession(connector=connector) as http:
+    async with (
+        running_balancer(proxy, text, folder, port=port),
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as http,
+    ):
         through = HttpProcess(None, f"https://127.0.0.1:{port}/mcp", http)
 
         async def is_up() -> bool:
-            try:
-                async with http.get(f"{through.origin}/healthz") as response:
-                    return response.status == 200
-            except aiohttp.ClientConnectionError:
-                return False
+            async with http.get(f"{through.origin}/healthz") as response:
+                return response.status == 200
 
-        try:
-            await eventually(is_up, what=f"{proxy} serves")
-            yield through
-        finally:
-            process.terminate()
-            await asyncio.wait_for(process.wait(), BOUND)
+        await eventually(is_up, what=f"{proxy} has found emceepee")
+        yield through
 
 
-@pytest.mark.parametrize("proxy", PROXIES)
+@pytest.mark.parametrize("proxy", BALANCERS)
 async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bodies(
     proxy: str, tmp_path: Path
 ) -> None:
-    if shutil.which(proxy) is None:
-        pytest.skip(f"{proxy} is not installed: only the real one can show that its example works")
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
         async with (
