@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,33 +13,21 @@ import pytest
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpCaller, HttpProcess, http_process
-from support.documentation import ROOT
+from support.documentation import ROOT, Page
 from support.server_programs.stdio_entries import stdio_server
-from support.system.balancers import BALANCERS, running_balancer, whole_nginx
-from support.system.certificates import self_signed
+from support.system.balancers import BALANCERS, EXAMPLE_NAME, adapt_example, running_balancer
 from support.system.ports import free_port
 from support.waiting import eventually
 
-PAGE = ROOT / "docs" / "how-to" / "serve-over-http.md"
-NAME = "mcp.example.com"
-
-
-def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> str:
-    """As the page has it, with the addresses and files of this test."""
-    found = re.search(rf"```{proxy}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert found is not None
-    text = found[1].replace(f"/etc/ssl/{NAME}.pem", str(self_signed(folder, names=(NAME,))))
-    text = text.replace("127.0.0.1:8080", emceepee)
-    if proxy == "haproxy":
-        return text.replace("bind :443", f"bind 127.0.0.1:{listens}")
-    return whole_nginx(text.replace("listen 443", f"listen 127.0.0.1:{listens}"), folder)
+PAGE = Page(ROOT / "docs" / "how-to" / "serve-over-http.md")
 
 
 @asynccontextmanager
 async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
     """The same emceepee, reached through the proxy."""
     port, address = free_port(), endpoint.origin.removeprefix("http://")
-    text = configuration(proxy, folder, listens=port, emceepee=address)
+    (example,) = (block.body for block in PAGE.blocks() if block.language == proxy)
+    text = adapt_example(proxy, example, folder, port=port, addresses={"127.0.0.1:8080": address})
     tls = ssl.create_default_context(cafile=folder / "certificate.pem")
     async with (
         running_balancer(proxy, text, folder, port=port),
@@ -63,14 +50,14 @@ async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bo
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
         async with (
-            http_process("--log-level", "warn", "--allow-host", NAME, "--allow-commands", env=env) as endpoint,
+            http_process("--log-level", "warn", "--allow-host", EXAMPLE_NAME, "--allow-commands", env=env) as endpoint,
             behind(proxy, endpoint, tmp_path) as through,
         ):
-            async with through.http.post(through.url, json={}, headers={"host": NAME}) as response:
+            async with through.http.post(through.url, json={}, headers={"host": EXAMPLE_NAME}) as response:
                 assert response.status == 401
             async with through.http.get(through.origin, headers={"host": "evil.example"}) as response:
                 assert response.status in (404, 421)
-            caller = await through.caller(host=NAME, authorization="Bearer secret")
+            caller = await through.caller(host=EXAMPLE_NAME, authorization="Bearer secret")
             await check(caller, backend)
             assert (await caller.error("remove_server", name="small"))["code"] == "ERR_NOT_ALLOWED", "it is remote"
 

@@ -4,15 +4,17 @@ import asyncio
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from support.system.certificates import self_signed
 from support.system.ports import free_port
 from support.waiting import eventually
 
 BALANCERS = ["nginx", "haproxy"]
+EXAMPLE_NAME = "mcp.example.com"  # under which callers know the balancers of the documentation
 STOP_SECONDS = 10.0
 _ARGUMENTS = {"nginx": ("-g", "daemon off;", "-c"), "haproxy": ("-q", "-db", "-f")}
 _NGINX_FILES = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -31,6 +33,16 @@ def whole_nginx(http: str, folder: Path) -> str:
     own = f"{user} pid {folder}/pid; error_log {folder}/errors; events {{}}"
     files = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in _NGINX_FILES)
     return f"{own}\nhttp {{\naccess_log off;\n{files}\n{http}\n}}\n"
+
+
+def adapt_example(name: str, text: str, folder: Path, *, port: int, addresses: Mapping[str, str]) -> str:
+    """A configuration of the documentation, with a port, a certificate and the `addresses` that a test has instead."""
+    text = text.replace(f"/etc/ssl/{EXAMPLE_NAME}.pem", str(self_signed(folder, names=(EXAMPLE_NAME,))))
+    for documented, here in addresses.items():
+        text = text.replace(documented, here)
+    if name == "haproxy":
+        return text.replace("bind :443", f"bind 127.0.0.1:{port}")
+    return whole_nginx(text.replace("listen 443", f"listen 127.0.0.1:{port}"), folder)
 
 
 @asynccontextmanager
