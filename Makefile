@@ -8,7 +8,8 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins browser clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+	browser nginx haproxy clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -19,6 +20,7 @@ help:
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts and fifty kills under load"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
+	@echo "make programs     only the browser and the servers that the tests need; with sudo, unless they are there"
 	@echo "make pins         pin what pyproject.toml asks for; PINS=--upgrade takes the newest versions"
 
 # Nothing is installed whose hash is not in requirements.txt: not even what builds the package. The list is complete, so
@@ -63,19 +65,32 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 
 BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed
 
-# The console is tested in the system's own browser.
-browser:
-	@for name in $(BROWSERS); do if command -v $$name >/dev/null; then exit 0; fi; done; \
+# $(call install,PROGRAMS,PACKAGES,WHAT FOR): unless one of the programs is there, Debian's packages, if they may be put in.
+# Servers lie where only root looks for programs.
+define install
+	@PATH="$$PATH:/usr/local/sbin:/usr/sbin"; \
+	for name in $(1); do if command -v $$name >/dev/null; then exit 0; fi; done; \
 	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-		echo "The console is tested in a browser. Install Chromium or Chrome, so that one of these is found:" \
-			"$(BROWSERS)." >&2; \
+		echo "$(3). Install it, so that one of these is found: $(1). On Debian, sudo make programs does it." >&2; \
 		exit 1; \
 	fi; \
-	echo "== installing Chromium, in which the console is tested"; \
-	apt-get update -qq && \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+	echo "== installing $(2)"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2)
+endef
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed browser
+# What the tests need of the system. All but this is installed below this directory.
+programs: browser nginx haproxy
+
+browser:
+	$(call install,$(BROWSERS),chromium fonts-dejavu-core,The console is tested in Chromium or Chrome)
+
+nginx:
+	$(call install,nginx,nginx,Replicas and examples are tested behind nginx)
+
+haproxy:
+	$(call install,haproxy,haproxy,Replicas and examples are tested behind HAProxy)
+
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"
