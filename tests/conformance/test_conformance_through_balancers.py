@@ -48,13 +48,7 @@ def different(through: Verdicts, direct: Verdicts) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(
-    "version",
-    [
-        pytest.param(VERSIONS[0], marks=pytest.mark.xfail(reason="a replica knows only the sessions it holds")),
-        VERSIONS[1],
-    ],
-)
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", BALANCERS)
 async def test_every_check_comes_out_as_against_one_process(
     name: str, version: str, direct: dict[str, Verdicts], pair: list[str], tmp_path: Path
