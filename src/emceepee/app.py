@@ -53,12 +53,26 @@ Invite = Callable[[str], None]  # told where a person can open the console
 async def open_store(config: Config, clock: Clock, *, address: str = "") -> AsyncIterator[Store]:
     """`address` is where other replicas reach this process. Raises: StoreUnusable."""
     location = config.location
-    if location.path is None:
+    if location.is_memory:
         yield MemoryStore()
         return
-    from emceepee.store.sqlite import SqliteStore  # here: whoever keeps state in memory need not load it
+    opening = _open_redis if location.path is None else _open_sqlite
+    store = await opening(config, clock, address)
+    try:
+        yield store
+    finally:
+        await store.close()
 
-    store = await SqliteStore.open(
+
+# Each engine is loaded by whoever uses it, and by nobody else.
+
+
+async def _open_sqlite(config: Config, clock: Clock, address: str) -> Store:
+    from emceepee.store.sqlite import SqliteStore
+
+    location = config.location
+    assert location.path is not None  # whoever calls it looked
+    return await SqliteStore.open(
         location.path,
         clock,
         key=location.key,
@@ -66,10 +80,21 @@ async def open_store(config: Config, clock: Clock, *, address: str = "") -> Asyn
         address=address,
         slot=config.replicas.slot,
     )
-    try:
-        yield store
-    finally:
-        await store.close()
+
+
+async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
+    from emceepee.store.redis.redis_store import RedisStore
+
+    location = config.location
+    assert location.url is not None  # whoever calls it looked
+    return await RedisStore.open(
+        location.url,
+        clock,
+        key=location.key,
+        address=address,
+        slot=config.replicas.slot,
+        lease_seconds=config.limits.replica_lease_seconds,
+    )
 
 
 @asynccontextmanager

@@ -119,7 +119,7 @@ class RequestRouter:
         if outcome is Outcome.LOST:
             log.warning("replica_lost_with_request", slot=holder.slot)
             reply = _lost_reply(http, message)
-            await (_send_away(http) if reply is None else respond_json(http.send, 200, reply))
+            await (_send_lost(http) if reply is None else respond_json(http.send, 200, reply))
         return outcome in (Outcome.ANSWERED, Outcome.LOST)
 
     async def _hand_over(self, http: HttpRequest, message: Message) -> None:
@@ -134,6 +134,11 @@ class RequestRouter:
             await self._clock.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         await send_rpc_error(http.send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
+
+
+async def _send_lost(http: HttpRequest) -> None:
+    """Not 503, which says that nothing ran: a balancer may send such a request again."""
+    await send_rpc_error(http.send, 502, INTERNAL_ERROR, "The replica that served this request was lost with it.")
 
 
 async def _send_away(http: HttpRequest) -> None:

@@ -197,8 +197,8 @@ class RedisStore:
     async def add_login(self, login: StoredLogin) -> None:
         await self._shared.add_login(login)
 
-    async def end_login(self, digest: bytes) -> None:
-        await self._shared.end_login(digest)
+    async def end_login(self, digest: bytes) -> bool:
+        return await self._shared.end_login(digest)
 
     # Its own life.
 

@@ -159,13 +159,15 @@ async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_moder
         assert wires.hops == [1], "it is not sent again"
 
 
-async def test_other_requests_that_are_lost_get_an_error_and_streams_a_503() -> None:
+async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         wires.outcome = Outcome.LOST
         answered = await first.ask("POST", body=first.message("tools/list"), mcp_session_id=connection)
         assert answered.error["data"]["details"]["mayHaveRun"]
-        assert (await first.ask("GET", accept="text/event-stream", mcp_session_id=connection)).status == 503
+        assert (await first.ask("GET", accept="text/event-stream", mcp_session_id=connection)).status == 502
+        batch = [first.call("set_timer", duration_ms=60_000, message="tea")]
+        assert (await first.ask("POST", body=batch, mcp_session_id=connection)).status == 502
 
 
 async def test_what_was_passed_on_is_never_passed_on_again() -> None:
