@@ -52,8 +52,8 @@ class Shared:
         data = write_moment(login.until) + b" " + login.principal.encode()
         await self._change(self._names.logins, "put", login.digest, data)
 
-    async def end_login(self, digest: bytes) -> None:
-        await self._change(self._names.logins, "remove", digest)
+    async def end_login(self, digest: bytes) -> bool:
+        return await self._change(self._names.logins, "remove", digest)
 
     async def forget_logins(self, now: datetime) -> None:
         """Those that are over: nobody has to be told, as everybody sees that they are."""
