@@ -108,6 +108,10 @@ class RedisStore:
         return True
 
     @property
+    def is_quick(self) -> bool:
+        return False
+
+    @property
     def commit_figures(self) -> CommitFigures:
         return CommitFigures(self._count, tuple(self._seconds))
 
