@@ -6,6 +6,7 @@ from typing import Protocol
 
 from emceepee.clock import SystemClock
 from emceepee.store.memory import MemoryStore
+from emceepee.store.redis.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
@@ -20,8 +21,8 @@ LEASE_SECONDS = 60.0  # by Redis's clock nothing lapses while a test runs; by th
 class Engine(Protocol):
     """One place where state is kept."""
 
-    async def open(self) -> Store:
-        """A process that begins to use it."""
+    async def open(self, address: str = "") -> Store:
+        """A process that begins to use it. The others reach it at the address."""
         ...
 
     async def kill(self, store: Store) -> None:
@@ -33,10 +34,11 @@ class Engine(Protocol):
 
 class MemoryEngine:
     def __init__(self) -> None:
-        self._first = MemoryStore(is_durable=True)
+        self._memory = MemoryStore(is_durable=True)
+        self._memory.die()  # it counts for no process
 
-    async def open(self) -> Store:
-        return self._first.another_process()
+    async def open(self, address: str = "") -> Store:
+        return self._memory.another_process(address)
 
     async def kill(self, store: Store) -> None:
         assert isinstance(store, MemoryStore)
@@ -50,7 +52,7 @@ class SqliteEngine:
         self._path = path
         self._opened: list[SqliteStore] = []
 
-    async def open(self) -> Store:
+    async def open(self, address: str = "") -> Store:
         store = await SqliteStore.open(self._path, SystemClock())
         self._opened.append(store)
         return store
@@ -75,7 +77,9 @@ class RedisEngine:
         self._opened: list[RedisStore] = []
 
     async def open(self, address: str = "") -> Store:
-        store = await RedisStore.open(self.url, self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS)
+        store = await RedisStore.open(
+            parse_address(self.url), self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS
+        )
         self._opened.append(store)
         await self._let_leases_go_on()
         return store

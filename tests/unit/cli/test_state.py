@@ -97,7 +97,8 @@ def test_where_state_is_comes_from_the_same_places_as_for_serve(
     assert shown("--config", str(file)) == str(tmp_path / "variable.db")
     assert shown("--config", str(file), "--state", f"sqlite:{tmp_path}/flag.db") == str(tmp_path / "flag.db")
     code, _, err = said(capsys, "--state", "tape")
-    assert (code, err) == (2, "emceepee: --state: expected memory, sqlite or sqlite:PATH, found 'tape'\n")
+    expected = "expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'"
+    assert (code, err) == (2, f"emceepee: --state: {expected}\n")
 
 
 @pytest.mark.parametrize("work", [["forget"], ["forget", "x", "--older-than", "7d"], ["export"], ["tidy"]])

@@ -42,9 +42,9 @@ def test_the_usual_place_is_that_of_the_platform(environment: dict[str, str], pl
     assert usual_path(environment, platform) == Path(path)
 
 
-@pytest.mark.parametrize("text", ["redis://host", "postgres", "SQLITE", "memory:x", "/srv/state.db", ":x"])
+@pytest.mark.parametrize("text", ["redis:host", "postgres", "SQLITE", "memory:x", "/srv/state.db", ":x"])
 def test_anything_else_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(BadLocation, match="expected memory, sqlite or sqlite:PATH, found") as caught:
+    with pytest.raises(BadLocation, match="expected memory, sqlite, sqlite:PATH or redis://HOST, found") as caught:
         parse_location(text, HOME)
     assert text in str(caught.value)
 
