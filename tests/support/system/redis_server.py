@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from support.system.processes import state_of
 
 PROGRAM = "redis-server"
 BOUND = 20.0  # seconds, on a busy machine; it is ready in some 20 ms
+PAUSE = 0.002
 _prefixes = count()
 
 
@@ -55,11 +56,7 @@ class RedisServer:
         assert program is not None, f"{PROGRAM} is not installed: run `make redis`"
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([program, *self._settings], stdout=log, stderr=log)
-        deadline = time.monotonic() + BOUND
-        while not self._answers():
-            assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
-            assert time.monotonic() < deadline, "Redis does not answer"
-            time.sleep(0.005)
+        wait_until(self._answers, what="Redis answers")
 
     def stop(self) -> None:
         """In order, if it runs."""
@@ -71,10 +68,7 @@ class RedisServer:
     def pause(self) -> None:
         """It keeps its connections, and answers nobody."""
         os.kill(self.pid, signal.SIGSTOP)
-        deadline = time.monotonic() + BOUND
-        while state_of(self.pid) not in ("T", "t"):
-            assert time.monotonic() < deadline, "Redis was not paused"
-            time.sleep(0.001)
+        wait_until(lambda: state_of(self.pid) in ("T", "t"), what="Redis is paused")
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -90,6 +84,7 @@ class RedisServer:
             return connection.recv(1 << 20)
 
     def _answers(self) -> bool:
+        assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
         try:
             return self.command("PING") == b"+PONG\r\n"
         except OSError:
@@ -119,6 +114,14 @@ def redis_server(*settings: str, appendonly: bool = False, password: str | None 
 def new_prefix() -> str:
     """One per test keeps tests apart that share a server."""
     return f"test-{os.getpid()}-{next(_prefixes)}"
+
+
+def wait_until(holds: Callable[[], bool], *, what: str) -> None:
+    """For those who have no loop."""
+    deadline = time.monotonic() + BOUND
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {BOUND:g} s in vain until {what}"
+        time.sleep(PAUSE)
 
 
 def _packed(*words: str | bytes) -> bytes:
