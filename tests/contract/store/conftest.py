@@ -1,6 +1,7 @@
 """Every engine, and processes that use it."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,16 @@ from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine
+from support.system import event_loops
 from support.system.redis_server import RedisServer, redis_server, wait_until
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What speaks to a socket itself is tried on both loops."""
+    loops = event_loops.pytest_asyncio_loop_factories(config, item)
+    return loops if item.path.name == "test_redis_faults.py" else {"asyncio": loops["asyncio"]}
 
 
 @pytest.fixture(scope="session")

@@ -70,15 +70,17 @@ class SqliteEngine:
 class RedisEngine:
     """Time is the test's. What Redis lets lapse or expire by its own clock, it does not in a test's time."""
 
+    state_key = STATE_KEY
+
     def __init__(self, server: RedisServer, url: str | None = None) -> None:
-        self.url = url or server.url()
+        self.address = parse_address(url or server.url())
         self.clock = FakeClock(NOW - HOUR)
-        self._server = server
+        self.server = server
         self._opened: list[RedisStore] = []
 
     async def open(self, address: str = "") -> Store:
         store = await RedisStore.open(
-            parse_address(self.url), self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS
+            self.address, self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS
         )
         self._opened.append(store)
         await self._let_leases_go_on()
@@ -89,7 +91,7 @@ class RedisEngine:
         assert isinstance(store, RedisStore)
         self._opened.remove(store)
         await vanish(store)
-        self._server.command("DEL", store._names.slot(store._lease.slot))
+        self.server.command("DEL", store._names.slot(store._lease.slot))
         await self._let_leases_go_on()
 
     async def close(self) -> None:

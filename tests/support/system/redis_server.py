@@ -7,10 +7,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from support.system.ports import free_port
 from support.system.processes import state_of
@@ -55,7 +56,7 @@ class RedisServer:
         program = shutil.which(PROGRAM)
         assert program is not None, f"{PROGRAM} is not installed: run `make redis`"
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, *self._settings], stdout=log, stderr=log)
+            self._process = subprocess.Popen([program, *self._arguments()], stdout=log, stderr=log)
         wait_until(self._answers, what="Redis answers")
 
     def stop(self) -> None:
@@ -83,6 +84,9 @@ class RedisServer:
             connection.sendall(_packed(*words))
             return connection.recv(1 << 20)
 
+    def _arguments(self) -> Sequence[str]:
+        return self._settings
+
     def _answers(self) -> bool:
         assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
         try:
@@ -99,16 +103,42 @@ class RedisServer:
         self._process.wait(BOUND)
 
 
+class Sentinel(RedisServer):
+    """Watches another one, and tells where it is."""
+
+    def __init__(self, folder: Path, watched: RedisServer, service: str) -> None:
+        super().__init__(folder)
+        self._text = f"port {self.port}\nbind 127.0.0.1\ndir {folder}\n"
+        self._text += f"sentinel monitor {service} 127.0.0.1 {watched.port} 1\n"
+
+    def _arguments(self) -> Sequence[str]:
+        file = self.folder / "sentinel.conf"
+        file.write_text(self._text)
+        return str(file), "--sentinel"
+
+
+Running = TypeVar("Running", bound=RedisServer)
+
+
+@contextmanager
+def sentinel_of(watched: RedisServer, service: str) -> Iterator[Sentinel]:
+    folder = Path(tempfile.mkdtemp(prefix="emceepee-redis-"))
+    yield from _running(Sentinel(folder, watched, service))
+
+
 @contextmanager
 def redis_server(*settings: str, appendonly: bool = False, password: str | None = None) -> Iterator[RedisServer]:
     folder = Path(tempfile.mkdtemp(prefix="emceepee-redis-"))
-    server = RedisServer(folder, *settings, appendonly=appendonly, password=password)
+    yield from _running(RedisServer(folder, *settings, appendonly=appendonly, password=password))
+
+
+def _running(server: Running) -> Iterator[Running]:
     try:
         server.start()
         yield server
     finally:
         server.kill()
-        shutil.rmtree(folder)
+        shutil.rmtree(server.folder)
 
 
 def new_prefix() -> str:

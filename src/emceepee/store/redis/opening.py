@@ -38,7 +38,7 @@ class Access:
         if isinstance(error, Unknown):
             error = error.because
         if isinstance(error, StoreUnavailable):
-            return StoreUnusable(str(error))
+            return faults.unusable_as(error)
         return faults.unusable(self.address, error)
 
 
