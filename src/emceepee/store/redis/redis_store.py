@@ -99,6 +99,7 @@ class RedisStore:
             if isinstance(error, StoreUnusable) or not isinstance(error, Exception):
                 raise
             raise access.unusable(error) from error
+        access.warn()
         store._tasks.spawn(lease.run(), name="renew")
         return store
 
