@@ -5,6 +5,7 @@ import base64
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from emceepee.store.store import NoKey, ServerConfiguration, StoreUnusable
 from support.fakes.clock import FakeClock
 from support.store.store_engines import STATE_KEY
 from support.store.stored_sessions import head, key, store_session, taken
+from support.system.certificates import self_signed
 from support.system.ports import free_port
 from support.system.redis_server import RedisServer, redis_server, sentinel_of
 from support.waiting import WITHIN
@@ -195,6 +197,22 @@ async def test_a_redis_that_may_throw_state_away_is_warned_of(
         redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
     assert "redis_may_evict_state" in caplog.text
     assert "redis_may_lose_state" in caplog.text, "it writes nothing to its disk"
+
+
+async def test_the_line_is_encrypted_if_the_certificate_is_trusted(tmp_path: Path) -> None:
+    file, port = self_signed(tmp_path), free_port()
+    files = ("--tls-cert-file", str(file), "--tls-key-file", str(file), "--tls-ca-cert-file", str(file))
+    with redis_server("--tls-port", str(port), *files, "--tls-auth-clients", "no", password=PASSWORD) as running:
+        url = f"rediss://:{PASSWORD}@localhost:{port}?ca={file}"
+        store = await opened(url)
+        await store_session(store, head("s1"))
+        await store.close()
+        assert "is not trusted" in await refusal(url.partition("?")[0])
+        assert "/none.pem, which is not there" in await refusal(f"{url.partition('?')[0]}?ca=/none.pem")
+        plain = await refusal(url.replace("rediss:", "redis:").partition("?")[0])
+        assert "cannot be used" in plain
+        mixed = await refusal(f"rediss://:{PASSWORD}@localhost:{running.port}")
+        assert "does not speak TLS" in mixed or "cannot be" in mixed
 
 
 async def test_a_cluster_is_said_to_be_one(redis_cluster: RedisServer) -> None:

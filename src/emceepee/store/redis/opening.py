@@ -11,10 +11,9 @@ from emceepee.clock import Clock
 from emceepee.store.redis import faults
 from emceepee.store.redis.address import CLUSTER, RedisAddress
 from emceepee.store.redis.commands import Commands, Unknown
-from emceepee.store.redis.connect import connect, connect_to
+from emceepee.store.redis.connect import OnMessage, connect
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.link import CONNECTING, RedisLink
-from emceepee.store.redis.listening import OnMessage
 from emceepee.store.redis.wire import Wire
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
@@ -81,9 +80,9 @@ async def _reach_cluster(address: RedisAddress) -> Access:
     from emceepee.store.redis.cluster import ClusterCommands  # here: it loads much
 
     cluster = ClusterCommands(address)
-    host, port = await cluster.open()
+    await cluster.open()
     try:
-        wire = await connect_to(host, port, address)
+        wire = await cluster.connect()
         try:
             info = await _look_at(address, wire)
         finally:
@@ -91,7 +90,7 @@ async def _reach_cluster(address: RedisAddress) -> Access:
     except BaseException:
         await cluster.close()
         raise
-    return Access(address, cluster, partial(connect_to, host, port, address), info)
+    return Access(address, cluster, cluster.connect, info)
 
 
 async def check_format(commands: Commands, names: KeyNames, address: RedisAddress) -> None:
