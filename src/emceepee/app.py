@@ -86,9 +86,9 @@ async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
     from emceepee.store.redis.redis_store import RedisStore
 
     location = config.location
-    assert location.url is not None  # whoever calls it looked
+    assert location.redis is not None  # whoever calls it looked
     return await RedisStore.open(
-        location.url,
+        location.redis,
         clock,
         key=location.key,
         address=address,

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
-        if config.session_name is not None and config.location.path is None:
+        if config.session_name is not None and config.location.is_memory:
             raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
     except ConfigError as error:
         sys.stderr.write(f"emceepee: {error}\n")
@@ -168,7 +168,8 @@ def _place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="WHERE",
-        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
+        help="where sessions and added servers are kept: memory, sqlite, sqlite:PATH, or for several machines "
+        f"redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME]; or set {STATE_VARIABLE} "
         "(default: sqlite, but memory on standard input and output)",
     )
 

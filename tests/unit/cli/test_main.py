@@ -38,7 +38,7 @@ def test_callers_of_serve_name_their_sessions_themselves(capsys: pytest.CaptureF
 def test_a_place_for_state_that_does_not_exist_is_one_line(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = "expected memory, sqlite or sqlite:PATH, found 'tape'\n"
+    expected = "expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'\n"
     assert refused(capsys, *command, "--state", "tape") == f"emceepee: --state: {expected}"
     file = tmp_path / "emceepee.json"
     file.write_text(json.dumps({"state": "tape"}))
