@@ -83,13 +83,16 @@ async def serve_http(
     limits: Limits,
     announce: Callable[[str], Awaitable[None]],
     stopped: asyncio.Event | None = None,
+    shares_port: bool = False,
 ) -> None:
     """Serve until a signal to stop; where someone else takes these, until `stopped`.
+
+    `shares_port`: with other processes of this user, each of which gets some of the connections.
 
     Raises:
         OSError: the address cannot be had.
     """
-    listener = _listener(host, port)
+    listener = _listener(host, port, shares_port=shares_port)
     table = ConnectionTable(limits)
     config = uvicorn.Config(
         endpoint,
@@ -110,10 +113,12 @@ async def serve_http(
     await _Server(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _listener(host: str, port: int, *, shares_port: bool) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shares_port:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
     except BaseException:
