@@ -46,7 +46,7 @@ log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
 REPLICA_HOST = "127.0.0.1"  # where other replicas are taken to be, unless the operator says otherwise
 CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
-Invite = Callable[[str], None]  # told where a person can open the console
+Invite = Callable[[str], object]  # told where a person can open the console
 
 
 @asynccontextmanager
@@ -248,8 +248,11 @@ async def console_beside(
         await directory.close_all()
 
 
-async def run_http(config: Config, *, announce: Callable[[str], None], invite: Invite) -> None:
-    """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open."""
+async def run_http(config: Config, *, announce: Callable[[str], object], invite: Invite | None) -> None:
+    """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open.
+
+    Without `invite`, nobody is told where the console is.
+    """
     clock = SystemClock()
     async with (
         listen_for_replicas(config, clock) as replication,
@@ -270,14 +273,19 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
 
         async def is_open(address: str) -> None:
             announce(address)
-            if logins is not None:
+            if logins is not None and invite is not None:
                 await welcome(address, config.http, logins, invite)
 
         try:
             async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint):
                 await directory.look_after_store()
                 await serve_http(
-                    endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
+                    endpoint,
+                    host=config.http.host,
+                    port=config.http.port,
+                    limits=config.limits,
+                    announce=is_open,
+                    shares_port=config.http.shares_port,
                 )
         finally:
             await endpoint.close()
