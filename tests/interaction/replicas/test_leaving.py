@@ -203,6 +203,23 @@ async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
         await eventually(lambda: replicas.target.unread == ["1"])
 
 
+async def test_what_rode_on_a_request_that_was_lost_is_told_again(replicas: Replicas) -> None:
+    async def abort(request: HttpRequest, body: bytes) -> bool:
+        request.connection.abort_response()
+        return True
+
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    replicas.target.serve = abort
+    caller.received = b""
+    caller.send(post(b"2"))
+    assert await caller.answer() == {"outcome": "LOST"}
+    assert "read=1" in repr(replicas.forwarder)
+    await replicas.clock.advance(SETTLE_AFTER)
+    await eventually(lambda: "read=0" in repr(replicas.forwarder))
+
+
 async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
     async with two_replicas() as replicas:
         answer_with_news(replicas)
