@@ -1,0 +1,1 @@
+"""Replicas: processes that share a store, and pass requests on to each other."""

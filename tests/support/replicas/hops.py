@@ -88,6 +88,8 @@ class Replicas:
     listener: HopListener
     bound: BoundListener
     table: ConnectionTable
+    asked: list[HttpRequest] = field(default_factory=list)
+    tasks: "list[asyncio.Task[None] | None]" = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     lost_reply: LostReply = lambda: b'{"lost":1}'
     identity: CallerIdentity = ADA
@@ -98,6 +100,8 @@ class Replicas:
         """The endpoint of the one that is asked."""
         body = await read_body(receive, BODY_BYTES)
         request = HttpRequest(scope, dict(scope["headers"]), receive, send, self.identity)
+        self.asked.append(request)
+        self.tasks.append(asyncio.current_task())
         outcome = await self.forwarder.forward(self.holder, request, body, lost_reply=self.lost_reply)
         self.outcomes.append(outcome)
         if outcome is not Outcome.ANSWERED:
