@@ -18,6 +18,8 @@ from support.replicas.hops import ADA, KEY, HeldStream, Replicas, post, two_repl
 from support.system.certificates import self_signed
 from support.waiting import eventually
 
+LOOPBACK = ("127.0.0.1", 0)
+
 
 def status_of(caller: RawConnection) -> int:
     return int(caller.received.split(b" ", 2)[1])
@@ -139,8 +141,8 @@ async def test_a_console_that_is_not_there_is_not_held(replicas: Replicas) -> No
     assert replicas.target.requests == []
 
 
-@pytest.mark.parametrize("listen", [None, "127.0.0.1:0"])
-async def test_a_replica_that_has_stopped_cannot_be_reached(listen: str | None) -> None:
+@pytest.mark.parametrize("listen", [None, LOOPBACK])
+async def test_a_replica_that_has_stopped_cannot_be_reached(listen: tuple[str, int] | None) -> None:
     async with two_replicas(listen=listen) as replicas:
         await replicas.stop_holder()
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
@@ -299,7 +301,7 @@ async def test_a_failure_of_the_holder_is_passed_back(replicas: Replicas, caplog
 
 
 async def test_a_port_serves_as_a_socket_does() -> None:
-    async with two_replicas(listen="127.0.0.1:0") as replicas:
+    async with two_replicas(listen=LOOPBACK) as replicas:
         assert replicas.bound.address.startswith("http://127.0.0.1:")
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
@@ -315,7 +317,7 @@ def test_a_socket_is_in_a_folder_that_only_its_user_may_enter_and_is_gone_afterw
 async def test_replicas_speak_tls_and_show_their_certificates(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
     contexts = tls_contexts(file, file, file)
-    async with two_replicas(listen="127.0.0.1:0", server_tls=contexts.server, client_tls=contexts.client) as replicas:
+    async with two_replicas(listen=LOOPBACK, server_tls=contexts.server, client_tls=contexts.client) as replicas:
         assert replicas.bound.address.startswith("https://127.0.0.1:")
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
@@ -323,7 +325,7 @@ async def test_replicas_speak_tls_and_show_their_certificates(tmp_path: Path) ->
 async def test_one_certificate_for_all_needs_no_authority(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
     contexts = tls_contexts(file, file)
-    async with two_replicas(listen="127.0.0.1:0", server_tls=contexts.server, client_tls=contexts.client) as replicas:
+    async with two_replicas(listen=LOOPBACK, server_tls=contexts.server, client_tls=contexts.client) as replicas:
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
 
@@ -333,13 +335,13 @@ async def test_a_replica_without_the_authority_does_not_trust_the_others(tmp_pat
     theirs.mkdir()
     file, other = self_signed(mine), self_signed(theirs)
     server, client = tls_contexts(file, file, file).server, tls_contexts(other, other, other).client
-    async with two_replicas(listen="127.0.0.1:0", server_tls=server, client_tls=client) as replicas:
+    async with two_replicas(listen=LOOPBACK, server_tls=server, client_tls=client) as replicas:
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
 async def test_a_replica_without_tls_cannot_reach_one_that_wants_it(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
-    async with two_replicas(listen="127.0.0.1:0", server_tls=tls_contexts(file, file).server) as replicas:
+    async with two_replicas(listen=LOOPBACK, server_tls=tls_contexts(file, file).server) as replicas:
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 

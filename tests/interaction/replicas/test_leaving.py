@@ -190,7 +190,7 @@ async def test_a_caller_that_leaves_does_not_make_others_unread(replicas: Replic
 
 
 async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
-    async with two_replicas(listen="127.0.0.1:0") as replicas:
+    async with two_replicas(listen=("127.0.0.1", 0)) as replicas:
         answer_with_news(replicas)
         caller = replicas.post(b"1")
         await caller.until_data()

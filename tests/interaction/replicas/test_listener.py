@@ -18,7 +18,7 @@ NOTHING = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n
 
 @pytest.fixture
 async def replicas() -> AsyncIterator[Replicas]:
-    async with two_replicas(listen="127.0.0.1:0") as running:
+    async with two_replicas(listen=("127.0.0.1", 0)) as running:
         yield running
 
 
@@ -94,12 +94,6 @@ async def test_whatever_a_caller_may_send_can_be_passed_on(replicas: Replicas) -
     assert await replicas.post(b'{"a":1}', *many).answer() == {"a": 1}
 
 
-@pytest.mark.parametrize("listen", ["", "here", ":80", "127.0.0.1:x", "127.0.0.1:70000", "0.0.0.0:0", "[::]:0"])
-def test_an_address_that_others_could_not_use_is_refused(listen: str) -> None:
-    with pytest.raises(ValueError, match=r"HOST:PORT|no address"), bind(listen):
-        pass
-
-
 def test_an_address_of_ipv6_is_shown_as_a_url_has_it() -> None:
-    with bind("[::1]:0") as bound:
+    with bind(("::1", 0)) as bound:
         assert bound.address.startswith("http://[::1]:")

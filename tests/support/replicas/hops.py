@@ -127,7 +127,7 @@ def post(body: bytes = b"{}", *headers: str, target: str = "/mcp") -> bytes:
 @asynccontextmanager
 async def two_replicas(
     *,
-    listen: str | None = None,
+    listen: tuple[str, int] | None = None,
     server_tls: ssl.SSLContext | None = None,
     client_tls: ssl.SSLContext | None = None,
     holder_key: bytes = KEY,
@@ -154,7 +154,11 @@ async def two_replicas(
             table=table,
             stop_holder=holding.aclose,
         )
-        server = ListeningServer(server_config(replicas, partial(ServerConnection, table=table)), table, ready.set)
+
+        async def is_ready() -> None:
+            ready.set()
+
+        server = ListeningServer(server_config(replicas, partial(ServerConnection, table=table)), table, is_ready)
         serving = tasks.spawn(server.serve(sockets=[public]), name="serve")
         await ready.wait()
         try:
