@@ -14,7 +14,7 @@ from emceepee.server.http.forwarding import Outcome
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import respond
 from support.callers.raw_connection import RawConnection
-from support.replicas.hops import ADA, KEY, HeldStream, Replicas, post, two_replicas
+from support.in_process.hops import ADA, KEY, HeldStream, Replicas, post, two_replicas
 from support.system.certificates import self_signed
 from support.waiting import eventually
 

@@ -14,7 +14,7 @@ from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import Outcome
 from emceepee.web.asgi import respond_json
 from support.callers.raw_connection import RawConnection
-from support.replicas.hops import HeldStream, Replicas, post, two_replicas
+from support.in_process.hops import HeldStream, Replicas, post, two_replicas
 from support.waiting import eventually
 
 

@@ -11,7 +11,7 @@ from emceepee.replicas.signature import Message, Signer
 from emceepee.replicas.wire import SETTLE_PATH
 from emceepee.state.limits import Limits
 from support.callers.raw_connection import RawConnection
-from support.replicas.hops import BODY_BYTES, KEY, Replicas, post, two_replicas
+from support.in_process.hops import BODY_BYTES, KEY, Replicas, post, two_replicas
 
 NOTHING = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
