@@ -64,6 +64,7 @@ async def test_a_database_that_is_not_there_is_told(redis: RedisServer) -> None:
 async def test_nobody_at_that_address_is_told() -> None:
     told = await refusal(f"redis://:{PASSWORD}@127.0.0.1:{free_port()}")
     assert "cannot be reached" in told
+    assert "cannot be reached" in await refusal(f"redis://{'a' * 64}.example")
     assert "Start it, or correct the URL" in told
 
 
