@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
+from emceepee.clock import SystemClock
 from emceepee.state.replica import GRACE_SHARE, SURE_SHARE
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import HeldElsewhere, Lease, Store, StoreUnusable
 from support.store.store_engines import LEASE_SECONDS, RedisEngine, vanish
 from support.store.stored_sessions import NOW, change, head, key, put, records, records_in, store_session, taken
 from support.system.redis_server import RedisServer
+from support.waiting import eventually
 
 pytestmark = pytest.mark.parametrize("engine", ["redis", "cluster"], indirect=True)
 
@@ -40,12 +42,41 @@ def let_lapse(engine: RedisEngine, store: RedisStore) -> None:
     engine.server.command("DEL", store._names.slot(store._lease.slot))
 
 
-async def test_whoever_renews_in_time_is_sure(engine: RedisEngine, holder: RedisStore) -> None:
-    for _ in range(10):
-        await engine.clock.advance(LEASE_SECONDS / 3)
-        await holder.confirm({})
-        assert is_sure(holder)
-    assert engine.server.command("EXISTS", holder._names.slot(0)) == b":1\r\n"
+async def test_a_lease_is_renewed_by_itself_as_long_as_the_process_lives(
+    engine: RedisEngine, holder: RedisStore
+) -> None:
+    watch = holder._lease._watch
+    for _ in range(6):
+        before = watch.renewed_at
+
+        async def is_renewed(before: float = before) -> bool:
+            await engine.clock.advance(watch.renew_every / 10)
+            return watch.renewed_at > before
+
+        await eventually(is_renewed, what="it is renewed")
+    await vanish(holder)
+    await engine.clock.advance(LEASE_SECONDS)
+    assert not is_sure(holder)
+
+
+async def test_a_lease_lapses_by_the_clock_of_redis(engine: RedisEngine) -> None:
+    """With time as it is. Nothing is said of how soon."""
+    stores = [
+        await RedisStore.open(engine.address, SystemClock(), key=engine.state_key, lease_seconds=1) for _ in range(2)
+    ]
+    killed, other = stores
+    await store_session(killed, head("s1", expires_at=SystemClock().now().replace(year=2100)), e="1")
+    await vanish(killed)
+
+    async def is_taken_over() -> bool:
+        try:
+            return await other.take(key("s1")) is not None
+        except HeldElsewhere:
+            return False
+
+    await eventually(is_taken_over, what="the other one has it")
+    assert await other.replicas() == [other.replica]
+    await other.close()
 
 
 async def test_whoever_could_not_renew_for_a_while_is_not_sure_until_it_has_asked(

@@ -9,7 +9,8 @@ from contextlib import suppress
 import hiredis
 
 from emceepee.store.redis.address import SENTINEL, RedisAddress
-from emceepee.store.redis.scripts import ALL
+from emceepee.store.redis.replica_scripts import OF_REPLICAS
+from emceepee.store.redis.session_scripts import OF_SESSIONS
 from emceepee.store.redis.wire import ConnectionLost, Wire, Word
 
 CONNECT_SECONDS = 2.0  # for all of it
@@ -42,7 +43,7 @@ async def connect_to(host: str, port: int, address: RedisAddress, on_message: On
             await wire.ask(*command)
         with suppress(hiredis.ReplyError):  # some hosted ones do not allow it
             await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
-        for future in wire.send([("SCRIPT", "LOAD", script.text) for script in ALL]):
+        for future in wire.send([("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS)]):
             await future
     except BaseException:
         wire.close()

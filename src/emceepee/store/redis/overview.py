@@ -10,7 +10,7 @@ from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Call, Unknown
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.opening import Access, reach
-from emceepee.store.redis.scripts import ROSTER
+from emceepee.store.redis.replica_scripts import ROSTER
 from emceepee.store.redis.slot_lease import read_roster
 from emceepee.store.store import StoreError
 

@@ -16,7 +16,7 @@ from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, digest, session_name
-from emceepee.store.redis.scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
+from emceepee.store.redis.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
 from emceepee.store.redis.slot_lease import Roster, SlotLease, epoch_of
 from emceepee.store.redis.wire import Word
 from emceepee.store.store import HeldElsewhere, Lease, StoredSession
