@@ -9,7 +9,7 @@ from emceepee.backends.http1.errors import NotConnected
 from emceepee.backends.http1.pool import ConnectionPool, most_descriptors
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
-from emceepee.replicas.holder_link import HolderLink, LinkParts
+from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage
 from emceepee.replicas.passage import Passage
 from emceepee.replicas.signature import Message, Signer
 from emceepee.replicas.wire import passed_on, request_target
@@ -60,6 +60,17 @@ class Forwarder:
             return Outcome.UNREACHABLE
         return await Passage(link, hop, request, lost_reply).run()
 
+    def end_streams(self) -> None:
+        """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
+        for passage in self._passages():
+            if passage.is_standing:
+                passage.break_off()
+
+    def break_off(self) -> None:
+        """Nobody is waited for any more. For the holders these callers have left; calls that run go on there."""
+        for passage in self._passages():
+            passage.break_off()
+
     def drop(self, replica: Replica) -> None:
         """It is gone, though its connections may look alive: whatever is on its way there breaks off."""
         for holder in [one for one in self._links if (one.slot, one.epoch) == (replica.slot, replica.epoch)]:
@@ -69,6 +80,9 @@ class Forwarder:
         """Tell all holders what they do not know yet; the rest was read."""
         links = list(self._links.values())
         await asyncio.gather(*(link.take_leave() for link in links), return_exceptions=True)
+
+    def _passages(self) -> list[LinkPassage]:
+        return [passage for link in self._links.values() for passage in link.passages]
 
     def _open_link(self, holder: Replica) -> HolderLink:
         """Raises: ValueError."""

@@ -9,6 +9,7 @@ import pytest
 from emceepee.backends.http1.address import Origin
 from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.senders import GONE_SECONDS
+from emceepee.replicas.signature import Hop
 from emceepee.server.http.connection import CONFIRMED_TICKS
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import Outcome
@@ -203,21 +204,38 @@ async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
         await eventually(lambda: replicas.target.unread == ["1"])
 
 
-async def test_what_rode_on_a_request_that_was_lost_is_told_again(replicas: Replicas) -> None:
+async def test_a_holder_that_is_there_after_all_hears_that_its_response_was_lost(replicas: Replicas) -> None:
+    async def break_off(request: HttpRequest, body: bytes) -> bool:
+        replicas.target.keep_if_unread(request, body.decode())
+        request.connection.abort_response()
+        return True
+
+    replicas.target.serve = break_off
+    assert await replicas.post(b"1").answer() == {"outcome": "LOST"}
+    await eventually(lambda: replicas.target.unread == ["1"])
+
+
+async def test_what_rode_on_a_request_that_was_lost_is_told_again(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def abort(request: HttpRequest, body: bytes) -> bool:
         request.connection.abort_response()
         return True
 
+    told: list[tuple[list[int], list[int]]] = []
+
+    def keep(hop: Hop, read: list[int], unread: list[int], *, is_farewell: bool) -> None:
+        told.append((read, unread))
+
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
+    monkeypatch.setattr(replicas.listener._senders, "settle", keep)
     replicas.target.serve = abort
     caller.received = b""
     caller.send(post(b"2"))
     assert await caller.answer() == {"outcome": "LOST"}
-    assert "read=1" in repr(replicas.forwarder)
-    await replicas.clock.advance(SETTLE_AFTER)
-    await eventually(lambda: "read=0" in repr(replicas.forwarder))
+    await eventually(lambda: told == [([1], [2])])
 
 
 async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
@@ -247,6 +265,31 @@ async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas
     await caller.answer()
     replicas.listener.drop(replicas.forwarder._parts.own())
     assert replicas.target.unread == ["1"]
+
+
+async def test_a_replica_that_stops_ends_streams_that_answer_nothing_and_then_does_not_wait_for_the_rest(
+    replicas: Replicas,
+) -> None:
+    streams = [HeldStream(), HeldStream()]
+    waiting = iter(streams)
+
+    async def serve(request: HttpRequest, body: bytes) -> bool:
+        return await next(waiting).serve(request, body)
+
+    replicas.target.serve, replicas.lost_reply = serve, lambda: b"lost"
+    listening, asking = replicas.caller(), replicas.caller()
+    listening.send(b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n")
+    await eventually(lambda: streams[0].request is not None)
+    asking.send(post())
+    await eventually(lambda: streams[1].request is not None)
+    await eventually(lambda: all(caller.read_some() and caller.received for caller in (listening, asking)))
+    replicas.forwarder.end_streams()
+    await eventually(lambda: listening.read_some() and listening.received.endswith(b"0\r\n\r\n"))
+    await asyncio.wait_for(streams[0].was_left.wait(), 10)
+    assert replicas.outcomes == [Outcome.ANSWERED]
+    replicas.forwarder.break_off()
+    await eventually(lambda: asking.read_some() and asking.received.endswith(b"data: lost\n\n\r\n0\r\n\r\n"))
+    await asyncio.wait_for(streams[1].was_left.wait(), 10)
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
