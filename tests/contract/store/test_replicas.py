@@ -19,7 +19,7 @@ from support.store.stored_sessions import (
 )
 from support.waiting import eventually
 
-pytestmark = pytest.mark.parametrize("engine", ["memory", "redis", "cluster"], indirect=True)
+pytestmark = pytest.mark.parametrize("engine", ["memory", "sqlite", "redis", "cluster"], indirect=True)
 
 
 def me(store: Store) -> Replica:

@@ -147,6 +147,8 @@ class HttpEndpoint:
         for connection in self._connections:
             connection.end_pushes()
         self._stateless.end_listens()
+        if self._parts.replicas is not None:
+            self._parts.replicas.forwarder.end_streams()
         if self._parts.fallback is not None:
             self._parts.fallback.drain()
         self._parts.directory.begin_stop()
@@ -161,6 +163,8 @@ class HttpEndpoint:
         for connection in self._connections:
             connection.cancel_requests()
         self._stateless.cancel_requests()
+        if self._parts.replicas is not None:
+            self._parts.replicas.forwarder.break_off()
         self.is_over = True
 
     async def close(self) -> None:
