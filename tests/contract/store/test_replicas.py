@@ -4,7 +4,7 @@ import pytest
 
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind
-from emceepee.store.store import HeldElsewhere, Lease, ServerConfiguration, Store
+from emceepee.store.store import HeldElsewhere, Lease, Store
 from support.store.store_engines import Engine
 from support.store.stored_sessions import (
     NOT_STORED,
@@ -17,7 +17,6 @@ from support.store.stored_sessions import (
     store_session,
     taken,
 )
-from support.waiting import eventually
 
 pytestmark = pytest.mark.parametrize("engine", ["memory", "sqlite", "redis", "cluster"], indirect=True)
 
@@ -120,20 +119,3 @@ async def test_nothing_to_confirm_is_fine(store: Store) -> None:
 
 async def test_a_session_that_was_never_stored_is_not_held(store: Store) -> None:
     assert await store.confirm({"s1": NOT_STORED}) == ["s1"]
-
-
-# What all share.
-
-
-async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: Store) -> None:
-    heard: list[str] = []
-    store.on_shared_change = lambda: heard.append("store")
-    other.on_shared_change = lambda: heard.append("other")
-    await store.add_server(ServerConfiguration(principal="alice", name="ant", settings=b"{}"))
-    await eventually(lambda: heard == ["other"], what="the other one has heard")
-    await other.remove_server("alice", "ant")
-    await eventually(lambda: heard == ["other", "store"], what="and the first one")
-    await other.remove_server("alice", "ant")
-    await store_session(store, head("s1"))
-    await store.shared_revision()
-    assert heard == ["other", "store"], "nothing else was a change"

@@ -53,7 +53,7 @@ class SqliteEngine:
         self._opened: list[SqliteStore] = []
 
     async def open(self, address: str = "") -> Store:
-        store = await SqliteStore.open(self._path, SystemClock())
+        store = await SqliteStore.open(self._path, SystemClock(), address=address)
         self._opened.append(store)
         return store
 
