@@ -99,11 +99,11 @@ class Forwarder:
                 raise NotAnswered(Outcome.NOT_HELD)
             yield response
         except HttpFailure:
-            if not response.status:
-                link.report_unread(hop)  # what rode on it may not have arrived, either
             raise NotAnswered(Outcome.LOST) from None
         finally:
             link.passages.discard(asking)
+            if not response.status:
+                link.report_unread(hop)  # what rode on it may not have arrived, either
             response.close()
 
     def drop(self, replica: Replica) -> None:
@@ -130,7 +130,7 @@ class Forwarder:
 class _Asking:
     """On its way for this replica itself."""
 
-    is_standing = True  # the feed of a console; and anything else is asked again
+    is_standing = False  # whoever asks for a stream ends it in time
 
     def __init__(self, hop: SentHop) -> None:
         self._hop = hop
