@@ -8,7 +8,7 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins browser clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins browser redis clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -75,7 +75,18 @@ browser:
 	apt-get update -qq && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed browser
+# State that replicas share is tested on a real Redis, which the tests start and stop themselves.
+redis:
+	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "State in Redis is tested on a real one. Install Redis 6.2 or newer, so that redis-server is found." >&2; \
+		exit 1; \
+	fi; \
+	echo "== installing Redis, on which shared state is tested"; \
+	apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server
+
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed browser redis
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"

@@ -5,13 +5,14 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from emceepee.store.location import usual_path
 from support.figures import FILE, PROPERTY, take_figures, write_figures
+from support.system.redis_server import RedisServer, redis_server
 
 NAME_OF_TEST = re.compile(r"::[^\[]*")  # a sentence; what was measured says enough
 LONGEST = 80  # characters of a file and a parameter
@@ -36,6 +37,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shutil.rmtree(TESTS_STATE, ignore_errors=True)
     if _state_of_user() != STATE_BEFORE:
         raise pytest.UsageError(f"a test has touched the user's own state in {USERS_STATE.parent}")
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """One that all tests of a worker share, each with a prefix of its own. Whoever kills or pauses one has another."""
+    with redis_server() as running:
+        yield running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

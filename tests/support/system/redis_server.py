@@ -1,0 +1,126 @@
+"""A real Redis of the test's own: on a free loopback port, in a folder of its own, gone at the end."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from support.system.ports import free_port
+from support.system.processes import state_of
+
+PROGRAM = "redis-server"
+BOUND = 20.0  # seconds, on a busy machine; it is ready in some 20 ms
+_prefixes = count()
+
+
+class RedisServer:
+    """It keeps its port and its folder when it is killed and started again; what it keeps besides is `appendonly`'s."""
+
+    def __init__(self, folder: Path, *settings: str, appendonly: bool = False, password: str | None = None) -> None:
+        self.folder, self.password = folder, password
+        self.port = free_port()
+        self._settings = (
+            *("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(folder), "--save", ""),
+            *("--appendonly", "yes" if appendonly else "no", "--appendfsync", "always"),
+            *(("--requirepass", password) if password else ()),
+            *settings,
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def url(self, prefix: str | None = None) -> str:
+        """With a prefix of its own each time, unless one is given."""
+        login = f":{self.password}@" if self.password else ""
+        return f"redis://{login}127.0.0.1:{self.port}/0?prefix={prefix or new_prefix()}"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        assert not self.is_running
+        program = shutil.which(PROGRAM)
+        assert program is not None, f"{PROGRAM} is not installed: run `make redis`"
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([program, *self._settings], stdout=log, stderr=log)
+        deadline = time.monotonic() + BOUND
+        while not self._answers():
+            assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
+            assert time.monotonic() < deadline, "Redis does not answer"
+            time.sleep(0.005)
+
+    def stop(self) -> None:
+        """In order, if it runs."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It keeps its connections, and answers nobody."""
+        os.kill(self.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + BOUND
+        while state_of(self.pid) not in ("T", "t"):
+            assert time.monotonic() < deadline, "Redis was not paused"
+            time.sleep(0.001)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def command(self, *words: str | bytes) -> bytes:
+        """The reply as it is on the wire, for what a test has to do behind emceepee's back."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=BOUND) as connection:
+            connection.settimeout(BOUND)
+            if self.password:
+                connection.sendall(_packed("AUTH", self.password))
+                assert connection.recv(1024) == b"+OK\r\n"
+            connection.sendall(_packed(*words))
+            return connection.recv(1 << 20)
+
+    def _answers(self) -> bool:
+        try:
+            return self.command("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def _end(self, by: signal.Signals) -> None:
+        if self._process is None:
+            return
+        if self.is_running:
+            os.kill(self.pid, by)
+            os.kill(self.pid, signal.SIGCONT)  # one that is paused would not hear of it
+        self._process.wait(BOUND)
+
+
+@contextmanager
+def redis_server(*settings: str, appendonly: bool = False, password: str | None = None) -> Iterator[RedisServer]:
+    folder = Path(tempfile.mkdtemp(prefix="emceepee-redis-"))
+    server = RedisServer(folder, *settings, appendonly=appendonly, password=password)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+def new_prefix() -> str:
+    """One per test keeps tests apart that share a server."""
+    return f"test-{os.getpid()}-{next(_prefixes)}"
+
+
+def _packed(*words: str | bytes) -> bytes:
+    parts = [word.encode() if isinstance(word, str) else word for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
