@@ -37,18 +37,18 @@ async def send(
     world: World, replica: RestartableProcess, caller: HttpCaller, params: dict[str, Any], *, own: float
 ) -> Answer:
     """Call a tool there. `own` seconds are those that the call itself may take. Raises: Unanswered."""
-    began = moment()
+    began, number = moment(), world.number_of(replica)
     status, headers, message = await within_bound(world, replica, _exchange(caller, params), own=own)
     asked = Span(began, moment())
-    _check_time(world, asked, own)
+    _check_time(world, number, asked, own)
     if status in (404, 503):
-        _hear_refusal(world, status, headers, message.get("error"), asked)
+        _hear_refusal(world, number, status, headers, message.get("error"), asked)
     if "error" in message:
         is_clear = MAY_HAVE_RUN.search(message["error"]["message"])
         if not is_clear:
             world.findings.add(Rule.RIGHT_ANSWERS, f"{params['name']}: {status} {message['error']}")
         world.counts["answers that say that a process was lost"] += 1
-        _require_faults(world, asked, f"{message['error']}")
+        _require_faults(world, number, asked, f"{message['error']}")
         raise Unanswered(message["error"]["message"])
     return Answer(message, asked)
 
@@ -104,22 +104,23 @@ async def last_message(stream: EventReader) -> dict[str, Any]:
 
 async def open_connection(world: World, process: RestartableProcess, *, client: str) -> tuple[HttpCaller, Span]:
     """A new session of the handshake era. Raises: Unanswered."""
-    began = moment()
+    began, number = moment(), world.number_of(process)
     try:
         caller = await within_bound(world, process, process.caller(client=client, **world.headers), own=0)
     except AssertionError as error:
-        _require_faults(world, Span(began, moment()), f"no session was opened: {error}")
+        _require_faults(world, number, Span(began, moment()), f"no session was opened: {error}")
         raise Unanswered(str(error)) from error
     return caller, Span(began, moment())
 
 
-async def refuse(world: World, response: aiohttp.ClientResponse, began: float) -> None:
+async def refuse(world: World, process: RestartableProcess, response: aiohttp.ClientResponse, began: float) -> None:
     """Raises: Unanswered if it is told to come again, or that there is no such session."""
     if response.status in (404, 503):
-        _hear_refusal(world, response.status, dict(response.headers), await response.text(), Span(began, moment()))
+        said, number = await response.text(), world.number_of(process)
+        _hear_refusal(world, number, response.status, dict(response.headers), said, Span(began, moment()))
 
 
-def _hear_refusal(world: World, status: int, headers: dict[str, str], said: object, asked: Span) -> None:
+def _hear_refusal(world: World, number: int, status: int, headers: dict[str, str], said: object, asked: Span) -> None:
     """Raises: Unanswered."""
     text = f"{status} {said} at {asked.ended:.3f}"
     if status == 404:
@@ -128,7 +129,7 @@ def _hear_refusal(world: World, status: int, headers: dict[str, str], said: obje
         has_advice = "retry-after" in {name.lower() for name in headers}
         world.findings.require(has_advice, Rule.RIGHT_ANSWERS, f"no Retry-After: {text}")
         world.counts["requests that are told to come again"] += 1
-        _require_faults(world, asked, text)
+        _require_faults(world, number, asked, text)
     raise Unanswered(text)
 
 
@@ -140,15 +141,18 @@ def _hear_of_an_end(world: World, number: int, asked: Span, error: BaseException
         world.findings.add(Rule.ANSWERED, f"the connection to a live process ended: {text}")
 
 
-def _check_time(world: World, asked: Span, own: float) -> None:
+def _check_time(world: World, number: int, asked: Span, own: float) -> None:
     took = asked.ended - asked.began
     world.slowest = max(world.slowest, took - own)
     if took - own > world.at_once:
-        _require_faults(world, asked, f"an answer took {took:.2f} s until {asked.ended:.3f}")
+        _require_faults(world, number, asked, f"an answer took {took:.2f} s until {asked.ended:.3f}")
 
 
-def _require_faults(world: World, asked: Span, text: str) -> None:
-    """Nobody is turned away, and nobody waits, unless there is a fault, or was one that is still felt."""
+def _require_faults(world: World, number: int, asked: Span, text: str) -> None:
+    """Nobody is turned away, and nobody waits, unless there is a fault, or was one that is still felt.
+
+    But for a request that reached a process just when it was stopped: there a balancer asks the next one.
+    """
     felt = Span(asked.began - world.felt, asked.ended)
-    if not world.timeline.unclean(felt):
+    if not world.timeline.unclean(felt) and not world.timeline.of(number, asked):
         world.findings.add(Rule.SMOOTH_STOPS, f"{text}; {world.timeline.meeting(felt)}")

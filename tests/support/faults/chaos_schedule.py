@@ -38,16 +38,20 @@ def random_schedule(seed: int, *, seconds: float, replicas: int, with_store: boo
 
 def _faults(chance: random.Random, seconds: float, replicas: int, *, with_store: bool) -> Iterator[PlannedFault]:
     busy = dict.fromkeys(range(replicas), 0.0) | {STORE: 0.0}
-    kinds = [kind for kind in WEIGHTS if with_store or kind not in OF_STORE]
+    kinds = [kind for kind, weight in WEIGHTS.items() for _ in range(weight) if with_store or kind not in OF_STORE]
+    deck: list[FaultKind] = []  # so that each kind has its share, however short the time is
     now = chance.uniform(*SOON)
     while now < seconds - START_SECONDS:
-        (kind,) = chance.choices(kinds, [WEIGHTS[kind] for kind in kinds])
+        deck = deck or chance.sample(kinds, len(kinds))
+        kind = deck.pop()
         lasts = min(_length(kind, chance), seconds - now - START_SECONDS)
         free = [number for number in range(replicas) if busy[number] <= now]
         target = STORE if kind in OF_STORE else chance.choice(free) if len(free) > min(1, replicas - 1) else None
         if target is not None and busy[target] <= now and lasts >= _least(kind):
             yield PlannedFault(at=now, kind=kind, target=target, seconds=lasts)
             busy[target] = now + lasts + START_SECONDS
+        else:
+            deck.insert(0, kind)
         now += chance.uniform(*(LATER if chance.random() < QUIET_SHARE else SOON))
 
 

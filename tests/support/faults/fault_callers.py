@@ -4,7 +4,8 @@ import asyncio
 import random
 from typing import Any
 
-from support.callers.http_process import EventReader, HttpCaller
+from support.callers.http_process import EventReader
+from support.callers.restartable_process import RestartableProcess
 from support.faults.bounded_requests import Unanswered, last_message, refuse, within_bound
 from support.faults.findings import Rule
 from support.faults.session_caller import Json, OtherSession, SessionCaller
@@ -146,7 +147,7 @@ class FaultCaller(SessionCaller):
             assert self.world.timeline.meeting(since), f"a question is gone without a fault: {error}"
             self.world.counts["questions that went with a process"] += 1
         else:
-            self.world.counts["questions answered at any process"] += 1
+            self.world.counts["questions answered"] += 1
 
     # A stream that is cut, and taken up again if its era can.
 
@@ -154,7 +155,7 @@ class FaultCaller(SessionCaller):
         call_id, began = self.world.new_id(), moment()
         process = await self.world.choose(self.chance)
         try:
-            last_id = await within_bound(self.world, process, self._begin_and_cut(self.at(process), call_id), own=0)
+            last_id = await within_bound(self.world, process, self._begin_and_cut(process, call_id), own=0)
         finally:
             self.world.backends["old"].let_go(call_id)
             cut = len(self.ledger.cuts)
@@ -165,7 +166,7 @@ class FaultCaller(SessionCaller):
         for _ in range(RESUMES):
             process = await self.world.choose(self.chance)
             try:
-                message = await within_bound(self.world, process, self._resume(self.at(process), last_id), own=0)
+                message = await within_bound(self.world, process, self._resume(process, last_id), own=0)
             except Unanswered:
                 self.world.progress()
                 continue
@@ -174,12 +175,12 @@ class FaultCaller(SessionCaller):
             return
         raise AssertionError(f"a stream that was cut at {began:.3f} cannot be taken up again")
 
-    async def _begin_and_cut(self, caller: HttpCaller, call_id: str) -> str | None:
-        last_id = None
+    async def _begin_and_cut(self, process: RestartableProcess, call_id: str) -> str | None:
+        last_id, began = None, moment()
         params = {"name": "execute_tool", "_meta": {"progressToken": "t"}}
         wanted = {"server": "old", "tool": "hold", "args": {"id": call_id}, **self.session}
-        async with caller.post("tools/call", params | {"arguments": wanted}) as response:
-            await refuse(self.world, response, moment())
+        async with self.at(process).post("tools/call", params | {"arguments": wanted}) as response:
+            await refuse(self.world, process, response, began)
             if response.content_type == "text/event-stream":
                 stream = EventReader(response)
                 while (event := await stream.next()) is not None:
@@ -189,10 +190,10 @@ class FaultCaller(SessionCaller):
                 stream.cut()
         return last_id
 
-    async def _resume(self, caller: HttpCaller, last_id: str) -> Json:
-        began, headers = moment(), caller.headers | {"last-event-id": last_id}
-        async with caller.endpoint.http.get(caller.endpoint.url, headers=headers) as response:
-            await refuse(self.world, response, began)
+    async def _resume(self, process: RestartableProcess, last_id: str) -> Json:
+        began, headers = moment(), self.caller.headers | {"last-event-id": last_id}
+        async with process.http.get(process.url, headers=headers) as response:
+            await refuse(self.world, process, response, began)
             assert response.status == 200, (response.status, await response.text())
             return await last_message(EventReader(response))
 
