@@ -8,7 +8,8 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins browser redis clean help
+.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+	browser nginx haproxy redis clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -19,6 +20,7 @@ help:
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
+	@echo "make programs     only the browser and the servers that the tests need; with sudo, unless they are there"
 	@echo "make pins         pin what pyproject.toml asks for; PINS=--upgrade takes the newest versions"
 
 # Nothing is installed whose hash is not in requirements.txt: not even what builds the package. The list is complete, so
@@ -63,30 +65,35 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 
 BENCH_TOOLS := $(VENV)/.installed .tools/fastmcp/.installed .tools/mcp-proxy/.installed .tools/tokens/.installed
 
-# The console is tested in the system's own browser.
+# $(call install,PROGRAMS,PACKAGES,WHAT FOR): unless one of the programs is there, Debian's packages, if they may be put in.
+# Servers lie where only root looks for programs.
+define install
+	@PATH="$$PATH:/usr/local/sbin:/usr/sbin"; \
+	for name in $(1); do if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "$(3). Install it, so that one of these is found: $(1). On Debian, sudo make programs does it." >&2; \
+		exit 1; \
+	fi; \
+	echo "== installing $(2)"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2)
+endef
+
+# What the tests need of the system. All but this is installed below this directory.
+programs: browser nginx haproxy redis
+
 browser:
-	@for name in $(BROWSERS); do if command -v $$name >/dev/null; then exit 0; fi; done; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-		echo "The console is tested in a browser. Install Chromium or Chrome, so that one of these is found:" \
-			"$(BROWSERS)." >&2; \
-		exit 1; \
-	fi; \
-	echo "== installing Chromium, in which the console is tested"; \
-	apt-get update -qq && \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+	$(call install,$(BROWSERS),chromium fonts-dejavu-core,The console is tested in Chromium or Chrome)
 
-# State that replicas share is tested on a real Redis, which the tests start and stop themselves.
+nginx:
+	$(call install,nginx,nginx,Replicas and examples are tested behind nginx)
+
+haproxy:
+	$(call install,haproxy,haproxy,Replicas and examples are tested behind HAProxy)
+
 redis:
-	@if command -v redis-server >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-		echo "State in Redis is tested on a real one. Install Redis 6.2 or newer, so that redis-server is found." >&2; \
-		exit 1; \
-	fi; \
-	echo "== installing Redis, on which shared state is tested"; \
-	apt-get update -qq && \
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server
+	$(call install,redis-server,redis-server,State that replicas share is tested on a real Redis)
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed browser redis
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"

@@ -20,6 +20,7 @@ from emceepee.guard.oauth import OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.uvicorn_server import serve_http
@@ -43,26 +44,70 @@ from emceepee.tools.limited import fit_tools
 
 log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
+REPLICA_HOST = "127.0.0.1"  # where other replicas are taken to be, unless the operator says otherwise
 CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
 Invite = Callable[[str], None]  # told where a person can open the console
 
 
 @asynccontextmanager
-async def open_store(config: Config, clock: Clock) -> AsyncIterator[Store]:
-    """Raises: StoreUnusable."""
+async def open_store(config: Config, clock: Clock, *, address: str = "") -> AsyncIterator[Store]:
+    """`address` is where other replicas reach this process. Raises: StoreUnusable."""
     location = config.location
-    if location.path is None:
+    if location.is_memory:
         yield MemoryStore()
         return
-    from emceepee.store.sqlite import SqliteStore  # here: whoever keeps state in memory need not load it
-
-    store = await SqliteStore.open(
-        location.path, clock, key=location.key, survives_power_loss=location.survives_power_loss
-    )
+    opening = _open_redis if location.path is None else _open_sqlite
+    store = await opening(config, clock, address)
     try:
         yield store
     finally:
         await store.close()
+
+
+# Each engine is loaded by whoever uses it, and by nobody else.
+
+
+async def _open_sqlite(config: Config, clock: Clock, address: str) -> Store:
+    from emceepee.store.sqlite import SqliteStore
+
+    location = config.location
+    assert location.path is not None  # whoever calls it looked
+    return await SqliteStore.open(
+        location.path,
+        clock,
+        key=location.key,
+        survives_power_loss=location.survives_power_loss,
+        address=address,
+        slot=config.replicas.slot,
+    )
+
+
+async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
+    from emceepee.store.redis.redis_store import RedisStore
+
+    location = config.location
+    assert location.url is not None  # whoever calls it looked
+    return await RedisStore.open(
+        location.url,
+        clock,
+        key=location.key,
+        address=address,
+        slot=config.replicas.slot,
+        lease_seconds=config.limits.replica_lease_seconds,
+    )
+
+
+@asynccontextmanager
+async def listen_for_replicas(config: Config, clock: Clock) -> AsyncIterator[Replication]:
+    """Raises: OSError."""
+    if config.location.is_memory:
+        yield Replication(clock, config.limits)
+        return
+    usual = None if config.location.path is not None else (REPLICA_HOST, 0)
+    async with Replication.listening(
+        clock, config.limits, config.replicas.listen or usual, config.replicas.tls_files
+    ) as replication:
+        yield replication
 
 
 @asynccontextmanager
@@ -206,24 +251,30 @@ async def console_beside(
 async def run_http(config: Config, *, announce: Callable[[str], None], invite: Invite) -> None:
     """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open."""
     clock = SystemClock()
-    async with open_store(config, clock) as store, session_parts(config, clock, store) as parts:
+    async with (
+        listen_for_replicas(config, clock) as replication,
+        open_store(config, clock, address=replication.address) as store,
+        session_parts(config, clock, store) as parts,
+        replication.joined(store) as replicas,
+    ):
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
         kept = store if store.is_durable else None
         logins = Logins(clock, seconds=seconds, store=kept) if config.http.has_console else None
-        storage = SessionStorage(store, clock) if kept is not None else None
+        placement = None if replicas is None else replicas.placement
+        storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
         directory = SessionDirectory(parts, storage)
-        made = http_parts(config, directory, clock, logins)
+        made = replace(http_parts(config, directory, clock, logins), replicas=replicas)
         endpoint = HttpEndpoint(made)
         if logins is not None:
             await logins.load()
 
-        def is_open(address: str) -> None:
+        async def is_open(address: str) -> None:
             announce(address)
             if logins is not None:
-                welcome(address, config.http, logins, invite)
+                await welcome(address, config.http, logins, invite)
 
         try:
-            async with follow_changes(shared_changes(store, parts, logins)):
+            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint):
                 await directory.look_after_store()
                 await serve_http(
                     endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
@@ -235,15 +286,15 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
                 await made.oauth.close()
 
 
-def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
+async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
     """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
     if http.host in ("0.0.0.0", "::"):  # these name no machine that a browser could ask
         address = address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
     if http.sole_principal is None:
         invite(f"{address}{LOGIN_PATH}")
         return
-    logins.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
-    logins.invite(http.sole_principal)
+    logins.codes.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
+    await logins.codes.invite(http.sole_principal)
 
 
 def http_parts(

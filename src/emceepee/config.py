@@ -89,6 +89,36 @@ def _is_private_to_us(url: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaConfig:
+    """How the replicas that share this one's state reach it."""
+
+    listen: tuple[str, int] | None = None  # None: a Unix socket, or a free port on loopback, as the state is shared
+    tls_files: tuple[Path, ...] = ()  # certificate, key and, if it is not a public one, the authority of all replicas
+    slot: int | None = None  # None: the lowest that is free
+
+    @classmethod
+    def of(cls, listen: str | None, tls: str | None, slot: int | None) -> "ReplicaConfig":
+        """As it is written on the command line. Raises: ConfigError."""
+        files = tuple(Path(part).expanduser() for part in tls.split(",")) if tls else ()
+        if files and (len(files) not in (2, 3) or listen is None):
+            raise ConfigError("--replica-tls: expected CERT,KEY or CERT,KEY,CA, together with --replica-listen")
+        return cls(listen=None if listen is None else _replica_address(listen), tls_files=files, slot=slot)
+
+
+def _replica_address(text: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or port is None or host in ("0.0.0.0", "::"):
+        raise ConfigError(
+            f"--replica-listen: expected the HOST:PORT by which the other replicas reach this one, found {text!r}"
+        )
+    return host, port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set."""
 
@@ -101,6 +131,7 @@ class Config:
     log_file: Path | None = None
     link_file: Path | None = None  # holds the newest link to the console
     http: HttpConfig = field(default_factory=HttpConfig)
+    replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
     console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
     state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
     state_sync: str = SYNCS[0]

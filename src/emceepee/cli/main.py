@@ -24,6 +24,7 @@ from emceepee.config import (
     Config,
     ConfigError,
     HttpConfig,
+    ReplicaConfig,
     load,
     locate_state,
 )
@@ -33,6 +34,7 @@ from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
 USAGE_ERROR = 2
+MOST_SLOTS = 9999
 SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
 # The = signs at the end of a base64 token are its own.
 _NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
@@ -52,7 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
             if config.session_name is not None:
                 raise ConfigError("--session is for standard input and output; callers of serve say ?session=NAME")
-            config = replace(config, http=_http_config(options))
+            replicas = ReplicaConfig.of(options.replica_listen, options.replica_tls, options.replica_slot)
+            config = replace(config, http=_http_config(options), replicas=replicas)
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
@@ -207,6 +210,21 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
     parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")
     parser.add_argument("--oauth-resource", metavar="URL", help="the public URL of /mcp, which tokens must be for")
+    parser.add_argument(
+        "--replica-listen",
+        metavar="HOST:PORT",
+        help="where other replicas with the same state pass requests on to this one (default: a Unix socket with "
+        "sqlite; with redis a free port of 127.0.0.1, so name one if they are on other machines)",
+    )
+    parser.add_argument(
+        "--replica-tls", metavar="CERT,KEY[,CA]", help="files for TLS between replicas: certificate, key, authority"
+    )
+    parser.add_argument(
+        "--replica-slot",
+        type=_slot_number,
+        metavar="N",
+        help="the number of this replica, which its session ids end in (default: the lowest that is free)",
+    )
     parser.add_argument("--oauth-scope", action="append", default=[], metavar="SCOPE", help="a scope tokens must have")
 
 
@@ -274,6 +292,12 @@ def _port_number(text: str) -> int:
         return _port(text)
     except ConfigError:
         raise argparse.ArgumentTypeError(f"expected a port number, found {text!r}") from None
+
+
+def _slot_number(text: str) -> int:
+    if not text.isdecimal() or int(text) > MOST_SLOTS:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {MOST_SLOTS}, found {text!r}")
+    return int(text)
 
 
 def _private_stdout() -> int:

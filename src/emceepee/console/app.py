@@ -84,7 +84,7 @@ class ConsoleApp:
             words, allowed = "This cannot be done here.", ", ".join(sorted(methods))
             await answer.refuse(405, ErrorCode.INVALID_ARGUMENTS, words, (b"allow", allowed.encode()))
         elif route.is_open:
-            principal = self._gate.logged_in(headers, method=route.method)
+            principal = await self._gate.find_login(headers, method=route.method)
             await self._serve_route(route, _request_of(scope, headers, receive, answer, principal), answer)
         else:
             await self._admit(route, scope, headers, receive, answer)

@@ -100,6 +100,14 @@ class Gate:
         principals = (self._logins.principal_of(secret) for secret in cookies(headers))
         return next((principal for principal in principals if principal is not None), None)
 
+    async def find_login(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
+        """The same, also if the person has logged in at another process, and this one did not hear of it yet."""
+        principal = self.logged_in(headers, method=method)
+        if principal is None and self._logins is not None and cookies(headers):
+            await self._logins.refresh()
+            principal = self.logged_in(headers, method=method)
+        return principal
+
     async def check_token(self, token: bytes, peer: str | None) -> str | Rejection:
         """Whose token it is. Wrong ones are answered the later the more of them there are."""
         verdict: str | Rejection | None = self._find_token(token)
@@ -116,7 +124,7 @@ class Gate:
 
     async def redeem(self, code: str, peer: str | None) -> str | None:
         """Whom the code of a link lets in, if anyone."""
-        principal = None if self._logins is None else self._logins.redeem(code)
+        principal = None if self._logins is None else await self._logins.codes.redeem(code)
         if principal is None and self._throttle is not None:
             await self._throttle.delay_failure(peer)
         return principal
@@ -129,7 +137,7 @@ class Gate:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() == b"bearer" and token.strip():
                 return await self.check_token(token.strip(), peer)
-        return self.logged_in(headers, method=method) if b"cookie" in headers else None
+        return await self.find_login(headers, method=method) if b"cookie" in headers else None
 
     def _find_token(self, given: bytes) -> str | None:
         """Compares with every token in constant time, against timing attacks."""

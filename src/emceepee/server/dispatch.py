@@ -12,7 +12,7 @@ from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
-from emceepee.tools.declaration import Outcome, Tool
+from emceepee.tools.declaration import BackendResult, Outcome, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
 from emceepee.tools.request_context import RequestContext
 
@@ -77,6 +77,8 @@ class Tools:
             result = with_notices(result, session, outcome, context.record_events)
         if session.unsaved:
             await _save(session, context)
+            if session.is_lost and not isinstance(outcome, BackendResult | EmceepeeError):
+                return error_reply(_moved(tool))  # what the reply promises is not kept anywhere
         return result
 
     async def _run_tool(
@@ -115,6 +117,14 @@ class Tools:
         if not isinstance(arguments, dict):
             raise BadCall("tools/call: params.arguments must be an object")
         return tool, arguments
+
+
+def _moved(tool: Tool) -> EmceepeeError:
+    return EmceepeeError(
+        f"Another replica of emceepee took this session over while {tool.name} was served, so what it did is not kept. "
+        "Look how things stand, and call it again.",
+        details={"reason": "replica", "mayHaveRun": True},
+    )
 
 
 async def _save(session: Session, context: RequestContext) -> None:

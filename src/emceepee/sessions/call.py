@@ -36,6 +36,7 @@ class Call:
     released: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     finished: "asyncio.Future[None] | None" = None
     runner: "asyncio.Task[None] | None" = None
+    started_at: float = 0.0  # by the clock that never goes back
 
     def __repr__(self) -> str:
         task = f" task={self.call_id}" if self.state.has_task else ""

@@ -13,6 +13,7 @@ future `released`:
 import asyncio
 from datetime import datetime
 
+from emceepee.clock import Handle
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caught
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
@@ -21,6 +22,7 @@ from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.questions import Questions
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.tasks import Tasks
 from emceepee.state.call import (
     BareEvent,
@@ -39,6 +41,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("calls")
 PROGRESS_BYTES = 4 << 10
+RECORD_SECONDS = 0.1  # a call in flight for longer is in the store
 _PROMISES = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # whoever waits is answered with a task
 
 
@@ -51,12 +54,17 @@ class Calls:
         self._runners = TaskOwner("calls")
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
         self._promoted: dict[str, Call] = {}  # those of them that are tasks
+        self._recorded: dict[str, Call] = {}  # those that are not, but that the store knows of
+        self._unsaved = context.unsaved
+        self._recording: Handle | None = None
         self._is_stopping = False
 
     def __len__(self) -> int:
         return len(self._in_flight)
 
     async def close(self) -> None:
+        if self._recording is not None:
+            self._recording.cancel()
         await self._runners.close(within=CLOSE_LINK_SECONDS)
 
     # The tool's side.
@@ -70,7 +78,10 @@ class Calls:
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
         self._in_flight[call] = None
+        call.started_at = self._clock.monotonic()
         call.runner = self._runners.spawn(self._run(call), name=call.method)
+        if self._recording is None and self._unsaved.is_followed:
+            self._recording = self._clock.call_later(RECORD_SECONDS, self._record_slow)
 
     async def wait(self, call: Call, patience: float) -> Task | None:
         """Until the outcome is there (None), or the call has become a task. Cancelling the wait cancels the call."""
@@ -140,10 +151,10 @@ class Calls:
         """The process will stop in a moment, and tasks with it: whoever waits goes on waiting until then."""
         self._is_stopping = True
 
-    def stop(self) -> None:
-        """The process is stopping: every call and task fails now."""
+    def stop(self, *, is_lost: bool = False) -> None:
+        """Every call and task fails now: the process is stopping, or the session is another's."""
         for call in list(self._in_flight):
-            self._apply(call, Stopping(_stopping(call.server)))
+            self._apply(call, Stopping(_lost(call.server) if is_lost else _stopping(call.server)))
 
     # The runner.
 
@@ -187,8 +198,31 @@ class Calls:
                 case _:
                     self._change_task(call, event, effect)
 
+    # Should this process end now, whoever takes the session up can tell what became of a call. Most are quicker.
+
+    def recorded(self, call_id: str) -> Task | None:
+        call = self._recorded.get(call_id)
+        return None if call is None else self._tasks.task_of(call_id, call)
+
+    def _record_slow(self) -> None:
+        self._recording = None
+        slow = self._clock.monotonic() - RECORD_SECONDS
+        for call in self._in_flight:
+            if call.started_at <= slow and call.state.stage is CallStage.WAITING:
+                call_id = self.identify(call)
+                if call_id not in self._recorded:
+                    self._recorded[call_id] = call
+                    self._unsaved.mark(RecordKind.CALL, call_id)
+        if len(self._recorded) + len(self._promoted) < len(self._in_flight):
+            self._recording = self._clock.call_later(RECORD_SECONDS, self._record_slow)
+
+    def _forget_record(self, call: Call) -> None:
+        if call.call_id is not None and self._recorded.pop(call.call_id, None) is not None:
+            self._unsaved.mark(RecordKind.CALL, call.call_id)
+
     def _leave_flight(self, call: Call) -> None:
         self._in_flight.pop(call, None)
+        self._forget_record(call)
         if call.call_id is not None:
             self._promoted.pop(call.call_id, None)
             self._questions.withdraw_of_call(call.call_id)
@@ -199,6 +233,7 @@ class Calls:
         task_id = self.identify(call)
         match effect:
             case Effect.CREATE_TASK:
+                self._forget_record(call)
                 if call.state.stage is CallStage.PROMOTED:
                     call.finished = asyncio.get_running_loop().create_future()
                     self._promoted[task_id] = call
@@ -232,6 +267,14 @@ def _progress(params: JsonObject) -> JsonObject:
     numbers = {key: progress[key] for key in ("progress", "total") if isinstance(progress.get(key), int | float)}
     message = progress.get("message")
     return numbers | ({"message": cut(message, PROGRESS_BYTES)} if isinstance(message, str) else {})
+
+
+def _lost(server: str) -> BackendDisconnected:
+    return BackendDisconnected(
+        f'Another replica of emceepee took this session over, so the call to "{server}" was given up. It is not known '
+        "whether it ran there: check before you call again.",
+        details={"server": server, "reason": "replica", "mayHaveRun": True},
+    )
 
 
 def _stopping(server: str) -> BackendDisconnected:

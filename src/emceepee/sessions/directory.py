@@ -14,8 +14,9 @@ from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionStorage, SessionsUnavailable
+from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
 from emceepee.telemetry.logs import EventLog
@@ -26,6 +27,9 @@ log = EventLog("sessions")
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
 LEAST_DUE_SECONDS = 0.01  # a timer that is late is due now; but never in a loop without a pause
+EMPTY_DUE_SECONDS = 0.5  # after a look that found nothing: what is due may not be for us to take yet
+HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
+CREATE_TRIES = 3  # for a session under a name that other replicas open, too
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
 
@@ -33,6 +37,10 @@ class TooManySessions(EmceepeeError):
     """The limit of this principal or of the whole installation is reached."""
 
     code = ErrorCode.LIMIT_EXCEEDED
+
+
+class _KeyTaken(Exception):
+    """Another replica has opened a session under the same key."""
 
 
 class SessionDirectory:
@@ -90,6 +98,16 @@ class SessionDirectory:
         self._is_stopping = True
         for session in self._sessions.values():
             session.begin_stop()
+        if self._storage is not None and self._storage.is_shared:
+            self._tasks.spawn(self._hand_over(), name="hand over")
+
+    async def _hand_over(self) -> None:
+        """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
+        while self._sessions:
+            for key, session in list(self._sessions.items()):
+                if not session.is_busy and self._remove(key) is not None:
+                    self._begin_rest(key, session)
+            await self._clock.sleep(HAND_OVER_SECONDS)
 
     def stop_calls(self) -> None:
         for session in self._sessions.values():
@@ -98,14 +116,37 @@ class SessionDirectory:
     def find(self, key: SessionKey) -> Session | None:
         return self._sessions.get(key)
 
-    async def use(self, key: SessionKey) -> Session | None:
+    def mint(self, value: str) -> str:
+        """An id or a handle as callers get it: with the slot of this replica, where there are several."""
+        return value if self._storage is None else self._storage.mint(value)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no other process can have taken over what is here. If not, `confirm`."""
+        return self._storage is None or self._storage.is_sure
+
+    async def confirm(self) -> None:
+        """Let go of what others have taken over."""
+        if self._storage is not None:
+            await self._storage.confirm()
+
+    def forget_holder(self, key: SessionKey) -> None:
+        """It was not where it was thought to be."""
+        if self._storage is not None:
+            self._storage.forget_guess(key)
+
+    async def use(self, key: SessionKey, *, may_guess: bool = True) -> Session | None:
         """Find a session for a request, here or in the store: from now on it counts as just used.
 
+        With `may_guess`, one whose id names another replica is taken to be there.
+
         Raises:
-            SessionsUnavailable, TooManySessions
+            SessionsUnavailable, TooManySessions, SessionElsewhere
         """
         session = self._sessions.get(key)
         if session is None and self._storage is not None:
+            if may_guess:
+                self._expect_here(key)
             async with self._opening:
                 session = self._sessions.get(key) or await self._load(key)
         if session is not None:
@@ -151,30 +192,49 @@ class SessionDirectory:
 
     async def open(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a protocol session id."""
-        return await self._open(SessionKey(principal, KeyKind.ID, self._ids.unguessable()))
+        return await self._open(SessionKey(principal, KeyKind.ID, self.mint(self._ids.unguessable())))
 
     async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
         """A new session under a handle. Whoever asks for one means to use it, at any time."""
-        key, session = await self._open(SessionKey(principal, KeyKind.HANDLE, secrets.token_urlsafe(HANDLE_BYTES)))
+        handle = self.mint(secrets.token_urlsafe(HANDLE_BYTES))
+        key, session = await self._open(SessionKey(principal, KeyKind.HANDLE, handle))
         session.update_profile(was_used=True, connects_on_use=True)
         return key, session
 
-    async def find_or_open(self, key: SessionKey) -> Session:
-        """For names and principals, which exist as soon as they are used. A new one connects servers on use."""
+    async def find_or_open(self, key: SessionKey, *, may_guess: bool = True) -> Session:
+        """For names and principals, which exist as soon as they are used. A new one connects servers on use.
+
+        Raises:
+            SessionsUnavailable, TooManySessions, SessionElsewhere
+        """
         if (known := self._sessions.get(key)) is not None and known.is_open:
             known.touch()
             return known
+        if may_guess and known is None:
+            self._expect_here(key)
         async with self._opening:
-            known = self._sessions.get(key)
-            if known is None and self._storage is not None:
-                with suppress(SessionsUnavailable):  # a new one then, as long as that lasts
-                    known = await self._load(key)
-            if known is not None:
-                known.touch()
-                return known
-            _, session = await self._open(key)
-            session.update_profile(connects_on_use=True)
+            session = self._sessions.get(key) or await self._load_or_create(key)
+            session.touch()
             return session
+
+    def _expect_here(self, key: SessionKey) -> None:
+        """Raises: SessionElsewhere if another replica probably has it."""
+        if self._storage is not None and (holder := self._storage.guess(key)) is not None:
+            raise SessionElsewhere(key, holder)
+
+    async def _load_or_create(self, key: SessionKey) -> Session:
+        for _ in range(CREATE_TRIES):
+            try:
+                if self._storage is not None and (loaded := await self._load(key)) is not None:
+                    return loaded
+            except SessionsUnavailable:
+                if self._storage is None or self._storage.is_shared:  # another may have it
+                    raise  # else a new one then, as long as that lasts
+            with suppress(_KeyTaken):
+                _, session = await self._open(key, is_shared=self._storage is not None and self._storage.is_shared)
+                session.update_profile(connects_on_use=True)
+                return session
+        raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")
 
     async def close(self, key: SessionKey) -> bool:
         """End it and everything it started. False if there is none."""
@@ -203,24 +263,35 @@ class SessionDirectory:
         for handle in (self._next_sweep, self._next_due):
             if handle is not None:
                 handle.cancel()
+        if self._resting:
+            await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
         if self._storage is not None:
             await self._storage.close(self._sessions.values())
         await asyncio.gather(*(self._close(session) for key in list(self._sessions) if (session := self._remove(key))))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
-    async def _open(self, key: SessionKey) -> tuple[SessionKey, Session]:
+    async def _open(self, key: SessionKey, *, is_shared: bool = False) -> tuple[SessionKey, Session]:
+        """`is_shared`: other replicas may open one under the same key. Raises: _KeyTaken if one did."""
         self._make_room(key.principal)
+        if self._storage is not None:
+            self._storage.check_room()
         session = Session(self._ids.new(), key.principal, self._parts)
         session.keys = frozenset({key})
-        self._put(key, session)
+        if not is_shared:  # else nobody may find it before it is surely the only one
+            self._put(key, session)
         try:
             await session.open()
+            if self._storage is not None and not is_shared:
+                self._storage.keep(session)
+            elif self._storage is not None and not await self._storage.create(session):
+                raise _KeyTaken
         except BaseException:
             self._remove(key)
             self._notify_watchers(session)  # someone may have seen it meanwhile
+            await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
             raise
-        if self._storage is not None:
-            self._storage.keep(session)
+        if is_shared:
+            self._put(key, session)
         self._notify_watchers(session)
         return key, session
 
@@ -270,9 +341,12 @@ class SessionDirectory:
         """Leave an idle session to the store."""
         if (key := self._most_idle(principal)) is None or (session := self._remove(key)) is None:
             return False
+        self._begin_rest(key, session)
+        return True
+
+    def _begin_rest(self, key: SessionKey, session: Session) -> None:
         resting = self._resting[key] = self._tasks.spawn(self._rest(session), name="rest")
         resting.add_done_callback(lambda _: self._resting.pop(key, None))
-        return True
 
     def _most_idle(self, principal: str) -> SessionKey | None:
         own = self._of_principals.get(principal, {})
@@ -308,6 +382,11 @@ class SessionDirectory:
         await self.close(key)
 
     # The store.
+
+    def handle_lost_replica(self, replica: Replica) -> None:
+        """Its timers are for others to fire now."""
+        if not self._is_stopping:
+            self._tasks.spawn(self.look_after_store(), name="take over")
 
     async def look_after_store(self) -> None:
         """After the sessions that are there and not here: some expire, and some have timers that fall due."""
@@ -362,9 +441,10 @@ class SessionDirectory:
 
     def _let_go(self, session: Session) -> None:
         """Another process holds it now."""
+        session.lose()
         key = next((key for key, known in self._sessions.items() if known is session), None)
         if key is not None and self._remove(key) is not None:
-            log.warning("session_taken_by_another_process")
+            log.warning("session_taken_by_another_process", session=session.session_id)
             self._tasks.spawn(self._close(session), name="let go")
 
     def _expires_at(self, session: Session) -> datetime:
@@ -375,23 +455,24 @@ class SessionDirectory:
         assert self._storage is not None
         is_full = False
         async with self._opening:
-            for stored in await self._storage.take_due():
+            taken = await self._storage.take_due()
+            for stored in taken:
                 try:
                     await self._restore(stored)
                 except TooManySessions:
                     is_full = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
         if not is_full:  # else the next sweep tries again
-            await self._watch_due()
+            await self._watch_due(LEAST_DUE_SECONDS if taken else EMPTY_DUE_SECONDS)
 
-    async def _watch_due(self) -> None:
+    async def _watch_due(self, least: float = LEAST_DUE_SECONDS) -> None:
         assert self._storage is not None
         if self._next_due is not None:
             self._next_due.cancel()
             self._next_due = None
         due = await self._storage.next_due()
         if due is not None:
-            delay = max((due - self._clock.now()).total_seconds(), LEAST_DUE_SECONDS)
+            delay = max((due - self._clock.now()).total_seconds(), least)
             self._next_due = self._clock.call_later(delay, self._load_due_soon)
 
     def _load_due_soon(self) -> None:

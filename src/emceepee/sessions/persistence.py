@@ -26,6 +26,8 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
             return _written(records.write_event, session.activity.event(int(record_id)))
         case RecordKind.DELIVERY:
             return records.write_delivery(session.activity.delivery_mark)
+        case RecordKind.CALL:
+            return _written(records.write_task, session.calls.recorded(record_id))
         case RecordKind.TASK:
             return _written(records.write_task, session.tasks.find(record_id))
         case RecordKind.TIMER:
@@ -66,6 +68,7 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     _continue_ids(session, by_kind)
     session.questions.expire_restored(_read_all(records.read_question, by_kind[RecordKind.QUESTION]).values())
     session.tasks.restore(_read_all(records.read_task, by_kind[RecordKind.TASK]).values())
+    session.tasks.restore_calls(_read_all(records.read_task, by_kind[RecordKind.CALL]).values())
     session.let_time_pass()
     return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
 
@@ -79,7 +82,7 @@ def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]
 def _continue_ids(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:
     """Ids never go back within a session, though the clock may have been set back meanwhile."""
     known: list[str] = [session.activity.last_event_id or ""]
-    for kind in (RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION):
+    for kind in (RecordKind.CALL, RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION):
         known += by_kind[kind]
     if last := max(known):
         session.ids.continue_after(last)

@@ -29,6 +29,8 @@ class RecordKind(StrEnum):
     """By its number in the outbox."""
     DELIVERY = "delivery"
     """How far events were delivered. The only one of its kind."""
+    CALL = "call"
+    """One in flight for a while that is no task: what a task would be, so that its caller can be told of its end."""
     TASK = "task"
     """With its result, once it has ended."""
     TIMER = "timer"

@@ -69,6 +69,17 @@ class _Saved:
         self._known |= commit.puts.keys()
 
 
+class _NotYet:
+    """Follows a session that is being created: what it changes meanwhile is written with the next commit."""
+
+    def schedule(self, session: Session) -> None: ...
+
+    async def save(self, session: Session) -> None: ...
+
+
+_NOT_YET = _NotYet()
+
+
 class Saver:
     """One per installation whose state outlives the process."""
 
@@ -97,6 +108,41 @@ class Saver:
         """It was taken anew, by this process itself."""
         if (saved := self._saved.get(session)) is not None:
             saved.lease = lease
+
+    def leases(self) -> dict[Session, Lease]:
+        """Those of all sessions that were ever written."""
+        return {session: saved.lease for session, saved in self._saved.items() if saved.lease != NEW}
+
+    def lose(self, session: Session) -> None:
+        """Another process holds it now."""
+        if self.leave(session) is not None and self.on_lost is not None:
+            self.on_lost(session)
+
+    @property
+    def backlog(self) -> int:
+        """How many records wait to be written."""
+        return sum(session.unsaved.count for session in self._dirty)
+
+    async def create(self, session: Session) -> bool:
+        """Write a new session, if all its keys are free, and follow it then. Raises: StoreUnavailable."""
+        session.unsaved.follow(_NOT_YET, session)
+        session.unsaved.mark(RecordKind.SESSION)
+        saved = _Saved(session, None)
+        commit = saved.commit(self.expires_at(session), self.record_writers)
+        lease = None
+        try:
+            lease = await self._store.create(commit)
+        finally:
+            if lease is None:
+                session.unsaved.leave()
+        if lease is None:
+            return False
+        saved.was_committed(commit, lease)
+        self._saved[session] = saved
+        session.unsaved.follow(self, session)
+        if session.unsaved:
+            self.schedule(session)
+        return True
 
     def leave(self, session: Session) -> Lease | None:
         """Write no more of it; the lease it was held by, if it was ever written."""
@@ -207,8 +253,8 @@ class Saver:
         for entry, commit, lease in zip(saved, commits, leases, strict=True):
             if lease is not None:
                 entry.was_committed(commit, lease)
-            elif self.leave(entry.session) is not None and self.on_lost is not None:
-                self.on_lost(entry.session)
+            else:
+                self.lose(entry.session)
 
     def _put_back(self, saved: list[_Saved], commits: list[Commit]) -> None:
         for entry, commit in zip(saved, commits, strict=True):

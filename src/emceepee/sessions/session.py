@@ -72,6 +72,7 @@ class Session:
         self.open_calls = 0  # of tools, being served just now
         self.touched = self.clock.monotonic()
         self._is_closing = False
+        self.is_lost = False  # whether another process has taken it over
         ids = self.ids = Ulids(lambda: milliseconds(self.clock.now()))
         timer = self._deadline_timer = DeadlineTimer(self.clock, self._apply_deadlines)
         self.change_signal = ChangeSignal()
@@ -143,6 +144,12 @@ class Session:
         for server in {question.server for question in self.questions.open()}:
             self.questions.reject_of_server(server, "emceepee is stopping")
         self.calls.stop()
+        self.activity.end_waits()
+
+    def lose(self) -> None:
+        """Another process has taken it over: what waits here is told so, and nothing of it is saved any more."""
+        self.is_lost = True
+        self.calls.stop(is_lost=True)
         self.activity.end_waits()
 
     def touch(self) -> None:

@@ -2,32 +2,52 @@
 in the log, and counts as one that has nothing.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from emceepee.clock import Clock
 from emceepee.errors import EmceepeeError
 from emceepee.sessions.persistence import restore
+from emceepee.sessions.placement import Placement
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.saver import Saver
 from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
+from emceepee.state.replica import Replica, with_slot
 from emceepee.state.session_key import SessionKey
 from emceepee.store.store import HeldElsewhere, RecordKey, Store, StoredSession, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 MOST_DUE = 100  # sessions that are loaded at once because their time has come
+ASK_AGAIN_SECONDS = 0.5
+_UNREADABLE = "Stored sessions cannot be read just now. Try again later."
 
 
 class SessionsUnavailable(EmceepeeError):
-    """The session may be in the store, but that cannot be read."""
+    """The session may be in the store, but that cannot be read; or there is no way to save a new one."""
+
+
+class SessionElsewhere(Exception):
+    """Another replica has the session, or will know who has: what was asked for here is to be passed on to it."""
+
+    def __init__(self, key: SessionKey, holder: Replica) -> None:
+        super().__init__(f"slot {holder.slot} has it")
+        self.key, self.holder = key, holder
 
 
 class SessionStorage:
     """`store` is one whose state outlives the process."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(
+        self, store: Store, clock: Clock, placement: Placement | None = None, limits: Limits | None = None
+    ) -> None:
+        """Without `placement`, what another process has counts as not there."""
+        self._store, self._clock, self._placement = store, clock, placement
+        self._limits = limits or Limits()
+        self._asks_again_at = 0.0  # while the store does not answer, not every request waits to find that out
+        self._confirming = asyncio.Lock()
         self.saver = Saver(store, clock)
 
     @property
@@ -35,21 +55,98 @@ class SessionStorage:
         """Why nothing can be saved just now."""
         return self.saver.problem
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other replicas may serve the same callers."""
+        return self._placement is not None
+
+    def mint(self, value: str) -> str:
+        """An id or a handle that says which replica made it."""
+        return with_slot(value, self._store.replica)
+
+    def check_room(self) -> None:
+        """Raises: SessionsUnavailable if as much waits to be saved as may."""
+        if self.problem is not None and self.saver.backlog >= self._limits.unsaved_records:
+            raise SessionsUnavailable(
+                "State cannot be saved just now, and as many changes wait for that as may. Try again later."
+            )
+
     def keep(self, session: Session) -> None:
         """A new session: it is in the store within a moment."""
         self.saver.follow(session)
         session.unsaved.mark(RecordKind.SESSION)
 
+    async def create(self, session: Session) -> bool:
+        """A new session under a key that others may use, too: False if one of them was first.
+
+        Raises:
+            SessionsUnavailable
+        """
+        self._check_store()
+        try:
+            return await self.saver.create(session)
+        except StoreUnavailable as error:
+            raise self._unavailable(error) from None
+
+    def guess(self, key: SessionKey) -> Replica | None:
+        """Which other replica probably has it."""
+        return None if self._placement is None else self._placement.guess(key)
+
+    def forget_guess(self, key: SessionKey) -> None:
+        if self._placement is not None:
+            self._placement.forget(key)
+
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """None if there is none, or another process has it. Raises: SessionsUnavailable."""
+        """None if there is none, or a process has it that cannot be asked.
+
+        Who has it is remembered, so that the next request for it need not ask the store.
+
+        Raises:
+            SessionsUnavailable, SessionElsewhere
+        """
+        self._check_store()
         try:
             return await self._store.take(key)
-        except HeldElsewhere:
+        except HeldElsewhere as held:
+            if self._placement is not None and held.holder is not None and self._placement.is_other(held.holder):
+                self._placement.learn(key, held.holder)
+                raise SessionElsewhere(key, held.holder) from None
             log.info("session_held_elsewhere")
             return None
         except StoreUnavailable as error:
-            log.warning("session_not_loaded", error=str(error))
-            raise SessionsUnavailable("Stored sessions cannot be read just now. Try again later.") from None
+            raise self._unavailable(error) from None
+
+    def _check_store(self) -> None:
+        if self._clock.monotonic() < self._asks_again_at:
+            raise SessionsUnavailable(_UNREADABLE)
+
+    def _unavailable(self, error: StoreUnavailable) -> SessionsUnavailable:
+        log.warning("session_not_loaded", error=str(error))
+        self._asks_again_at = self._clock.monotonic() + ASK_AGAIN_SECONDS
+        return SessionsUnavailable(_UNREADABLE)
+
+    # Whether what is held here still is.
+
+    @property
+    def is_sure(self) -> bool:
+        return self._store.is_sure
+
+    async def confirm(self) -> None:
+        """After a pause: let go of what others have taken over. If the store does not answer, nobody could."""
+        async with self._confirming:
+            if not self.is_sure and self._clock.monotonic() >= self._asks_again_at:
+                await self._confirm()
+
+    async def _confirm(self) -> None:
+        leases = self.saver.leases()
+        try:
+            lost = await self._store.confirm({session.session_id: lease for session, lease in leases.items()})
+        except StoreUnavailable:
+            self._asks_again_at = self._clock.monotonic() + ASK_AGAIN_SECONDS
+            return
+        for session in leases:
+            if session.session_id in lost:
+                self.saver.lose(session)
 
     async def take_due(self) -> Sequence[StoredSession]:
         try:
@@ -102,8 +199,12 @@ class SessionStorage:
             log.warning("session_not_released", error=str(error))
 
     async def close(self, sessions: Iterable[Session]) -> None:
-        """Save them all, and follow them no more."""
+        """Save them all, and let go of them: other replicas may take them before their servers have ended here."""
         await self.saver.save_all()
-        for session in sessions:
-            self.saver.leave(session)
+        leases = {session.session_id: lease for session in sessions if (lease := self.saver.leave(session)) is not None}
         await self.saver.close()
+        if leases and self.is_shared:
+            try:
+                await self._store.release(leases)
+            except StoreUnavailable as error:
+                log.warning("sessions_not_released", error=str(error))

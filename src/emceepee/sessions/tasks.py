@@ -100,8 +100,18 @@ class Tasks:
     # Records.
 
     def create(self, task_id: str, call: Call) -> None:
+        task = self.task_of(task_id, call)
+        self._kept[task_id] = _Kept(task, call.finished, call.span)
+        self._unsaved.mark(RecordKind.TASK, task_id)
+        self._wake_by(task.next_deadline)
+        if call.span is not None:
+            call.span.became_task(task_id)
+        self._emit_created(task)
+
+    def task_of(self, task_id: str, call: Call) -> Task:
+        """What the call would be if it became a task now."""
         now = self._clock.now()
-        task = Task(
+        return Task(
             task_id=task_id,
             server=call.server,
             tool=call.tool,
@@ -113,13 +123,10 @@ class Tasks:
             retention=timedelta(seconds=self._limits.task_retention_seconds),
             progress=call.state.progress,
         )
-        self._kept[task_id] = _Kept(task, call.finished, call.span)
-        self._unsaved.mark(RecordKind.TASK, task_id)
-        self._wake_by(task.next_deadline)
-        if call.span is not None:
-            call.span.became_task(task_id)
+
+    def _emit_created(self, task: Task) -> None:
         ttl = round(task.ttl.total_seconds() * 1000)
-        self._activity.emit(EventType.TASK_CREATED, call.server, taskId=task_id, toolName=call.tool, ttl=ttl)
+        self._activity.emit(EventType.TASK_CREATED, task.server, taskId=task.task_id, toolName=task.tool, ttl=ttl)
 
     def record_progress(self, task_id: str, progress: JsonObject) -> None:
         kept = self._kept[task_id]
@@ -194,6 +201,15 @@ class Tasks:
             if task.has_ended:
                 self._results.keep(self, task)
             else:
+                self._end(task.failed(_restarted(task).body(), self._clock.now()))
+
+    def restore_calls(self, calls: Iterable[Task]) -> None:
+        """Calls whose process ended with them: each is told of as a task that has failed."""
+        for task in sorted(calls, key=lambda task: task.task_id):
+            self._unsaved.mark(RecordKind.CALL, task.task_id)
+            if task.task_id not in self._kept:
+                self._kept[task.task_id] = _Kept(task, None, None)
+                self._emit_created(task)
                 self._end(task.failed(_restarted(task).body(), self._clock.now()))
 
 

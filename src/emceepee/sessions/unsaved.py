@@ -32,6 +32,15 @@ class Unsaved:
     def __bool__(self) -> bool:
         return self.is_being_written or bool(self._marks)
 
+    @property
+    def count(self) -> int:
+        return len(self._marks)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anybody saves it."""
+        return self._saver is not None
+
     def follow(self, saver: "Follower", owner: object) -> None:
         """`owner` is the session, as the saver knows it."""
         self._saver, self._owner = saver, owner

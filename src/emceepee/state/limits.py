@@ -90,6 +90,12 @@ class Limits:
     session_idle_seconds: float = _limit(1800, "after which an unused session sleeps: its servers are disconnected")
     session_kept_seconds: float = _limit(86_400, "after which an unused session is forgotten")
     unused_session_seconds: float = _limit(300, "the same, if no tool was ever called in it")
+    unsaved_records: int = _count(
+        10_000, "changes that wait while state cannot be saved; beyond it no session begins until it can"
+    )
+    replica_lease_seconds: float = _limit(
+        5, "after which a replica that does not answer any more loses its sessions to the others"
+    )
     replay_messages: int = _count(1000, "messages kept per handshake connection, for a caller that comes back for them")
     replay_seconds: float = _limit(300, "how long they are kept")
     replay_bytes: int = _count(32 << 20, "how large they may be together; beyond it the oldest go sooner")

@@ -1,11 +1,11 @@
 """The changes of sessions, many in one transaction. Used by one thread."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from emceepee.clock import Clock
 from emceepee.store.database import Database
-from emceepee.store.key_table import KeyTable
+from emceepee.store.key_table import Keys, KeyTable, is_any_taken
 from emceepee.store.moments import microseconds
 from emceepee.store.record_table import write_records
 from emceepee.store.store import Commit, Lease
@@ -21,19 +21,36 @@ class Committing:
         self._owner = database.owners.own_id
 
     def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        now = microseconds(self._clock.now())
         with self._database.transaction() as connection:
-            leases = [self._advance(connection, commit, now) for commit in commits]
-            good = [commit for commit, lease in zip(commits, leases, strict=True) if lease is not None]
-            write_records(connection, good)
-            new = frozenset(commit.head.session_id for commit in good if commit.lease.revision == 0)
-            wanted = {commit.head.session_id: commit.head.keys for commit in good}
-            written = self._keys.write(connection, wanted, new)
+            leases, written = self._write(connection, commits)
+        self._remember(commits, leases, written)
+        return leases
+
+    def create(self, commit: Commit) -> Sequence[Lease | None]:
+        """A sequence of one: None, and nothing is changed, if it is there, or one of its keys leads to another."""
+        with self._database.transaction() as connection:
+            if is_any_taken(connection, commit.head.keys):
+                return [None]
+            leases, written = self._write(connection, [commit])
+        self._remember([commit], leases, written)
+        return leases
+
+    def _write(
+        self, connection: sqlite3.Connection, commits: Sequence[Commit]
+    ) -> tuple[Sequence[Lease | None], Mapping[str, Keys]]:
+        now = microseconds(self._clock.now())
+        leases = [self._advance(connection, commit, now) for commit in commits]
+        good = [commit for commit, lease in zip(commits, leases, strict=True) if lease is not None]
+        write_records(connection, good)
+        new = frozenset(commit.head.session_id for commit in good if commit.lease.revision == 0)
+        wanted = {commit.head.session_id: commit.head.keys for commit in good}
+        return leases, self._keys.write(connection, wanted, new)
+
+    def _remember(self, commits: Sequence[Commit], leases: Sequence[Lease | None], written: Mapping[str, Keys]) -> None:
         self._keys.remember(written)
         self._keys.disregard(
             commit.head.session_id for commit, lease in zip(commits, leases, strict=True) if lease is None
         )
-        return leases
 
     def _advance(self, connection: sqlite3.Connection, commit: Commit, now: int) -> Lease | None:
         head, lease = commit.head, commit.lease

@@ -33,10 +33,12 @@ log = EventLog("store")
 
 
 class Database:
-    """The connection, and this process's place among the owners."""
+    """The connection, and this process's place among the owners; without `owners`, that of one who only looks."""
 
-    def __init__(self, path: Path, clock: Clock, *, survives_power_loss: bool = False) -> None:
-        self.path, self.owners = path, Owners(path)
+    def __init__(
+        self, path: Path, clock: Clock, *, survives_power_loss: bool = False, owners: Owners | None = None
+    ) -> None:
+        self.path, self.owners = path, owners or Owners(path)
         self._clock = clock
         self._synchronous = "FULL" if survives_power_loss else "NORMAL"
         self._connection: sqlite3.Connection | None = None

@@ -10,7 +10,9 @@ from typing import Any, TextIO
 from emceepee.state.session_key import KeyKind
 from emceepee.store.moments import moment_at
 from emceepee.store.schema import VERSION
+from emceepee.store.store import LOGIN_CODE_MARK
 
+LOGINS_OF_PEOPLE = f"logins WHERE substr(digest, 1, {len(LOGIN_CODE_MARK)}) <> x'{LOGIN_CODE_MARK.hex()}'"
 _OPENING_KINDS = (KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION)
 
 
@@ -77,7 +79,7 @@ def _servers(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _logins(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for principal, until in connection.execute("SELECT principal, until FROM logins ORDER BY until"):
+    for principal, until in connection.execute(f"SELECT principal, until FROM {LOGINS_OF_PEOPLE} ORDER BY until"):
         yield {"principal": principal, "until": _iso(until)}
 
 

@@ -40,6 +40,11 @@ def held_elsewhere(path: Path) -> str:
     return f"Another emceepee that is running and uses {path} holds this session. Ask that one, or stop it."
 
 
+def slot_taken(path: Path, slot: int) -> StoreUnusable:
+    what = f"is in use by another emceepee that has the slot {slot}"
+    return unusable_because(path, what, "Leave --replica-slot out, name a slot that is free")
+
+
 def primary_code(error: sqlite3.Error) -> int | None:
     """What SQLite says it is, without the details."""
     code: int | None = getattr(error, "sqlite_errorcode", None)

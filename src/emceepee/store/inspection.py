@@ -13,7 +13,7 @@ from typing import TextIO, TypeVar
 
 from emceepee.clock import Clock
 from emceepee.store.database import Database
-from emceepee.store.export import write_export
+from emceepee.store.export import LOGINS_OF_PEOPLE, write_export
 from emceepee.store.faults import unusable_because
 from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.session_table import delete_sessions
@@ -116,7 +116,7 @@ class StateFile:
             held_sessions=sum(held for owner, held in owners if owner in alive),
             records=dict(read("SELECT kind, count(*) FROM records GROUP BY kind ORDER BY kind").fetchall()),
             servers=read("SELECT count(*) FROM servers").fetchone()[0],
-            logins=read("SELECT count(*) FROM logins").fetchone()[0],
+            logins=read(f"SELECT count(*) FROM {LOGINS_OF_PEOPLE}").fetchone()[0],
             oldest=None if oldest is None else moment_at(oldest),
             newest=None if newest is None else moment_at(newest),
         )

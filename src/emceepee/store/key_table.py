@@ -51,6 +51,13 @@ def read_keys(connection: sqlite3.Connection, session_id: str) -> Keys:
     return frozenset(SessionKey(principal, KeyKind(kind), value) for principal, kind, value in rows.fetchall())
 
 
+def is_any_taken(connection: sqlite3.Connection, keys: Iterable[SessionKey]) -> bool:
+    """Whether one of them leads to any session."""
+    one = "SELECT 1 FROM keys WHERE principal = ? AND kind = ? AND value = ?"
+    found = (connection.execute(one, (key.principal, str(key.kind), key.value)).fetchone() for key in keys)
+    return any(row is not None for row in found)
+
+
 def _delete(connection: sqlite3.Connection, keys: Iterable[SessionKey]) -> None:
     for key in keys:
         one = "DELETE FROM keys WHERE principal = ? AND kind = ? AND value = ?"

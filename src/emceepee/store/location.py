@@ -21,13 +21,20 @@ class StateLocation:
     """`path` None: in memory. `key` is the one for secrets, if it is not in the file beside."""
 
     path: Path | None = None
+    url: str | None = field(default=None, repr=False)
     survives_power_loss: bool = False
     key: str | None = field(default=None, repr=False)
+
+    @property
+    def is_memory(self) -> bool:
+        return self.path is None and self.url is None
 
 
 def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYNCS[0]) -> StateLocation:
     """`memory`, `sqlite` or `sqlite:PATH`. Raises: BadLocation."""
     engine, _, path = text.partition(":")
+    if engine.startswith("redis"):
+        return StateLocation(url=text, key=environment.get(KEY_VARIABLE) or None)
     if engine == MEMORY and not path:
         return StateLocation()
     if engine != SQLITE:

@@ -199,9 +199,11 @@ class MemoryStore:
         self._open().logins[login.digest] = login
         self._memory.changed(self)
 
-    async def end_login(self, digest: bytes) -> None:
-        if self._open().logins.pop(digest, None) is not None:
-            self._memory.changed(self)
+    async def end_login(self, digest: bytes) -> bool:
+        if self._open().logins.pop(digest, None) is None:
+            return False
+        self._memory.changed(self)
+        return True
 
     # Its own life.
 

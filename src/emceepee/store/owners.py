@@ -1,7 +1,7 @@
 """Who is alive: each process that uses a state file holds a lock that ends with it, however it ends.
 
 `STATE.owners/` has a file per process, named by its owner id and locked with `flock`, and `opening`, which is locked by
-whoever opens the state file.
+whoever opens the state file. In the file of a replica stands which slot it has, and where the others reach it.
 """
 
 import errno
@@ -13,8 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from emceepee.state.replica import Replica
+from emceepee.store.faults import slot_taken
+from emceepee.store.owner_marks import read_mark, remove_socket, write_mark
+
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 _OPENING = "opening"
+_EPOCH_BITS = 53  # JSON of any language can hold it
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # for another that opens the file: it takes milliseconds
 
 
@@ -23,16 +28,26 @@ def folder_of(path: Path) -> Path:
 
 
 class Owners:
-    """The processes that use one state file, and this one's place among them. OSErrors are the caller's to explain."""
+    """The processes that use one state file, and this one's place among them. OSErrors are the caller's to explain.
 
-    def __init__(self, path: Path) -> None:
-        self._folder = folder_of(path)
+    `address` is where the others reach it, None for one that only looks at the file and is no replica.
+    """
+
+    def __init__(self, path: Path, *, address: str | None = None, slot: int | None = None) -> None:
+        self._path, self._folder = path, folder_of(path)
         self._id = secrets.token_hex(8)
         self._descriptor: int | None = None
+        self._address, self._wanted_slot = address, slot
+        self._replica: Replica | None = None
 
     @property
     def own_id(self) -> str:
         return self._id
+
+    @property
+    def replica(self) -> Replica | None:
+        """This process, once it has joined."""
+        return self._replica
 
     @contextmanager
     def opening(self) -> Iterator[None]:
@@ -51,13 +66,18 @@ class Owners:
         return [name for name in self._others() if not self.is_alive(name)]
 
     def join(self) -> None:
-        """Become one of them, and clear away the dead. Only while `opening`."""
+        """Become one of them, and clear away the dead. Only while `opening`. Raises: StoreUnusable."""
         for name in self.dead():
+            remove_socket(read_mark(self._folder / name))
             (self._folder / name).unlink(missing_ok=True)
         if self._descriptor is None or not (self._folder / self._id).exists():
             self.vanish()
+            replica = self._find_place()
             self._descriptor = self._open(self._id)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if replica is not None:
+                write_mark(self._descriptor, replica)
+            self._replica = replica
 
     def leave(self) -> None:
         if self._descriptor is not None:
@@ -90,6 +110,27 @@ class Owners:
     def alive(self) -> list[str]:
         """This process and all others."""
         return [self._id, *(name for name in self._others() if self.is_alive(name))]
+
+    def replica_of(self, owner: str) -> Replica | None:
+        return self._replica if owner == self._id else read_mark(self._folder / owner)
+
+    def replicas(self) -> list[Replica]:
+        """This process and all others, as far as they are replicas."""
+        found = (self.replica_of(name) for name in self.alive())
+        return [replica for replica in found if replica is not None]
+
+    def _find_place(self) -> Replica | None:
+        """The slot that is wanted, the one from before, or the lowest that is free. Raises: StoreUnusable."""
+        if self._address is None:
+            return None
+        others = (read_mark(self._folder / name) for name in self._others() if self.is_alive(name))
+        taken = {other.slot for other in others if other is not None}
+        if self._wanted_slot is not None and self._wanted_slot in taken:
+            raise slot_taken(self._path, self._wanted_slot)
+        before = () if self._replica is None else (self._replica.slot,)
+        preferred = before if self._wanted_slot is None else (self._wanted_slot,)
+        slot = next(slot for slot in (*preferred, *range(len(taken) + 1)) if slot not in taken)
+        return Replica(slot=slot, epoch=secrets.randbits(_EPOCH_BITS), address=self._address)
 
     def _others(self) -> list[str]:
         try:

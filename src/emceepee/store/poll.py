@@ -1,9 +1,10 @@
-"""Looks now and then whether another process has changed what all share."""
+"""Notices when another process has changed what all share: because the store says so, and by looking now and then."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from emceepee.clock import Clock
+from emceepee.clock import Clock, within
 from emceepee.store.store import Store, StoreError
 from emceepee.telemetry.logs import EventLog
 
@@ -18,6 +19,8 @@ class SharedChanges:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._watchers: list[Reload] = []
+        self._was_told = asyncio.Event()
+        store.on_shared_change = self._was_told.set
 
     def watch(self, reload: Reload) -> None:
         self._watchers.append(reload)
@@ -25,7 +28,7 @@ class SharedChanges:
     async def run(self) -> None:
         known: int | None = None
         while True:
-            await self._clock.sleep(POLL_SECONDS)
+            await self._wait()
             try:
                 revision = await self._store.shared_revision()
                 if revision != known:
@@ -33,3 +36,13 @@ class SharedChanges:
                     known = revision
             except StoreError as error:
                 log.debug("state_not_read", error=str(error))  # whoever writes says so louder
+
+    async def _wait(self) -> None:
+        """Until it is time to look. What was told and got lost is found by its revision then."""
+        telling = asyncio.ensure_future(self._was_told.wait())
+        try:
+            with suppress(TimeoutError):
+                await within(self._clock, POLL_SECONDS, telling)
+        finally:
+            telling.cancel()
+        self._was_told.clear()

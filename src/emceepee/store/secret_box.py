@@ -102,16 +102,29 @@ class StateKey:
         return box
 
     def _box(self, text: str) -> SecretBox:
-        with suppress(ValueError, binascii.Error):
-            text = text.strip()
-            key = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            if len(key) == KEY_BYTES:
-                return SecretBox(key)
+        if (key := decode_key(text)) is not None:
+            return SecretBox(key)
         raise StoreUnusable(
             f"The key of the state file {self._state_file} in {self.origin} is not {KEY_BYTES} bytes in URL-safe"
-            f" base64. Make one with: python3 -c 'import base64, os;"
-            f" print(base64.urlsafe_b64encode(os.urandom({KEY_BYTES})).decode())'"
+            f" base64. {how_to_make_key()}"
         )
+
+
+def decode_key(text: str) -> bytes | None:
+    """None if it is not 32 bytes in URL-safe base64."""
+    with suppress(ValueError, binascii.Error):
+        text = text.strip()
+        key = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        if len(key) == KEY_BYTES:
+            return key
+    return None
+
+
+def how_to_make_key() -> str:
+    return (
+        "Make one with: python3 -c 'import base64, os;"
+        f" print(base64.urlsafe_b64encode(os.urandom({KEY_BYTES})).decode())'"
+    )
 
 
 def _bound(place: Sequence[str]) -> bytes:

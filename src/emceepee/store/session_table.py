@@ -14,7 +14,9 @@ from emceepee.store.statements import batches, listed, placeholders
 from emceepee.store.store import HeldElsewhere, Lease, SessionHead, StoredSession
 
 HEAD = "session_id, principal, expires_at, due_at, owner, fence, revision"
+HeadRow = tuple[str, str, int, int | None, str | None, int, int]
 FORGOTTEN_AT_ONCE = 100  # sessions per transaction: commits wait for it
+_FOUND_BY_KEY = "(SELECT session_id FROM keys WHERE principal = ? AND kind = ? AND value = ?)"
 
 
 class SessionTable:
@@ -26,15 +28,11 @@ class SessionTable:
 
     def take(self, key: SessionKey) -> StoredSession | None:
         """Raises: HeldElsewhere."""
-        if self._find(key) is None:  # without waiting for those who write
+        if self._find_free(key) is None:  # without waiting for those who write
             return None
         with self._database.transaction() as connection:
-            if (session_id := self._find(key)) is None:
-                return None
-            (row,) = connection.execute(f"SELECT {HEAD} FROM sessions WHERE session_id = ?", (session_id,)).fetchall()
-            if (owner := row[4]) is not None and owner != self._owners.own_id and self._owners.is_alive(owner):
-                raise HeldElsewhere(held_elsewhere(self._database.path))
-            return self._take(connection, row)
+            row = self._find_free(key)
+            return None if row is None else self._take(connection, row)
 
     def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
         alive = self._owners.alive()
@@ -50,6 +48,15 @@ class SessionTable:
         next_one = f"SELECT due_at FROM sessions WHERE due_at IS NOT NULL AND {_free(alive)} ORDER BY due_at LIMIT 1"
         row = self._database.connection.execute(next_one, alive).fetchone()
         return None if row is None else moment_at(row[0])
+
+    def lost(self, leases: Mapping[str, Lease]) -> Sequence[str]:
+        """Those of the sessions that this process does not hold by these leases."""
+        held: set[str] = set()
+        for batch in batches([(session_id, lease.fence) for session_id, lease in leases.items()]):
+            own = f"SELECT session_id FROM sessions WHERE owner = ? AND (session_id, fence) IN {listed(2, len(batch))}"
+            values = (self._owners.own_id, *(value for pair in batch for value in pair))
+            held.update(session_id for (session_id,) in self._database.connection.execute(own, values).fetchall())
+        return [session_id for session_id in leases if session_id not in held]
 
     def release(self, leases: Mapping[str, Lease]) -> None:
         with self._database.transaction() as connection:
@@ -87,14 +94,18 @@ class SessionTable:
             delete_sessions(connection, unwanted)
         return len(unwanted)
 
-    def _find(self, key: SessionKey) -> str | None:
-        found = "SELECT session_id FROM keys WHERE principal = ? AND kind = ? AND value = ?"
-        row = self._database.connection.execute(found, (key.principal, str(key.kind), key.value)).fetchone()
-        return None if row is None else str(row[0])
+    def _find_free(self, key: SessionKey) -> HeadRow | None:
+        """Raises: HeldElsewhere."""
+        found = f"SELECT {HEAD} FROM sessions WHERE session_id = {_FOUND_BY_KEY}"
+        values = (key.principal, str(key.kind), key.value)
+        row: HeadRow | None = self._database.connection.execute(found, values).fetchone()
+        if row is None:
+            return None
+        if (owner := row[4]) is not None and owner != self._owners.own_id and self._owners.is_alive(owner):
+            raise HeldElsewhere(held_elsewhere(self._database.path), self._owners.replica_of(owner))
+        return row
 
-    def _take(
-        self, connection: sqlite3.Connection, row: tuple[str, str, int, int | None, str, int, int]
-    ) -> StoredSession:
+    def _take(self, connection: sqlite3.Connection, row: HeadRow) -> StoredSession:
         session_id, principal, expires_at, due_at, _, fence, revision = row
         head = SessionHead(
             session_id=session_id,

@@ -1,5 +1,6 @@
 """Servers and logins in a database, which all processes share. Used by one thread."""
 
+import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ from emceepee.store.database import Database
 from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.secret_box import SecretBox, StateKey, Tampered
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin, StoreUnavailable
+
+SECRET_BYTES = 32
 
 
 class SharedTables:
@@ -31,6 +34,16 @@ class SharedTables:
         ((revision,),) = connection.execute("SELECT value FROM meta WHERE name = 'shared_revision'").fetchall()
         self._seen = (connection, version, revision)
         return int(revision)
+
+    def replica_secret(self) -> bytes:
+        """Made by the first one that asks."""
+        found = "SELECT value FROM meta WHERE name = 'replica_secret'"
+        connection = self._database.connection
+        if (row := connection.execute(found).fetchone()) is None:
+            new = secrets.token_bytes(SECRET_BYTES)
+            connection.execute("INSERT OR IGNORE INTO meta VALUES ('replica_secret', ?)", (new,))
+            row = connection.execute(found).fetchone()
+        return bytes(row[0])
 
     def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
         rows = self._database.connection.execute(
@@ -77,9 +90,9 @@ class SharedTables:
             put = "INSERT OR REPLACE INTO logins VALUES (?, ?, ?)"
             connection.execute(put, (login.digest, login.principal, microseconds(login.until)))
 
-    def end_login(self, digest: bytes) -> None:
+    def end_login(self, digest: bytes) -> bool:
         with self._change() as connection:
-            connection.execute("DELETE FROM logins WHERE digest = ?", (digest,))
+            return connection.execute("DELETE FROM logins WHERE digest = ?", (digest,)).rowcount > 0
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

@@ -6,7 +6,7 @@ SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from emceepee.clock import Clock
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.checkpoints import Checkpoints
 from emceepee.store.commits_here import CommitsHere
 from emceepee.store.committing import Committing
 from emceepee.store.database import Database
 from emceepee.store.key_table import KeyTable
+from emceepee.store.owners import Owners
 from emceepee.store.secret_box import StateKey
 from emceepee.store.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.shared_tables import SharedTables
@@ -30,6 +32,7 @@ from emceepee.store.work_queue import WorkQueue
 DURATIONS_KEPT = 1000
 
 T = TypeVar("T")
+Write = Callable[[], Sequence[Lease | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class CommitFigures:
 class SqliteStore:
     """Made by `open`."""
 
-    def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool) -> None:
+    def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool, owners: Owners) -> None:
+        self.on_shared_change: Callable[[], None] | None = None  # never called: a file tells of nothing by itself
         self._clock = clock
-        self._database = Database(path, clock, survives_power_loss=survives_power_loss)
+        self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()
         self._committing = Committing(self._database, keys, clock)
         self._sessions = SessionTable(self._database, keys)
@@ -57,10 +61,21 @@ class SqliteStore:
 
     @classmethod
     async def open(
-        cls, path: Path, clock: Clock, *, key: str | None = None, survives_power_loss: bool = False
+        cls,
+        path: Path,
+        clock: Clock,
+        *,
+        key: str | None = None,
+        survives_power_loss: bool = False,
+        address: str = "",
+        slot: int | None = None,
     ) -> "SqliteStore":
-        """`key` is that for secrets, if it does not come from the file beside. Raises: StoreUnusable."""
-        store = cls(path, clock, key=key, survives_power_loss=survives_power_loss)
+        """`key` is that for secrets, if it does not come from the file beside. Raises: StoreUnusable.
+
+        `address` is where other replicas reach this one, and `slot` the one it must have; else the lowest that is free.
+        """
+        owners = Owners(path, address=address, slot=slot)
+        store = cls(path, clock, key=key, survives_power_loss=survives_power_loss, owners=owners)
         try:
             await store._queue.run(store._open)
         except StoreError:
@@ -80,10 +95,38 @@ class SqliteStore:
     def commit_figures(self) -> CommitFigures:
         return CommitFigures(self._count, tuple(self._seconds))
 
+    # Replicas.
+
+    @property
+    def replica(self) -> Replica | None:
+        return self._database.owners.replica
+
+    @property
+    def is_sure(self) -> bool:
+        """Nobody takes anything from a process that is alive: its lock says so, whatever the time."""
+        return True
+
+    async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
+        return await self._run(partial(self._sessions.lost, leases))
+
+    async def replicas(self) -> Sequence[Replica]:
+        return await self._run(self._database.owners.replicas)
+
+    async def replica_secret(self) -> bytes:
+        return await self._run(self._shared.replica_secret)
+
     # Sessions.
 
     async def take(self, key: SessionKey) -> StoredSession | None:
         return await self._run(partial(self._sessions.take, key))
+
+    async def create(self, commit: Commit) -> Lease | None:
+        asked_at = self._clock.monotonic()
+        leases = self._try_here([commit], partial(self._committing.create, commit))
+        if leases is None:
+            leases = await self._queue.run(partial(self._create, commit))
+            self._count_commit(asked_at)
+        return leases[0]
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
         return await self._run(partial(self._sessions.take_due, now, most))
@@ -95,13 +138,7 @@ class SqliteStore:
         return await self._queue.commit(commits)
 
     def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
-        if not self._commits_here.is_good_for(commits):
-            return None
-        asked_at = self._clock.monotonic()
-        leases = self._queue.do_here(partial(self._commit_here, commits))
-        if leases is not None:
-            self._count_commit(asked_at)
-        return leases
+        return self._try_here(commits, partial(self._committing.commit, commits))
 
     async def release(self, leases: Mapping[str, Lease]) -> None:
         await self._run(partial(self._sessions.release, leases))
@@ -139,8 +176,8 @@ class SqliteStore:
     async def add_login(self, login: StoredLogin) -> None:
         await self._run(partial(self._shared.add_login, login))
 
-    async def end_login(self, digest: bytes) -> None:
-        await self._run(partial(self._shared.end_login, digest))
+    async def end_login(self, digest: bytes) -> bool:
+        return await self._run(partial(self._shared.end_login, digest))
 
     # Its own life.
 
@@ -158,11 +195,21 @@ class SqliteStore:
             self._database.close()
             raise
 
-    def _commit_here(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
+    def _try_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
+        """None if it is the thread's."""
+        if not self._commits_here.is_good_for(commits):
+            return None
+        asked_at = self._clock.monotonic()
+        leases = self._queue.do_here(partial(self._write_here, commits, work))
+        if leases is not None:
+            self._count_commit(asked_at)
+        return leases
+
+    def _write_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
         """None if it is the thread's after all: another process writes, or something is wrong, which it will tell."""
         try:
             with self._commits_here.timed():
-                leases = self._database.attempt(partial(self._committing.commit, commits), may_wait=False)
+                leases = self._database.attempt(work, may_wait=False)
         except StoreError:
             return None
         if self._checkpoints.count(commits):
@@ -170,7 +217,13 @@ class SqliteStore:
         return leases
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        leases = self._database.attempt(partial(self._committing.commit, commits))
+        return self._write(commits, partial(self._committing.commit, commits))
+
+    def _create(self, commit: Commit) -> Sequence[Lease | None]:
+        return self._write([commit], partial(self._committing.create, commit))
+
+    def _write(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None]:
+        leases = self._database.attempt(work)
         if self._checkpoints.count(commits):
             self._database.checkpoint()
         return leases

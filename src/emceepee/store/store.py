@@ -83,6 +83,9 @@ class ServerConfiguration:
     """Whether an engine without a key must refuse it."""
 
 
+LOGIN_CODE_MARK = b"code:"  # begins the digest of a one-time code, which is kept as a login of nobody yet
+
+
 @dataclass(frozen=True, slots=True)
 class StoredLogin:
     """A person's login at the console; of its secret only a digest is known."""
@@ -235,7 +238,9 @@ class Store(Protocol):
 
     async def add_login(self, login: StoredLogin) -> None: ...
 
-    async def end_login(self, digest: bytes) -> None: ...
+    async def end_login(self, digest: bytes) -> bool:
+        """False if it was not there. Of several that end it at the same time, one is told that it was."""
+        ...
 
     # Its own life.
 

@@ -12,6 +12,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
+from emceepee.sessions.session_storage import SessionElsewhere
 from emceepee.state.events import Taken
 from emceepee.state.session_key import KeyKind, SessionKey
 
@@ -119,7 +120,12 @@ class RequestContext:
 
     async def find_session(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        session = await self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
+        try:
+            session = await self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
+        except SessionElsewhere:  # requests of 2026-07-28 were passed on before
+            raise Unsupported(
+                "That session is at another replica. Only requests of 2026-07-28 are passed on by a handle."
+            ) from None
         if session is None:
             raise _unknown_session(handle)
         return session

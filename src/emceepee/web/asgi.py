@@ -101,6 +101,10 @@ class CallerConnection(Protocol):
         """The caller is gone, so there is no response, or no end of it: that is no fault of the application."""
         ...
 
-    def if_unread(self, report: Callable[[], None]) -> None:
-        """Call `report` if the response that is written next turns out not to have been read."""
+    def abort_response(self) -> None:
+        """End the connection in the middle of the response, so that nobody takes what there is of it for all."""
+        ...
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
+        """Call `report` if the response that is written next turns out not to have been read, else `if_read`."""
         ...

@@ -8,12 +8,19 @@ import pytest
 from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
-from support.store.store_engines import Engine, MemoryEngine, SqliteEngine
+from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
-    engine: Engine = MemoryEngine() if request.param == "memory" else SqliteEngine(tmp_path / "state.db")
+    engine: Engine
+    match request.param:
+        case "memory":
+            engine = MemoryEngine()
+        case "sqlite":
+            engine = SqliteEngine(tmp_path / "state.db")
+        case _:
+            engine = RedisEngine(request.getfixturevalue("redis"))
     yield engine
     await engine.close()
 

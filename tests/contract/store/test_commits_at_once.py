@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from emceepee.clock import SystemClock
 from emceepee.store.checkpoints import ENOUGH_PAGES, PAGES_PER_COMMIT
 from emceepee.store.commits_here import FEW_SESSIONS, LEFT_TO_THREAD_SECONDS, SLOW_SECONDS, SMALL_BYTES, CommitsHere
@@ -12,6 +14,7 @@ from support.fakes.clock import FakeClock
 from support.store.stored_sessions import NOT_STORED, change, head, key, store_session
 
 
+@pytest.mark.parametrize("engine", ["memory", "sqlite"], indirect=True)
 async def test_a_commit_at_once_is_one_as_any_other(store: Store) -> None:
     leases = store.commit_now([change(head("a"), NOT_STORED, x="1")])
     assert leases is not None

@@ -14,7 +14,7 @@ from emceepee.clock import SystemClock
 from emceepee.store.inspection import Forgotten, StateFile
 from emceepee.store.owners import folder_of
 from emceepee.store.sqlite import SqliteStore
-from emceepee.store.store import Commit, RecordKey, ServerConfiguration, StoredLogin, StoreUnusable
+from emceepee.store.store import LOGIN_CODE_MARK, Commit, RecordKey, ServerConfiguration, StoredLogin, StoreUnusable
 from support.fakes.clock import START, FakeClock
 from support.store.stored_sessions import HOUR, NOT_STORED, NOW, head, key, records, store_session, taken
 
@@ -41,6 +41,7 @@ async def test_statistics_tell_size_sessions_records_and_age(path: Path, store: 
     await store.commit([Commit(head=head("s2"), lease=NOT_STORED, puts={RecordKey("task", "1"): b"{}"})])
     await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
     await store.add_login(StoredLogin(b"1", "alice", NOW))
+    await store.add_login(StoredLogin(LOGIN_CODE_MARK + b"1", "alice", NOW))
     with opened(path) as file:
         seen = file.statistics()
     assert (seen.path, seen.sessions, seen.held_sessions, seen.servers, seen.logins) == (path, 2, 1, 1, 1)
@@ -151,6 +152,7 @@ async def test_an_export_has_everything_but_secrets(path: Path, store: SqliteSto
     await store_session(store, head("s2"))
     await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET, is_disabled=True))
     await store.add_login(StoredLogin(b"digest", "alice", NOW))
+    await store.add_login(StoredLogin(LOGIN_CODE_MARK + b"digest", "alice", NOW))
     written = io.StringIO()
     with opened(path) as file:
         file.export(written)

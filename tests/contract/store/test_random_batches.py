@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emceepee.store.store import Commit, HeldElsewhere, Lease, RecordKey, Store
-from support.store.store_engines import Engine, MemoryEngine, SqliteEngine
+from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine
 from support.store.stored_sessions import HOUR, NOT_STORED, NOW, head, key
+from support.system.redis_server import RedisServer
 
 SESSIONS = ("s1", "s2", "s3")
 PROCESSES = 2
@@ -138,20 +139,33 @@ def apart(actions: list[tuple[str, int, Any]]) -> list[tuple[str, int, Any]]:
     return moved
 
 
+_histories = st.lists(_actions, max_size=25).map(apart)
+
+
+async def compare_with_memory(engine: Engine, actions: list[tuple[str, int, Any]]) -> None:
+    model, tried = History(MemoryEngine()), History(engine)
+    for each in (model, tried):
+        await each.begin()
+    try:
+        for action in actions:
+            assert await tried.act(*action) == await model.act(*action), action
+        for name in SESSIONS:
+            for process in range(PROCESSES):
+                action = ("take", process, key(name))
+                assert await tried.act(*action) == await model.act(*action)
+    finally:
+        for each in (model, tried):
+            await each.end()
+
+
 @settings(max_examples=150)
-@given(actions=st.lists(_actions, max_size=25).map(apart))
+@given(actions=_histories)
 async def test_sqlite_does_what_memory_does(actions: list[tuple[str, int, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        model, file = History(MemoryEngine()), History(SqliteEngine(Path(folder) / "state.db"))
-        for each in (model, file):
-            await each.begin()
-        try:
-            for action in actions:
-                assert await file.act(*action) == await model.act(*action), action
-            for name in SESSIONS:
-                for process in range(PROCESSES):
-                    action = ("take", process, key(name))
-                    assert await file.act(*action) == await model.act(*action)
-        finally:
-            for each in (model, file):
-                await each.end()
+        await compare_with_memory(SqliteEngine(Path(folder) / "state.db"), actions)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(actions=_histories)
+async def test_redis_does_what_memory_does(redis: RedisServer, actions: list[tuple[str, int, Any]]) -> None:
+    await compare_with_memory(RedisEngine(redis), actions)

@@ -1,5 +1,6 @@
 """Servers that were added and logins are seen by every process."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -99,10 +100,18 @@ async def test_logins_are_there_until_they_are_ended(engine: Engine, store: Stor
     await store.add_login(first)
     await other.add_login(second)
     assert {each.digest: each for each in await other.logins()} == {first.digest: first, second.digest: second}
-    await other.end_login(first.digest)
-    await other.end_login(b"unknown")
+    assert await other.end_login(first.digest)
+    assert not await store.end_login(first.digest)
+    assert not await other.end_login(b"unknown")
     await engine.kill(store)
     assert await (await engine.open()).logins() == [second]
+
+
+async def test_of_several_that_end_a_login_at_the_same_time_one_is_told_that_it_did(store: Store, other: Store) -> None:
+    for number in range(20):
+        await store.add_login(login(b"%d" % number))
+        ended = await asyncio.gather(*(each.end_login(b"%d" % number) for each in (other, store, other, store)))
+        assert sorted(ended) == [False, False, False, True]
 
 
 async def test_a_login_of_the_same_secret_is_the_same_login(store: Store) -> None:

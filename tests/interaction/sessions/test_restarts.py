@@ -316,7 +316,10 @@ async def test_a_process_that_slept_through_a_takeover_lets_go_of_the_session_an
         session = await place.directory.find_or_open(DESK)
         await session.unsaved.save()
         assert await machine.store.take(DESK), "from now on the lease from before is out of date"
-        await value(session, "set_timer", duration_ms=3_600_000, message="too late")
+        timer = {"name": "set_timer", "arguments": {"duration_ms": 3_600_000, "message": "too late"}}
+        result = await call_tool(timer, session, None)
+        assert result["isError"], "what is not kept is not promised"
+        assert result["structuredContent"]["error"]["details"] == {"reason": "replica", "mayHaveRun": True}
         await settle()
         assert place.directory.find(DESK) is None
     async with machine.process() as place:

@@ -1,7 +1,6 @@
 """Replicas under load, of which any may be killed, paused or stopped at any moment, as may their store."""
 
 import asyncio
-import base64
 import json
 import os
 import random
@@ -11,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.callers.replicas import TOKEN, replicas
+from support.callers.replicas import TOKEN, restartable_replicas
 from support.faults import ledger
 from support.faults.chaos_schedule import PlannedFault
 from support.faults.fault_callers import FaultCaller
@@ -31,7 +30,6 @@ STEP_PAUSE = 0.25  # seconds, so that two cores are busy with faults and not wit
 SLACK_SECONDS = 10.0  # of a busy machine, in the bound of every request
 AT_ONCE_SECONDS = 3.0  # the same where nothing is wrong
 STORE_AFTERMATH = 3.0  # seconds after its return, until everyone has heard of it and has written what waited
-STATE_KEY = base64.urlsafe_b64encode(bytes(32)).decode()
 SEED_VARIABLE = "EMCEEPEE_CHAOS_SEED"
 
 
@@ -85,13 +83,13 @@ async def run_chaos(folder: Path, chaos: Chaos) -> Outcome:
 async def _world(folder: Path, chaos: Chaos) -> AsyncIterator[tuple[World, RedisServer | None]]:
     lease = {"replica_lease_seconds": chaos.lease} if chaos.has_redis else {}
     config = {"limits": LIMITS | lease}
-    env = {"EMCEEPEE_CONFIG": json.dumps(config), "EMCEEPEE_STATE_KEY": STATE_KEY, "EMCEEPEE_TOKEN": TOKEN}
+    env = {"EMCEEPEE_CONFIG": json.dumps(config)}
     async with AsyncExitStack() as stack:
         backends = await stack.enter_async_context(counting_backends())
         store = stack.enter_context(redis_server(appendonly=True)) if chaos.has_redis else None
         arguments = ["--allow-commands", "--state", "sqlite" if store is None else store.url("chaos")]
         processes = await stack.enter_async_context(
-            replicas(folder, chaos.replicas, *arguments, env=env, module=chaos.module)
+            restartable_replicas(folder, chaos.replicas, *arguments, env=env, module=chaos.module)
         )
         world = World(processes, backends)
         world.headers = {"authorization": f"Bearer {TOKEN}"}

@@ -61,8 +61,11 @@ class AsgiRequest:
     def give_up_response(self) -> None:
         assert self._gone.is_set(), "whoever is there gets a response"
 
-    def if_unread(self, tell: Callable[[], None]) -> None:
-        self._unread.append(tell)
+    def abort_response(self) -> None:
+        self.hang_up()
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
+        self._unread.append(report)
 
     def hang_up(self) -> None:
         self._gone.set()

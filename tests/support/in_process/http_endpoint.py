@@ -10,6 +10,8 @@ from typing import Any
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
+from emceepee.server.http.forwarding import RequestForwarder
+from emceepee.server.http.routing import ReplicaParts
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
@@ -38,7 +40,9 @@ class OpenConnection:
     def give_up_response(self) -> None:
         raise AssertionError("whoever is there gets a response")
 
-    def if_unread(self, report: Callable[[], None]) -> None: ...
+    def abort_response(self) -> None: ...
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None: ...
 
 
 class EndpointClient:
@@ -120,8 +124,15 @@ async def an_endpoint_client(
 
 @asynccontextmanager
 async def an_endpoint_of(
-    installation: Installation, fallback: FallbackApp | None = None, tokens: dict[str, str] | None = None
+    installation: Installation,
+    fallback: FallbackApp | None = None,
+    tokens: dict[str, str] | None = None,
+    forwarder: RequestForwarder | None = None,
 ) -> AsyncIterator[EndpointClient]:
+    """With a `forwarder`, it is one of several replicas."""
+    replicas = None
+    if forwarder is not None and installation.placement is not None:
+        replicas = ReplicaParts(forwarder=forwarder, placement=installation.placement, lease_seconds=5)
     parts = HttpParts(
         sdk_server=build_sdk_server(),
         tools=ALL_TOOLS,
@@ -129,6 +140,7 @@ async def an_endpoint_of(
         gate=Gate(GateRules(tokens=tokens or {})),
         policy=AddServerPolicy(remote_commands=False, urls=()),
         fallback=fallback,
+        replicas=replicas,
     )
     endpoint = HttpEndpoint(parts)
     yield EndpointClient(endpoint, installation)

@@ -1,11 +1,11 @@
-"""emceepee's own HTTP server with a few more tools, by which the conformance suite reaches into the transport.
+"""`emceepee` with a few more tools, by which the conformance suite reaches into the transport.
 
 The suite looks for these tools by name. They do what only a tool can make a server do: ask for a capability, end a
-stream early, log, change a list. Everything else that answers here is the product.
+stream early, log, change a list. Everything else that answers here is the product, and takes its options.
 """
 
-import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -13,34 +13,25 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    PromptsListChanged,
-    ServerEvent,
-    ToolsListChanged,
-)
+from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ServerEvent, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import validate_mcp_param_headers
 
-from emceepee.app import http_parts, session_parts
-from emceepee.clock import SystemClock
+from emceepee import app
+from emceepee.cli.main import main
 from emceepee.codec import decode
-from emceepee.config import Config, HttpConfig
 from emceepee.json_rpc import Request, classify, error_message, notification_message
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
-from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
-from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
-from emceepee.telemetry import logs
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import NoParams, Tool
 from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import Receive, Scope, Send, read_body, respond_json
+from support.programs.conformance_bus import BUS_VARIABLE, SharedBus
 
 MISSING_CAPABILITY = -32021
 META = "io.modelcontextprotocol/"
@@ -56,7 +47,7 @@ def said(text: str) -> JsonObject:
 class Fixtures(Tools):
     """The product's tools and the suite's."""
 
-    def __init__(self, bus: InMemorySubscriptionBus) -> None:
+    def __init__(self, bus: SharedBus) -> None:
         super().__init__(TOOLS)
         self._bus = bus
         self._fixtures: dict[str, tuple[Fixture, JsonObject]] = {
@@ -137,9 +128,10 @@ class Fixtures(Tools):
 class MirroringEndpoint(HttpEndpoint):
     """Checks headers that repeat arguments, which emceepee's own tools never ask for."""
 
-    def __init__(self, parts: HttpParts, tools: Fixtures) -> None:
+    def __init__(self, parts: HttpParts) -> None:
         super().__init__(parts)
-        self._fixtures, self._most = tools, parts.body_bytes
+        assert isinstance(parts.tools, Fixtures)
+        self._fixtures, self._most = parts.tools, parts.body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":
@@ -172,37 +164,24 @@ class MirroringEndpoint(HttpEndpoint):
         return None if why is None else error_message(message.request_id, why.code, why.message, why.data)
 
 
-async def serve(port: int) -> None:
-    config = Config(http=HttpConfig(port=port))
-    clock, bus = SystemClock(), InMemorySubscriptionBus()
-    tools = Fixtures(bus)
-    sdk_server = build_sdk_server(tools.listed())
-    sdk_server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
-    sdk_server.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
-    async with session_parts(config, clock) as made:
-        directory = SessionDirectory(made)
-        parts = replace(http_parts(config, directory, clock), sdk_server=sdk_server, tools=tools)
-        endpoint = MirroringEndpoint(parts, tools)
-        try:
-            await serve_http(endpoint, host="127.0.0.1", port=port, limits=config.limits, announce=announce)
-        finally:
-            await endpoint.close()
-            await directory.close_all()
-
-
 async def no_prompts(
     ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams
 ) -> types.ListPromptsResult:
     return types.ListPromptsResult(prompts=[])
 
 
-def announce(address: str) -> None:
-    sys.stderr.write(f"emceepee with fixtures serves MCP at {address}/mcp\n")
-    sys.stderr.flush()
+def with_fixtures(made: HttpParts) -> HttpParts:
+    bus = SharedBus(os.environ.get(BUS_VARIABLE))
+    tools = Fixtures(bus)
+    sdk_server = build_sdk_server(tools.listed())
+    sdk_server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
+    sdk_server.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
+    return replace(made, sdk_server=sdk_server, tools=tools)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", type=int, default=0)
-    logs.configure(level="warn")
-    asyncio.run(serve(parser.parse_args().port))
+    make_parts = app.http_parts
+    vars(app).update(
+        http_parts=lambda *args, **named: with_fixtures(make_parts(*args, **named)), HttpEndpoint=MirroringEndpoint
+    )
+    sys.exit(main())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.placement import Placement
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.limits import Limits
@@ -24,6 +25,7 @@ class Installation:
     backends: dict[str, ScriptedBackend]
     registry: ServerRegistry
     dialer: ScriptedDialer
+    placement: Placement | None = None
 
     def add_backend(self, name: str) -> None:
         """One that can be added as a server."""
@@ -47,16 +49,21 @@ async def an_installation(
     """`others` are further servers besides "one": "other1" and so on, which only answer lists.
 
     With a `store`, sessions outlive the installation: give the next one `store.another_process()` and the same clock.
+    If the store's process has an address, the installation is one of several replicas.
     """
     clock, backend = clock or FakeClock(), ScriptedBackend()
     backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
     settings = Limits(health_check_seconds=0, **limits)
     registry = ServerRegistry(map(scripted_spec, backends), store=store)
-    storage = None if store is None else SessionStorage(store, clock)
+    placement = None
+    if store is not None and store.replica is not None and store.replica.address:
+        placement = Placement(store, clock, lease_seconds=settings.replica_lease_seconds)
+        await placement.refresh()
+    storage = None if store is None else SessionStorage(store, clock, placement, settings)
     dialer = ScriptedDialer(**backends)
     directory = SessionDirectory(session_parts(registry, dialer, clock, settings), storage)
     await directory.look_after_store()
     try:
-        yield Installation(clock, directory, backend, backends, registry, dialer)
+        yield Installation(clock, directory, backend, backends, registry, dialer, placement)
     finally:
         await directory.close_all()

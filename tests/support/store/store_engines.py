@@ -1,12 +1,20 @@
 """The engines of the store, and processes that come and go. In a test a process is a store of its own."""
 
+import base64
 from pathlib import Path
 from typing import Protocol
 
 from emceepee.clock import SystemClock
 from emceepee.store.memory import MemoryStore
+from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
+from support.fakes.clock import FakeClock
+from support.store.stored_sessions import HOUR, NOW
+from support.system.redis_server import RedisServer
+
+STATE_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
+LEASE_SECONDS = 60.0  # by Redis's clock nothing lapses while a test runs; by the test's, when it says so
 
 
 class Engine(Protocol):
@@ -55,3 +63,47 @@ class SqliteEngine:
     async def close(self) -> None:
         for store in self._opened:
             await store.close()
+
+
+class RedisEngine:
+    """Time is the test's. What Redis lets lapse or expire by its own clock, it does not in a test's time."""
+
+    def __init__(self, server: RedisServer, url: str | None = None) -> None:
+        self.url = url or server.url()
+        self.clock = FakeClock(NOW - HOUR)
+        self._server = server
+        self._opened: list[RedisStore] = []
+
+    async def open(self, address: str = "") -> Store:
+        store = await RedisStore.open(self.url, self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS)
+        self._opened.append(store)
+        await self._let_leases_go_on()
+        return store
+
+    async def kill(self, store: Store) -> None:
+        """Its lease lapses, and those who live have waited long enough to take over from it."""
+        assert isinstance(store, RedisStore)
+        self._opened.remove(store)
+        await vanish(store)
+        self._server.command("DEL", store._names.slot(store._lease.slot))
+        await self._let_leases_go_on()
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
+
+    async def _let_leases_go_on(self) -> None:
+        """So long that everybody may take over from whoever is gone."""
+        for _ in range(2):
+            self.clock.jump(LEASE_SECONDS / 3)
+            for each in self._opened:
+                if not each._is_closed:
+                    await each.confirm({})
+
+
+async def vanish(store: RedisStore) -> None:
+    """As a process that is killed: its connections end, and it renews nothing any more."""
+    store._is_closed = True
+    await store._tasks.close()
+    await store._listener.close()
+    await store._commands.close()

@@ -72,7 +72,7 @@ class Console:
     def __init__(self, folder: Path, **rules: Any) -> None:
         self.logins, self.api = Logins(FakeClock()), FakeApi()
         self.codes: list[str] = []
-        self.logins.on_code = self.codes.append
+        self.logins.codes.on_code = self.codes.append
         gate = Gate(GateRules(**rules), None, self.logins)
         self.endpoint = ConsoleApp(gate, self.logins, self.api, Assets(a_page_folder(folder)))
 

@@ -34,8 +34,7 @@ class Lobby:
     def __init__(self, folder: Path, check: Moody | None = None, **rules: Any) -> None:
         self.logins = Logins(FakeClock())
         self.codes: list[str] = []
-        self.logins.on_code = self.codes.append
-        self.logins.invite("ada")
+        self.logins.codes.on_code = self.codes.append
         self.gate = Gate(GateRules(**rules), check, self.logins)
         pages = LoginPages(self.gate, self.logins, Assets(a_page_folder(folder)))
         self._routes = {(route.method, route.path): route.serve for route in pages.routes()}
@@ -67,8 +66,10 @@ class Lobby:
 
 
 @pytest.fixture
-def lobby(tmp_path: Path) -> Lobby:
-    return Lobby(tmp_path, tokens={"ses ame+é": "bob"})
+async def lobby(tmp_path: Path) -> Lobby:
+    lobby = Lobby(tmp_path, tokens={"ses ame+é": "bob"})
+    await lobby.logins.codes.invite("ada")
+    return lobby
 
 
 async def test_a_link_lets_in_once_and_says_so_the_second_time(lobby: Lobby) -> None:

@@ -7,6 +7,8 @@ import pytest
 from emceepee.guard.gate import Gate, GateRules, is_same_origin
 from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.logins import Logins
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 
 HOST = b"127.0.0.1:8080"
@@ -18,8 +20,8 @@ Given = dict[bytes, bytes]
 class Doorkeeper:
     """A gate, and a login of Ada's."""
 
-    def __init__(self, *, logins: bool = True, **rules: Any) -> None:
-        self.logins = Logins(FakeClock())
+    def __init__(self, *, logins: bool = True, store: Store | None = None, **rules: Any) -> None:
+        self.logins = Logins(FakeClock(), store=store)
         self.gate = Gate(GateRules(**rules), None, self.logins if logins else None)
         self.secret = self.logins.begin("ada").encode()
         self.cookie = {b"cookie": b"emceepee_8080=" + self.secret}
@@ -88,6 +90,18 @@ async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_lo
 )
 async def test_a_cookie_that_proves_nothing_is_ignored_where_no_proof_is_asked_for(given: Given) -> None:
     assert await Doorkeeper().at_mcp(given) == CallerIdentity(LOCAL)
+
+
+async def test_a_login_at_another_process_counts_here_at_once() -> None:
+    store = MemoryStore(is_durable=True)
+    here, there = Doorkeeper(store=store, only_logins=True), Doorkeeper(store=store.another_process())
+    assert isinstance(await here.at_mcp(there.cookie | OURS), Rejection)
+    await there.logins.save()
+    assert await here.at_mcp(there.cookie | OURS) == CallerIdentity("ada", is_proven=True)
+    there.logins.end(there.secret.decode())
+    await there.logins.save()
+    await here.logins.reload()
+    assert isinstance(await here.at_console(there.cookie | OURS), Rejection)
 
 
 async def test_a_login_sent_for_another_page_is_ignored() -> None:

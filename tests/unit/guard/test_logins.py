@@ -1,4 +1,4 @@
-"""Codes let in once, cookies for a while."""
+"""Cookies let in for a while."""
 
 import pytest
 
@@ -10,44 +10,12 @@ class Lobby:
     def __init__(self, seconds: float = LOGIN_SECONDS) -> None:
         self.clock = FakeClock()
         self.logins = Logins(self.clock, seconds=seconds)
-        self.codes: list[str] = []
-        self.logins.on_code = self.codes.append
 
 
-def test_a_code_lets_in_once_and_another_is_made_for_the_next_browser() -> None:
+def test_cookies_are_long_and_never_the_same() -> None:
     lobby = Lobby()
-    lobby.logins.invite("ada")
-    (code,) = lobby.codes
-    assert lobby.logins.redeem(code) == "ada"
-    assert lobby.logins.redeem(code) is None
-    assert len(lobby.codes) == 2
-    assert lobby.logins.redeem(lobby.codes[-1]) == "ada"
-
-
-def test_a_code_waits_for_whoever_comes_late_but_not_beside_a_newer_one() -> None:
-    lobby = Lobby()
-    for principal in ("ada", "bob", "ada"):
-        lobby.logins.invite(principal)
-    older, bobs, newer = lobby.codes
-    lobby.clock.jump(7 * 86_400)
-    assert [lobby.logins.redeem(code) for code in (older, bobs, newer)] == [None, "bob", "ada"]
-
-
-@pytest.mark.parametrize("code", ["", "guess", "é", "\x00", "a" * 100_000])
-def test_a_wrong_code_lets_nobody_in_and_makes_no_other(code: str) -> None:
-    lobby = Lobby()
-    lobby.logins.invite("ada")
-    assert lobby.logins.redeem(code) is None
-    assert len(lobby.codes) == 1
-
-
-def test_codes_and_cookies_are_long_and_never_the_same() -> None:
-    lobby = Lobby()
-    for _ in range(50):
-        lobby.logins.invite("ada")
     secrets = [lobby.logins.begin("ada") for _ in range(50)]
-    assert len({*lobby.codes, *secrets}) == 100
-    assert all(len(code) * 6 >= 128 for code in lobby.codes)
+    assert len(set(secrets)) == 50
     assert all(len(secret) * 6 >= 256 for secret in secrets)
 
 
@@ -78,10 +46,8 @@ def test_beyond_the_limit_the_oldest_login_is_forgotten() -> None:
 
 def test_no_secret_is_kept() -> None:
     lobby = Lobby()
-    lobby.logins.invite("ada")
     secret = lobby.logins.begin("ada")
     assert secret not in repr(vars(lobby.logins))
-    assert lobby.codes[0] not in repr(vars(lobby.logins))
 
 
 @pytest.mark.parametrize(

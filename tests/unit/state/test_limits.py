@@ -62,6 +62,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "processes_in_all": 250,
         "session_kept_seconds": 24 * 3600,
         "unused_session_seconds": 5 * 60,
+        "unsaved_records": 10_000,
+        "replica_lease_seconds": 5,
         "replay_messages": 1000,
         "replay_seconds": 5 * 60,
         "replay_bytes": 32 << 20,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+_UNIX = -1  # where others have a port
 _SENT_AS_THEY_ARE = "!$%&'()*+,/:;=?@[]~"  # "%" too: an address that was quoted is not quoted twice
 
 
@@ -15,6 +16,15 @@ class Origin(NamedTuple):
     is_tls: bool
     host: str
     port: int
+
+    @classmethod
+    def of_socket(cls, path: str) -> "Origin":
+        """A Unix socket. No URL of a server leads there."""
+        return cls(False, path, _UNIX)
+
+    @property
+    def socket_path(self) -> str | None:
+        return self.host if self.port == _UNIX else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

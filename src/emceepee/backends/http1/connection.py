@@ -185,6 +185,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._overhead > HEAD_BYTES and sum(len(name) + len(value) for name, value in head) > HEAD_BYTES:
             raise HttpFailure(f"the head of the answer is larger than {HEAD_BYTES} bytes")
+        response.raw_headers = head
         headers = response.headers
         for raw_name, raw_value in head:
             name, value = raw_name.decode("latin-1").strip().lower(), raw_value.decode("latin-1").rstrip(" \t")

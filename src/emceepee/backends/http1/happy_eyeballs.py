@@ -18,6 +18,18 @@ async def open_socket(addresses: list[SocketAddress]) -> socket.socket:
     return await first_of(addresses, _connect)
 
 
+def open_unix_socket(path: str) -> socket.socket:
+    """Within one machine nobody has to be waited for. Raises: OSError, also if too many wait to be accepted."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.connect(path)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 async def first_of(
     addresses: list[SocketAddress], connect: Connect, *, head_start: float = HEAD_START
 ) -> socket.socket:

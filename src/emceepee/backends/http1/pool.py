@@ -14,7 +14,7 @@ from emceepee.backends.http1.address import Origin
 from emceepee.backends.http1.connection import ClientConnection
 from emceepee.backends.http1.connection_slots import ConnectionSlots
 from emceepee.backends.http1.errors import NotConnected
-from emceepee.backends.http1.happy_eyeballs import open_socket
+from emceepee.backends.http1.happy_eyeballs import open_socket, open_unix_socket
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import Response
@@ -40,8 +40,16 @@ class PoolKey(NamedTuple):
 class ConnectionPool:
     """Open with `running`. What one owner does on a connection never meets what another does."""
 
-    def __init__(self, clock: Clock, tls: ssl.SSLContext, *, per_origin: int, in_all: int) -> None:
-        self.clock, self.tls = clock, tls
+    def __init__(
+        self,
+        clock: Clock,
+        tls: ssl.SSLContext | None,
+        *,
+        per_origin: int,
+        in_all: int,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        self.clock, self.tls, self.connect_seconds = clock, tls, connect_seconds
         self.open: set[ClientConnection] = set()
         self.slots: ConnectionSlots[OriginPool, ClientConnection] = ConnectionSlots(
             clock, per_origin=per_origin, in_all=in_all, make_room=self._close_oldest_idle
@@ -55,11 +63,21 @@ class ConnectionPool:
     @classmethod
     @asynccontextmanager
     async def running(
-        cls, clock: Clock, tls: ssl.SSLContext, *, per_origin: int = 1000, in_all: int = 1000
+        cls,
+        clock: Clock,
+        tls: ssl.SSLContext | None,
+        *,
+        per_origin: int = 1000,
+        in_all: int = 1000,
+        connect_seconds: float = CONNECT_SECONDS,
     ) -> "AsyncIterator[ConnectionPool]":
-        """`per_origin` connections of one owner to one origin, and `in_all`; but no more than the system can bear."""
+        """`per_origin` connections of one owner to one origin, and `in_all`; but no more than the system can bear.
+
+        Without `tls`, no origin that wants it can be connected to.
+        """
         in_all = min(in_all, most_descriptors() // 2)
-        pool = cls(clock, tls, per_origin=min(per_origin, max(in_all * 3 // 4, 1)), in_all=in_all)
+        per_origin = min(per_origin, max(in_all * 3 // 4, 1))
+        pool = cls(clock, tls, per_origin=per_origin, in_all=in_all, connect_seconds=connect_seconds)
         try:
             yield pool
         finally:
@@ -146,10 +164,10 @@ class OriginPool:
 
     async def _connect(self) -> ClientConnection:
         try:
-            async with give_up_after(self._pool.clock, CONNECT_SECONDS):
+            async with give_up_after(self._pool.clock, self._pool.connect_seconds):
                 connection = await self._open_connection()
         except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
-            raise NotConnected(_reason(error)) from error
+            raise NotConnected(_reason(error, self._pool.connect_seconds)) from error
         if not connection.is_open or self._pool.is_closed:
             connection.abort()
             raise NotConnected("the connection was closed at once")
@@ -158,8 +176,11 @@ class OriginPool:
 
     async def _open_connection(self) -> ClientConnection:
         is_tls, host, port = self._key.origin
+        if is_tls and self._pool.tls is None:
+            raise NotConnected("it wants TLS, for which nothing is set up here")
         loop = asyncio.get_running_loop()
-        sock = await self._open_socket(host, port)
+        path = self._key.origin.socket_path
+        sock = await self._open_socket(host, port) if path is None else open_unix_socket(path)
         try:
             _, connection = await loop.create_connection(
                 lambda: ClientConnection(self, loop),
@@ -217,11 +238,11 @@ def most_descriptors() -> int:
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, connect_seconds: float) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {error.verify_message}{_hint(error.verify_code)}"
     if isinstance(error, TimeoutError) and error.errno is None:
-        return f"no connection within {CONNECT_SECONDS:g} s"
+        return f"no connection within {connect_seconds:g} s"
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ssl.SSLError | gaierror):
         return os.strerror(error.errno)  # without what loops add to it
     return str(getattr(error, "strerror", None) or error) or type(error).__name__

@@ -39,6 +39,7 @@ class Response:
         "is_over",
         "largest",
         "parts",
+        "raw_headers",
         "size",
         "source",
         "status",
@@ -51,6 +52,7 @@ class Response:
         self.waiter: asyncio.Future[None] | None = waiter
         self.status = 0
         self.headers: dict[str, str] = {}  # names in lower case; of those that came twice, the first
+        self.raw_headers: list[tuple[bytes, bytes]] = []  # as they came
         self.cookies: list[str] = []  # what each Set-Cookie header says
         self.inflater: Inflater | None = None
         self.parts: list[bytes] = []

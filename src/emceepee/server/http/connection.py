@@ -32,6 +32,7 @@ from emceepee.web.asgi import CONNECTION
 PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
 CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # two seconds after a response it counts as read
 LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read the refusal
+Unconfirmed = tuple[Callable[[], None], Callable[[], None] | None]  # called if it was not read, and if it was
 
 
 class _Refused(Exception):
@@ -49,7 +50,7 @@ class ServerConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._table = table
         self._serving: RequestResponseCycle | None = None
-        self._unconfirmed: list[Callable[[], None]] = []  # called if the last responses were not read
+        self._unconfirmed: list[Unconfirmed] = []  # who wants to know what became of the last responses
         self._in_head = self._in_body = self._is_done_reading = False
         self._was_asked = False
         self._head_bytes = 0  # of a head that is not complete yet
@@ -70,8 +71,19 @@ class ServerConnection(HttpToolsProtocol):
         if self._serving is not None:
             self._serving.disconnected = True  # uvicorn learns of it a turn later, and would miss the response
 
-    def if_unread(self, report: Callable[[], None]) -> None:
-        self._unconfirmed.append(report)
+    def abort_response(self) -> None:
+        self.give_up_response()
+        self.transport.abort()
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
+        self._unconfirmed.append((report, if_read))
+
+    def _confirm(self) -> None:
+        """The last responses were read."""
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        for _, if_read in unconfirmed:
+            if if_read is not None:
+                if_read()
 
     # What comes in.
 
@@ -108,7 +120,8 @@ class ServerConnection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]  # uvicorn knows none of ours
         self._in_head, self._head_bytes, self._ticks = True, 0, 0
-        self._unconfirmed.clear()  # who asks again has read what came before
+        if self._unconfirmed:
+            self._confirm()  # who asks again has read what came before
 
     def on_headers_complete(self) -> None:
         table = self._table
@@ -172,7 +185,7 @@ class ServerConnection(HttpToolsProtocol):
         elif self._ticks > self._patience():
             self.transport.abort()
         elif self._ticks == CONFIRMED_TICKS:
-            self._unconfirmed.clear()
+            self._confirm()
 
     def _patience(self) -> int:
         """In ticks, for a caller of whom nothing is expected but that it reads, asks or leaves."""
@@ -213,14 +226,14 @@ class ServerConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._table.leave(self)
+        if self._unconfirmed and exc is None and self.cycle.response_complete and not _is_unread(self.transport):
+            self._confirm()
         unconfirmed = self._unconfirmed
-        if unconfirmed and exc is None and self.cycle.response_complete and not _is_unread(self.transport):
-            unconfirmed = []
         super().connection_lost(exc)
         # The scope refers to this connection: nothing may be left for the collector.
         self.cycle, self.scope, self._serving, self._unconfirmed = cast(Any, None), cast(Any, None), None, []
         self.pipeline.clear()
-        for report in unconfirmed:
+        for report, _ in unconfirmed:
             report()
 
 

@@ -7,21 +7,21 @@ from typing import Protocol
 
 from mcp.server.lowlevel import Server
 from mcp_types import INVALID_REQUEST, PARSE_ERROR
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
 from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, client_label
+from emceepee.json_rpc import Request, classify, client_label
 from emceepee.server.dispatch import Tools
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
-from emceepee.server.http.stateless import VERSION_HEADER, StatelessEndpoint
+from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
+from emceepee.server.http.stateless import StatelessEndpoint
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
@@ -79,6 +79,7 @@ class HttpParts:
     body_bytes: int = 4 << 20
     fallback: FallbackApp | None = None
     finish_seconds: float = FINISH_SECONDS
+    replicas: ReplicaParts | None = None
 
 
 def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
@@ -95,7 +96,7 @@ class HttpEndpoint:
         services = parts.sdk_server, parts.tools, parts.directory, parts.policy
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
-        self.is_draining = False
+        self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
         self.is_over = False  # nobody is waited for any more
         parts.directory.on_end = self._end_connections_of
         parts.directory.on_load = self._connections.restore
@@ -134,11 +135,15 @@ class HttpEndpoint:
 
     # Shutting down.
 
+    @property
+    def is_draining(self) -> bool:
+        return self._router.is_draining
+
     def drain(self) -> None:
         """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
         if self.is_draining:
             return
-        self.is_draining = True
+        self._router.is_draining = True
         for connection in self._connections:
             connection.end_pushes()
         self._stateless.end_listens()
@@ -178,49 +183,64 @@ class HttpEndpoint:
         if isinstance(identity, Rejection):
             await self._send_rejection(send, identity)
             return
-        if self.is_draining:
-            await send_rpc_error(send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
-            return
         http = HttpRequest(scope, headers, receive, send, identity)
-        version = headers.get(VERSION_HEADER, b"").decode("latin-1")
-        is_modern = bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
-        method = scope["method"]
-        if method == "POST":
-            await self._post(http, is_modern=is_modern)
-        elif is_modern or method not in ("GET", "DELETE"):
-            allowed = b"POST" if is_modern else b"GET, POST, DELETE"
-            await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
-        elif (connection := await self._find_connection(http)) is not None:
-            if method == "DELETE":
-                await self._connections.end(connection)
-                await respond(send, 200, b"")
-            elif not accepts(headers, STREAM):
-                await send_rpc_error(send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
-            else:
-                last = headers.get(b"last-event-id")
-                await connection.get(None if last is None else last.decode("latin-1"), http)
+        if (message := await self._read(http)) is not None:
+            await self._router.route(http, message)
 
-    async def _post(self, http: HttpRequest, *, is_modern: bool) -> None:
-        if not is_json(http.headers):
-            await send_rpc_error(http.send, 415, INVALID_REQUEST, "Send application/json")
-            return
-        if not (accepts(http.headers, JSON) or accepts(http.headers, STREAM)):
+    async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
+        """One that another replica let in and passed on. False, with nothing done, if its session is not here."""
+        message = await self._read(request, body)
+        return message is None or await self._router.route_hop(request, message)
+
+    async def _read(self, http: HttpRequest, body: bytes | None = None) -> Message | None:
+        """What it says; None if it was turned away."""
+        method, send = http.scope["method"], http.send
+        if method != "POST":
+            if method in ("GET", "DELETE") and not http.is_modern:
+                return Message()
+            allowed = b"POST" if http.is_modern else b"GET, POST, DELETE"
+            await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
+        elif not is_json(http.headers):
+            await send_rpc_error(send, 415, INVALID_REQUEST, "Send application/json")
+        elif not (accepts(http.headers, JSON) or accepts(http.headers, STREAM)):
             words = "A POST is answered with application/json or text/event-stream"
-            await send_rpc_error(http.send, 406, INVALID_REQUEST, words)
-            return
+            await send_rpc_error(send, 406, INVALID_REQUEST, words)
+        else:
+            return await self._read_post(http, body)
+        return None
+
+    async def _read_post(self, http: HttpRequest, body: bytes | None) -> Message | None:
         try:
-            value = decode(await read_body(http.receive, self._parts.body_bytes))
+            if body is None:
+                body = await read_body(http.receive, self._parts.body_bytes)
+            return Message(body, decode(body))
         except ValueError as error:
             what = error if isinstance(error, Unreadable) else "not JSON"
             await send_rpc_error(http.send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
-            return
         except BodyTooLarge:
             words = f"The request body is larger than {self._parts.body_bytes} bytes."
             await send_rpc_error(http.send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
-            return
         except CallerLeft:
-            return
-        if is_modern:
+            pass
+        return None
+
+    async def _serve(self, http: HttpRequest, message: Message) -> None:
+        """Raises: SessionElsewhere, before anything is answered."""
+        method = http.scope["method"]
+        if method == "POST":
+            await self._post(http, message.value)
+        elif (connection := await self._find_connection(http)) is not None:
+            if method == "DELETE":
+                await self._connections.end(connection)
+                await respond(http.send, 200, b"")
+            elif not accepts(http.headers, STREAM):
+                await send_rpc_error(http.send, 406, INVALID_REQUEST, "A GET is answered with text/event-stream")
+            else:
+                last = http.headers.get(b"last-event-id")
+                await connection.get(None if last is None else last.decode("latin-1"), http)
+
+    async def _post(self, http: HttpRequest, value: object) -> None:
+        if http.is_modern:
             await self._stateless.post(value, http)
         elif b"mcp-session-id" in http.headers:
             if (connection := await self._find_connection(http)) is not None:
@@ -248,7 +268,10 @@ class HttpEndpoint:
                 label=client_label(message.params),
                 connects_on_use=is_tab or http.identity.is_remote,
                 is_tab=is_tab,
+                may_guess=http.may_guess,
             )
+        except SessionsUnavailable as error:
+            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
         except TooManySessions as error:
             await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
         except NameTooLong as error:
@@ -261,7 +284,7 @@ class HttpEndpoint:
             await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
             return None
         try:
-            connection = await self._connections.find(given, http.identity.principal)
+            connection = await self._connections.find(given, http.identity.principal, may_guess=http.may_guess)
         except (SessionsUnavailable, TooManySessions) as error:
             await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
             return None

@@ -15,6 +15,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
 from emceepee.clock import Clock, Handle
 from emceepee.codec import encode
 from emceepee.guard.identity import CallerIdentity
@@ -43,6 +46,7 @@ STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, whic
 DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher
 RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
+VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.encode()
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
 Unread = Callable[[], None] | None  # what is done about a response that nobody read
 
@@ -61,6 +65,7 @@ class HttpRequest:
     receive: Receive
     send: Send
     identity: CallerIdentity
+    may_guess: bool = True  # whether its session may be taken to be at the replica that its id names
 
     @property
     def connection(self) -> CallerConnection:
@@ -71,6 +76,12 @@ class HttpRequest:
     def query(self) -> bytes:
         found: bytes = self.scope.get("query_string", b"")
         return found
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it is of the era without a handshake, by its header."""
+        version = self.headers.get(VERSION_HEADER, b"").decode("latin-1")
+        return bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 class _Response:

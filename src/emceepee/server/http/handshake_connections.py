@@ -51,12 +51,17 @@ class HandshakeConnections:
     def __iter__(self) -> Iterator[HandshakeConnection]:
         return iter(list(self._by_id.values()))
 
-    async def find(self, connection_id: str, principal: str) -> HandshakeConnection | None:
-        """The connection, if it is that principal's: here, or with its session in the store."""
+    async def find(self, connection_id: str, principal: str, *, may_guess: bool = True) -> HandshakeConnection | None:
+        """The connection, if it is that principal's: here, or with its session in the store.
+
+        Raises:
+            SessionsUnavailable, TooManySessions, SessionElsewhere
+        """
         connection = self._by_id.get(connection_id)
         if connection is None and self._directory.may_be_stored and connection_id not in self._leaving:
             for kind in (KeyKind.ID, KeyKind.CONNECTION):
-                if await self._directory.use(SessionKey(principal, kind, connection_id)) is not None:
+                key = SessionKey(principal, kind, connection_id)
+                if await self._directory.use(key, may_guess=may_guess) is not None:
                     break
             connection = self._by_id.get(connection_id)
         return connection if connection is not None and connection.key.principal == principal else None
@@ -84,19 +89,25 @@ class HandshakeConnections:
                 self._add(connection)
 
     async def open(
-        self, principal: str, name: str, *, label: str | None, connects_on_use: bool, is_tab: bool = False
+        self,
+        principal: str,
+        name: str,
+        *,
+        label: str | None,
+        connects_on_use: bool,
+        is_tab: bool = False,
+        may_guess: bool = True,
     ) -> HandshakeConnection:
         """Into the named session if there is a name, which may be there already, else into a new one.
 
         Raises:
-            NameTooLong
-            TooManySessions
+            NameTooLong, TooManySessions, SessionsUnavailable, SessionElsewhere
         """
         if name:
             key = named_key(principal, name)
             is_new = self._directory.find(key) is None
-            session = await self._directory.find_or_open(key)
-            connection_id = self._ids.unguessable()
+            session = await self._directory.find_or_open(key, may_guess=may_guess)
+            connection_id = self._directory.mint(self._ids.unguessable())
         else:
             key, session = await self._directory.open(principal)
             connection_id, is_new = key.value, True

@@ -3,7 +3,6 @@
 from mcp.server.lowlevel import Server
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
-    MCP_PROTOCOL_VERSION_HEADER,
     InboundLadderRejection,
     classify_inbound_request,
     find_duplicated_routing_header,
@@ -26,18 +25,18 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.eras import ModernEra
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.http.exchange import HttpRequest, StatelessExchange
+from emceepee.server.http.exchange import VERSION_HEADER, HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
-from emceepee.state.session_key import SessionKey
+from emceepee.sessions.session_storage import SessionsUnavailable
+from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
 from emceepee.web.asgi import respond, respond_json
 
 PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
-VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.encode()
 LISTEN = "subscriptions/listen"
 
 
@@ -61,7 +60,7 @@ class StatelessEndpoint:
         return f"<StatelessEndpoint {self._requests!r}>"
 
     async def post(self, value: object, http: HttpRequest) -> None:
-        """Serve one decoded body."""
+        """Serve one decoded body. Raises: SessionElsewhere, before anything is answered."""
         match classify(value):
             case Request() as request:
                 if (rejection := _rejection(request, http)) is not None:
@@ -101,6 +100,9 @@ class StatelessEndpoint:
     async def _answer(self, request: Request, http: HttpRequest) -> None:
         try:
             session = await self._find_session(request, http)
+        except SessionsUnavailable as error:
+            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
+            return
         except EmceepeeError as error:
             reply = _without_session(request, error)
             await respond_json(http.send, _http_status(reply), reply)
@@ -126,14 +128,24 @@ class StatelessEndpoint:
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""
         if not self._needs_session(request):
+            await self._load_named(request, http)
             return None
         key = self._session_key(request, pinned_name(http.headers, http.query), http.identity)
         if key is None:
             return None
-        session = await self._directory.find_or_open(key)
+        session = await self._directory.find_or_open(key, may_guess=http.may_guess)
         if session.profile.label is None:
             session.update_profile(label=client_label(request.params))
         return session
+
+    async def _load_named(self, request: Request, http: HttpRequest) -> None:
+        """Have the session here that the arguments name, if it is anywhere. Raises: SessionElsewhere."""
+        arguments = (request.params or {}).get("arguments") if request.method == "tools/call" else None
+        if isinstance(arguments, dict) and isinstance(named := arguments.get(SESSION_ARGUMENT), str):
+            for kind in (KeyKind.HANDLE, KeyKind.NAME):
+                key = SessionKey(http.identity.principal, kind, named)
+                if await self._directory.use(key, may_guess=http.may_guess) is not None:
+                    return
 
     def _session_key(self, request: Request, name: str, identity: CallerIdentity) -> SessionKey | None:
         if name:

@@ -3,11 +3,12 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Generator
+import ssl
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
 
@@ -18,12 +19,36 @@ from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
+from emceepee.web.asgi import Receive, Scope, Send
 
 BACKLOG = 2048
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
 
 
-class _Server(uvicorn.Server):
+class ListeningServer(uvicorn.Server):
+    """Looks after its connections, says when it listens, and leaves signals to someone else."""
+
+    def __init__(self, config: uvicorn.Config, table: ConnectionTable, ready: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._table, self._ready = table, ready
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TURNS_PER_TICK == 0:
+            self._table.tick()
+        return await super().on_tick(counter)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """By now signals are handled, so whoever learns that we are ready may send one."""
+        await super().startup(sockets)
+        await self._ready()
+
+
+class _CallerServer(ListeningServer):
     """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them.
 
     It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
@@ -34,11 +59,11 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         endpoint: HttpEndpoint,
         table: ConnectionTable,
-        ready: Callable[[], None],
+        ready: Callable[[], Awaitable[None]],
         stopped: asyncio.Event | None = None,
     ) -> None:
-        super().__init__(config)
-        self._endpoint, self._table, self._ready, self._stopped = endpoint, table, ready, stopped
+        super().__init__(config, table, ready)
+        self._endpoint, self._stopped = endpoint, stopped
         self._was_signalled = False
 
     @contextmanager
@@ -59,14 +84,7 @@ class _Server(uvicorn.Server):
             self._endpoint.drain()
         if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
             self.should_exit = True
-        if counter % TURNS_PER_TICK == 0:
-            self._table.tick()
         return await super().on_tick(counter)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """By now signals are handled here, so whoever learns that we are ready may send one."""
-        await super().startup(sockets)
-        self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._was_signalled and sig == signal.SIGINT:  # someone at a terminal will not wait
@@ -81,39 +99,60 @@ async def serve_http(
     host: str,
     port: int,
     limits: Limits,
-    announce: Callable[[str], None],
+    announce: Callable[[str], Awaitable[None]],
+    listener: socket.socket | None = None,
     stopped: asyncio.Event | None = None,
 ) -> None:
     """Serve until a signal to stop; where someone else takes these, until `stopped`.
 
+    A `listener` that is given is the one that listens on host and port already.
+
     Raises:
         OSError: the address cannot be had.
     """
-    listener = _listener(host, port)
+    listener = listener or listen_on(host, port)
     table = ConnectionTable(limits)
+    config = server_config(endpoint, partial(ServerConnection, table=table))
+    address = url_of(host, listener)
+    if stopped is None:  # we are what the process is for
+        freeze_startup_objects()
+    await _CallerServer(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
+
+
+def server_config(
+    app: AsgiApp, connection: Callable[..., ServerConnection], tls: ssl.SSLContext | None = None
+) -> uvicorn.Config:
+    """Of a server whose connections are ours; `tls` if it speaks nothing else."""
     config = uvicorn.Config(
-        endpoint,
+        cast(Any, app),
         log_config=None,
         access_log=False,
         lifespan="off",
-        http=cast(type[asyncio.Protocol], partial(ServerConnection, table=table)),
+        http=cast(type[asyncio.Protocol], connection),
         ws="none",
         server_header=False,
         date_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=round(CLOSE_TASKS_SECONDS),
     )
+    if tls is not None:
+        config.load()  # which would make a context of its own
+        config.ssl = tls
+    return config
+
+
+def url_of(host: str, listener: socket.socket, *, is_tls: bool = False) -> str:
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}"
-    if stopped is None:  # we are what the process is for
-        freeze_startup_objects()
-    await _Server(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
+    return f"{'https' if is_tls else 'http'}://{shown}:{listener.getsockname()[1]}"
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def listen_on(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
+    """Whoever else `shares_port` may listen there too, and each gets some of the connections. Raises: OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shares_port:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener.bind((host, port))
     except BaseException:

@@ -1,0 +1,108 @@
+"""One-time codes that let a person in at the console: once, at any of the processes that share a store.
+
+A code is good as long as the process that made it is alive. In the store it is a login under a digest that no cookie
+can have; it is used up by whoever ends that login.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from emceepee.clock import Clock
+from emceepee.guard.saved_logins import SavedLogins
+from emceepee.store.store import LOGIN_CODE_MARK, Store, StoredLogin, StoreError
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("guard")
+CODE_BYTES = 24  # 192 random bits: whoever has the code is in, once
+LEFT_OVER = timedelta(days=365)  # how long a code stays in the store if nobody clears it away
+
+
+class LoginCodes:
+    """Keeps digests only, as those of logins."""
+
+    def __init__(self, clock: Clock, saved: SavedLogins, store: Store | None = None) -> None:
+        self._clock, self._saved, self._store = clock, saved, store
+        self._own: dict[bytes, str] = {}  # the principal by digest: one code of each that was made here
+        self.on_code: Callable[[str], None] | None = None  # called with every new code, for a link that people can open
+
+    async def invite(self, principal: str) -> None:
+        """Make a code that lets the principal in once. It holds until it is used; the one before does not any more."""
+        code = secrets.token_urlsafe(CODE_BYTES)
+        for digest in [digest for digest, owner in self._own.items() if owner == principal]:
+            del self._own[digest]
+            self._saved.end(digest)
+        digest = _head(self._epoch) + _digest(code)
+        self._own[digest] = principal
+        self._saved.put(StoredLogin(digest, principal, self._clock.now() + LEFT_OVER))
+        await self._saved.save()
+        if self.on_code is not None:
+            self.on_code(code)
+
+    async def redeem(self, code: str) -> str | None:
+        """Whom the code lets in, if anyone. It is used up, and the process that made it makes another."""
+        wanted = _digest(code)
+        own = next((digest for digest in self._own if digest.endswith(wanted)), None)
+        if own is None:
+            return await self._use_up(wanted)
+        principal = self._own.pop(own)
+        if self._store is None or self._saved.is_unsaved(own):  # then nobody else knows it
+            self._saved.end(own)
+            let_in: str | None = principal
+        else:
+            let_in = await self._use_up(wanted)
+        await self.invite(principal)
+        return let_in
+
+    async def replace_used(self, stored: Sequence[StoredLogin]) -> None:
+        """Make another for each that was used up at another process."""
+        there = {login.digest for login in stored}
+        for digest, principal in list(self._own.items()):
+            is_good = digest.startswith(_head(self._epoch)) and (digest in there or self._saved.is_unsaved(digest))
+            if not is_good and digest in self._own:
+                await self.invite(principal)
+
+    async def clear_left_over(self) -> None:
+        """Codes of processes that have ended. Raises: StoreError."""
+        if self._store is None:
+            return
+        heads = await self._heads_of_living(self._store)
+        for login in await self._store.logins():
+            if is_code(login) and not login.digest.startswith(heads):
+                await self._store.end_login(login.digest)
+
+    @property
+    def _epoch(self) -> int:
+        replica = None if self._store is None else self._store.replica
+        return 0 if replica is None else replica.epoch
+
+    async def _use_up(self, wanted: bytes) -> str | None:
+        """While the store is away nobody is let in by a code that another process may have taken."""
+        if self._store is None:
+            return None
+        try:
+            found = [login for login in await self._store.logins() if is_code(login) and login.digest.endswith(wanted)]
+            heads = await self._heads_of_living(self._store) if found else ()
+            for login in found:
+                if login.digest.startswith(heads) and await self._store.end_login(login.digest):
+                    return login.principal
+        except StoreError as error:
+            log.warning("login_code_not_checked", error=str(error))
+        return None
+
+    async def _heads_of_living(self, store: Store) -> tuple[bytes, ...]:
+        return tuple(_head(replica.epoch) for replica in await store.replicas())
+
+
+def is_code(login: StoredLogin) -> bool:
+    return login.digest.startswith(LOGIN_CODE_MARK)
+
+
+def _head(epoch: int) -> bytes:
+    """What stands before the digest of a code that this process has made."""
+    return LOGIN_CODE_MARK + b"%d:" % epoch
+
+
+def _digest(code: str) -> bytes:
+    return hashlib.sha256(code.encode()).digest()

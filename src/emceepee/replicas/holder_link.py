@@ -1,0 +1,193 @@
+"""The way to one holder of sessions: its connections, what is on its way there, and what became of its responses.
+
+A holder keeps what a response carried until it hears that the caller has read it (decision 17). That rides on the next
+request to it; what has not after a second goes by itself, and what was not read goes at once.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from emceepee.backends.http1.address import Address, Origin
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.http1.response import Response
+from emceepee.clock import Handle, epoch_milliseconds
+from emceepee.guard.identity import CallerIdentity
+from emceepee.lifecycle import TaskOwner
+from emceepee.replicas.settlement import Unsettled
+from emceepee.replicas.signature import HOP_HEADER, Message, Signer
+from emceepee.replicas.wire import SETTLE_PATH, proof_in, settlement
+from emceepee.state.replica import Replica
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.asgi import CallerConnection
+
+log = EventLog("replicas")
+SETTLE_AFTER = 1.0  # seconds that the news of what was read waits for a request to ride on
+SETTLE_ATTEMPTS = 30  # then the holder is taken for gone, and what it kept with it
+NOBODY = CallerIdentity()
+
+
+class Passage(Protocol):
+    """A request that is on its way."""
+
+    def break_off(self) -> None:
+        """The holder is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkParts:
+    """What all links of a process share."""
+
+    pool: ConnectionPool
+    signer: Signer
+    own: Callable[[], Replica]
+    """Who signs: the replica that this process is just now."""
+    tasks: TaskOwner
+
+
+@dataclass(slots=True)
+class SentHop:
+    """A request that was sent, and its response."""
+
+    number: int
+    response: Response
+    read: tuple[int, ...]
+    """What rode on it."""
+
+
+class HolderLink:
+    def __init__(self, holder: Replica, parts: LinkParts) -> None:
+        """Raises: ValueError: the holder cannot be reached at the address that it has."""
+        self.holder, self.parts = holder, parts
+        self.passages: set[Passage] = set()
+        self._connections = parts.pool.of(_origin(holder.address))
+        self._unsettled = Unsettled()
+        self._timer: Handle | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._attempts = 0
+        self._was_expected = self._is_refusal_logged = self._is_over = False
+
+    def __repr__(self) -> str:
+        return f"<HolderLink {self.holder.slot}.{self.holder.epoch} passages={len(self.passages)} {self._unsettled!r}>"
+
+    async def send(self, message: Message, identity: CallerIdentity) -> SentHop:
+        """As soon as it is written. Raises: NotConnected."""
+        connection = self._connections.take() or await self._connections.connect()
+        parts, read = self.parts, self._unsettled.take_some_read()
+        number = parts.signer.next_number()
+        signature = parts.signer.sign(
+            message,
+            number=number,
+            target=self.holder,
+            sender=parts.own(),
+            at=int(epoch_milliseconds(parts.pool.clock.now())) // 1000,
+            identity=identity,
+            read=read,
+        )
+        wire = b"%b %b HTTP/1.1\r\n%b%b: %b\r\ncontent-length: %d\r\n\r\n%b" % (
+            *(message.method, message.target, message.headers),
+            *(HOP_HEADER, signature, len(message.body), message.body),
+        )
+        return SentHop(number, connection.send(wire), read)
+
+    def is_answered(self, hop: SentHop) -> bool:
+        """Whether the holder itself has answered; if not, it has not even looked at the request."""
+        if self.parts.signer.is_proof(proof_in(hop.response.raw_headers), hop.number):
+            return True
+        if not self._is_refusal_logged:
+            self._is_refusal_logged = True
+            hint = "the clocks of the machines may differ by more than two minutes"
+            log.warning("hop_refused", address=self.holder.address, status=hop.response.status, hint=hint)
+        return False
+
+    # What became of responses.
+
+    def expect(self, hop: SentHop, connection: CallerConnection) -> None:
+        """The response is about to be written to the caller, and whether it was read is to be told."""
+        self._unsettled.expect(hop.number)
+        self._was_expected = True
+        connection.if_unread(
+            partial(self._mark, hop.number, was_read=False), if_read=partial(self._mark, hop.number, was_read=True)
+        )
+
+    def report_unread(self, hop: SentHop) -> None:
+        """The caller left before all of it was written."""
+        self._unsettled.expect(hop.number)
+        self._mark(hop.number, was_read=False)
+
+    def retell(self, hop: SentHop) -> None:
+        """The request may not have arrived, and so may not what rode on it."""
+        if hop.read:
+            self._unsettled.put_back(hop.read)
+            self._settle_later()
+
+    def _mark(self, number: int, *, was_read: bool) -> None:
+        if not self._unsettled.mark(number, was_read=was_read) or self._is_over:
+            return
+        if was_read:
+            self._settle_later()
+        else:
+            self._settle()
+
+    def _settle_later(self) -> None:
+        if self._timer is None:
+            self._timer = self.parts.pool.clock.call_later(SETTLE_AFTER, self._settle)
+
+    def _settle(self) -> None:
+        self._stop_timer()
+        if self._settling is None or self._settling.done():
+            self._settling = self.parts.tasks.spawn(self._tell_all(), name="settle")
+
+    async def _tell_all(self) -> None:
+        while self._unsettled.has_news:
+            read, unread = self._unsettled.take_all()
+            try:
+                await self._tell(settlement(read, unread))
+            except HttpFailure:
+                self._attempts += 1
+                if self._attempts < SETTLE_ATTEMPTS:
+                    self._unsettled.put_back(read, unread)
+                    self._settle_later()
+                return
+            self._attempts = 0
+
+    async def _tell(self, body: bytes) -> None:
+        """Raises: HttpFailure."""
+        hop = await self.send(Message(b"POST", SETTLE_PATH, b"host: replica\r\n", body), NOBODY)
+        await hop.response.wait_for_head()
+        if not self.is_answered(hop):
+            hop.response.close()
+            raise HttpFailure("the holder did not answer")
+        await hop.response.read(0)
+
+    # The end.
+
+    def drop(self) -> None:
+        """The holder is gone, whatever its connections say."""
+        self._is_over = True
+        self._stop_timer()
+        self._unsettled = Unsettled()
+        for passage in list(self.passages):
+            passage.break_off()
+
+    async def take_leave(self) -> None:
+        """All callers have left in order: whatever was not reported unread was read. Raises: HttpFailure."""
+        self._is_over = True
+        self._stop_timer()
+        if self._was_expected:
+            await self._tell(settlement(*self._unsettled.take_all(), is_farewell=True))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _origin(address: str) -> Origin:
+    """Raises: ValueError."""
+    scheme, _, path = address.partition(":")
+    return Origin.of_socket(path) if scheme == "unix" else Address.of(address).origin

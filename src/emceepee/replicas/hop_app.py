@@ -1,0 +1,127 @@
+"""The ASGI application behind the hop listener: what a replica has signed is served, and nothing else is known here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from emceepee.clock import Clock, epoch_milliseconds
+from emceepee.json_types import JsonObject
+from emceepee.replicas.senders import HopExchange, Senders
+from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
+from emceepee.replicas.wire import CHECKED, NOT_HELD_STATUS, SETTLE_PATH, parse_settlement, request_target, signed
+from emceepee.server.http.connection import ServerConnection
+from emceepee.server.http.endpoint import MCP_PATH
+from emceepee.server.http.exchange import HttpRequest
+from emceepee.state.replica import Replica
+from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body
+
+
+class HopTarget(Protocol):
+    """Serves what other replicas pass on because this one holds the session."""
+
+    async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
+        """False, with nothing written and nothing done, if it is not held here, or nothing new is begun any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HopParts:
+    """What hops are served with."""
+
+    clock: Clock
+    key: bytes
+    """The secret that all replicas share."""
+    own: Callable[[], Replica]
+    """The replica that this process is just now."""
+    endpoint: HopTarget
+    console: HopTarget | None = None
+    """For all paths but that of MCP."""
+    body_bytes: int
+
+
+class HopConnection(ServerConnection):
+    """Knows whose it is, once something signed came over it."""
+
+    def __init__(self, *args: Any, senders: Senders, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._senders = senders
+        self._instance: bytes | None = None
+
+    def join(self, hop: Hop) -> None:
+        if self._instance is None:
+            self._instance = hop.instance
+            self._senders.join(hop)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._instance is not None:
+            self._senders.leave(self._instance)
+
+
+class HopApp:
+    def __init__(self, parts: HopParts, senders: Senders) -> None:
+        self._parts, self._senders = parts, senders
+        self._verifier = Verifier(parts.key)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = [value for name, value in scope["headers"] if name == HOP_HEADER]
+        body = await self._read(receive) if len(given) == 1 else None
+        hop = None if body is None else self._verify(given[0], scope, body)
+        if hop is None or body is None:
+            await _respond(send, 404, (b"connection", b"close"))
+            return
+        connection: HopConnection = scope["extensions"][CONNECTION]
+        connection.join(hop)
+        if scope.get("raw_path") == SETTLE_PATH:
+            read, unread, is_farewell = parse_settlement(body)
+            self._senders.settle(hop, read, unread, is_farewell=is_farewell)
+            await _respond(send, 200, (HOP_HEADER, self._verifier.prove(hop)))
+            return
+        exchange = self._senders.begin(hop, connection)
+        try:
+            await self._serve(hop, exchange, HttpRequest(scope, {}, receive, send, hop.identity), body)
+        finally:
+            self._senders.finish(hop, exchange)
+
+    async def _serve(self, hop: Hop, exchange: HopExchange, request: HttpRequest, body: bytes) -> None:
+        scope, send = request.scope, request.send
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != HOP_HEADER]
+        scope["extensions"] = {CONNECTION: exchange}
+        proof, is_begun = self._verifier.prove(hop), False
+
+        async def send_proven(message: JsonObject) -> None:
+            nonlocal is_begun
+            if not is_begun:
+                is_begun = True
+                value = proof + CHECKED if exchange.reports else proof
+                message = {**message, "headers": [*message["headers"], (HOP_HEADER, value)]}
+            await send(message)
+
+        rebuilt = HttpRequest(scope, dict(scope["headers"]), request.receive, send_proven, hop.identity)
+        target = self._parts.endpoint if scope["path"] == MCP_PATH else self._parts.console
+        try:
+            is_held = target is not None and await target.serve_hop(rebuilt, body)
+        except Exception:  # the server below logs it
+            if not is_begun:
+                await _respond(send_proven, 500)
+            raise
+        if not is_held:
+            await _respond(send_proven, NOT_HELD_STATUS)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        try:
+            return await read_body(receive, self._parts.body_bytes)
+        except (BodyTooLarge, CallerLeft):
+            return None
+
+    def _verify(self, value: bytes, scope: Scope, body: bytes) -> Hop | None:
+        message = Message(scope["method"].encode("ascii"), request_target(scope), signed(scope["headers"]), body)
+        now = epoch_milliseconds(self._parts.clock.now()) / 1000
+        return self._verifier.verify(value, message, own=self._parts.own(), now=now)
+
+
+async def _respond(send: Send, status: int, *headers: tuple[bytes, bytes]) -> None:
+    """Without a body, and without a word of what is here."""
+    start = {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]}
+    await send(start)
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,137 @@
+"""Where other replicas reach this one: a Unix socket that only this user can open, or a port.
+
+It is bound before the store is opened, because the store tells the others its address.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, CLOSE_TASKS_SECONDS, TaskOwner
+from emceepee.replicas.hop_app import HopApp, HopConnection, HopParts
+from emceepee.replicas.senders import Senders
+from emceepee.replicas.signature import Sender
+from emceepee.server.http.connection_table import ConnectionTable
+from emceepee.server.http.uvicorn_server import BACKLOG, ListeningServer, listen_on, server_config, url_of
+from emceepee.state.limits import Limits
+from emceepee.state.replica import Replica
+
+LONGEST_SOCKET_PATH = 100  # bytes; systems take 104 or 108
+FOLDER_PREFIX = "emceepee-replica-"  # which the store knows, too: it clears away what dead processes left
+HEAD_ROOM = 16 << 10  # bytes of a head beyond what a caller may send
+HEADER_ROOM = 8
+IDLE_SECONDS = 300.0  # longer than the other side keeps a connection that it does not use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundListener:
+    """Others can connect already; they are served once `serve` is entered."""
+
+    address: str
+    """As the store tells it to the others."""
+    listener: socket.socket
+    tls: ssl.SSLContext | None = None
+
+    @asynccontextmanager
+    async def serve(self, parts: HopParts, limits: Limits) -> "AsyncIterator[HopListener]":
+        senders, tasks = Senders(parts.clock), TaskOwner("hops")
+        table = ConnectionTable(_hop_limits(limits))
+        config = server_config(
+            HopApp(parts, senders), partial(HopConnection, table=table, senders=senders), tls=self.tls
+        )
+        ready = asyncio.Event()
+
+        async def is_ready() -> None:
+            ready.set()
+
+        server = ListeningServer(config, table, is_ready)
+        serving = tasks.spawn(server.serve(sockets=[self.listener]), name="serve")
+        serving.add_done_callback(lambda _: ready.set())
+        try:
+            await ready.wait()
+            if serving.done():
+                serving.result()
+            yield HopListener(senders)
+        finally:
+            server.should_exit = True
+            await asyncio.wait({serving}, timeout=2 * CLOSE_TASKS_SECONDS)
+            await tasks.close(within=CLOSE_IDLE_SECONDS)
+
+
+class HopListener:
+    """What is served to other replicas."""
+
+    def __init__(self, senders: Senders) -> None:
+        self._senders = senders
+
+    def __repr__(self) -> str:
+        return f"<HopListener {self._senders!r}>"
+
+    def drop(self, replica: Replica) -> None:
+        """It is gone: nobody will say whether the responses that it passed back were read."""
+        self._senders.drop(Sender(replica.slot, replica.epoch))
+
+
+@contextmanager
+def bind(listen: tuple[str, int] | None, tls: ssl.SSLContext | None = None) -> Iterator[BoundListener]:
+    """Listen on that host and port, or on a Unix socket without one.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    if listen is not None:
+        host, port = listen
+        listener = listen_on(host, port)
+        try:
+            yield BoundListener(address=url_of(host, listener, is_tls=tls is not None), listener=listener, tls=tls)
+        finally:
+            listener.close()
+        return
+    folder = _private_folder()
+    path = folder / "hop"
+    listener = _listen_on_socket(path)
+    try:
+        yield BoundListener(address=f"unix:{path}", listener=listener)
+    finally:
+        listener.close()
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def _private_folder() -> Path:
+    """Only this user may look into it."""
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+    if len(os.fsencode(folder)) <= LONGEST_SOCKET_PATH - len("/hop"):
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir="/tmp"))
+
+
+def _listen_on_socket(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _hop_limits(limits: Limits) -> Limits:
+    """Whatever a caller may send, a replica may pass on."""
+    return replace(
+        limits,
+        request_head_bytes=limits.request_head_bytes + HEAD_ROOM,
+        request_headers=limits.request_headers + HEADER_ROOM,
+        idle_connection_seconds=IDLE_SECONDS,
+    )

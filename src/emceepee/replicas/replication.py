@@ -1,0 +1,98 @@
+"""This process as one of several replicas: what it listens on for the others, and what it knows of them.
+
+The order matters: the listener is bound, so that the store can tell the others its address; the store says which slot
+this is; then others are asked, and served.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from emceepee.clock import Clock
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.replicas.forwarder import Forwarder
+from emceepee.replicas.hop_app import HopParts
+from emceepee.replicas.listener import BoundListener, bind
+from emceepee.replicas.tls import TlsContexts, tls_contexts
+from emceepee.server.http.endpoint import HttpEndpoint
+from emceepee.server.http.routing import ReplicaParts
+from emceepee.sessions.placement import Placement
+from emceepee.state.limits import Limits
+from emceepee.state.replica import Replica
+from emceepee.store.store import Store
+
+
+class Replication:
+    """Made by `listening`. One without a listener is for state in memory: nothing is shared, and it does nothing."""
+
+    def __init__(
+        self, clock: Clock, limits: Limits, listener: BoundListener | None = None, tls: TlsContexts | None = None
+    ) -> None:
+        self._clock, self._limits, self._listener, self._tls = clock, limits, listener, tls
+        self._store: Store | None = None
+        self._forwarder: Forwarder | None = None
+        self._placement: Placement | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def listening(
+        cls, clock: Clock, limits: Limits, listen: tuple[str, int] | None, tls_files: Sequence[Path] = ()
+    ) -> "AsyncIterator[Replication]":
+        """At that host and port, or on a Unix socket without one.
+
+        Raises:
+            OSError: the address cannot be had, or a file of the certificate not be read.
+        """
+        tls = tls_contexts(*tls_files) if tls_files else None
+        with bind(listen, tls.server if tls is not None else None) as listener:
+            yield cls(clock, limits, listener, tls)
+
+    @property
+    def address(self) -> str:
+        """As the others are told it; "" if there are none."""
+        return "" if self._listener is None else self._listener.address
+
+    @asynccontextmanager
+    async def joined(self, store: Store) -> AsyncIterator[ReplicaParts | None]:
+        """What requests for other replicas need. Raises: StoreError."""
+        if self._listener is None:
+            yield None
+            return
+        lease_seconds = self._limits.replica_lease_seconds
+        self._store, self._key = store, await store.replica_secret()
+        self._placement = Placement(store, self._clock, lease_seconds=lease_seconds)
+        await self._placement.refresh()
+        tls: ssl.SSLContext | None = None if self._tls is None else self._tls.client
+        async with Forwarder.running(self._clock, key=self._key, own=self._own, tls=tls) as forwarder:
+            self._forwarder = forwarder
+            yield ReplicaParts(forwarder=forwarder, placement=self._placement, lease_seconds=lease_seconds)
+
+    @asynccontextmanager
+    async def serving(self, endpoint: HttpEndpoint) -> AsyncIterator[None]:
+        """Serve what others pass on, and keep looking who they are."""
+        if self._listener is None or self._placement is None or self._forwarder is None:
+            yield
+            return
+        parts = HopParts(
+            clock=self._clock,
+            key=self._key,
+            own=self._own,
+            endpoint=endpoint,
+            body_bytes=self._limits.request_body_bytes,
+        )
+        tasks = TaskOwner("replicas")
+        async with self._listener.serve(parts, self._limits) as hops:
+            self._placement.on_gone += [self._forwarder.drop, hops.drop, endpoint.directory.handle_lost_replica]
+            self._placement.confirm = endpoint.directory.confirm
+            tasks.spawn(self._placement.run(), name="look")
+            try:
+                yield
+            finally:
+                await tasks.close(within=CLOSE_IDLE_SECONDS)
+
+    def _own(self) -> Replica:
+        assert self._store is not None  # it was joined
+        replica = self._store.replica
+        assert replica is not None  # it is shared
+        return replica

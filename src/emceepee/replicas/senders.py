@@ -1,0 +1,134 @@
+"""The replicas that pass requests on to this one: which of their requests it serves, and what was not read yet.
+
+For an application a request that was passed on has a connection like any other (`CallerConnection`), but it cannot be
+that of the socket. Many callers share that, so neither a next request on it nor its end says that anything was read.
+
+    served ──▶ response written ──▶ the sender says: read          forgotten
+                                ──▶ the sender says: not read      reported
+                                ──▶ the sender is gone             reported: nobody knows
+
+A sender is gone when it has had no connection for a while, or when the store says so (`drop`). One that stops in order
+says farewell, and after that everything counts as read.
+"""
+
+from collections.abc import Callable
+
+from emceepee.clock import Clock
+from emceepee.replicas.signature import Hop, Sender
+from emceepee.web.asgi import CallerConnection
+
+GONE_SECONDS = 2.0  # without a connection: one that had to close its only one opens another at once
+MOST_KEPT = 10_000  # responses per sender of which nothing was heard; beyond it the oldest count as read
+
+
+class HopExchange:
+    """A request that was passed on, as the connection of its caller."""
+
+    __slots__ = ("_below", "_is_abandoned", "reports")
+
+    def __init__(self, below: CallerConnection) -> None:
+        self._below = below
+        self._is_abandoned = False
+        self.reports: list[Callable[[], None]] = []
+
+    def is_gone(self) -> bool:
+        return self._is_abandoned or self._below.is_gone()
+
+    def give_up_response(self) -> None:
+        self._below.give_up_response()
+
+    def abort_response(self) -> None:
+        self._below.abort_response()
+
+    def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
+        assert if_read is None, "a request is passed on once"
+        self.reports.append(report)
+
+    def report_unread(self) -> None:
+        """The caller is gone; the socket may not have told yet."""
+        self._is_abandoned = True
+        reports, self.reports = self.reports, []
+        for report in reports:
+            report()
+
+
+class _KnownSender:
+    __slots__ = ("connections", "exchanges", "replica")
+
+    def __init__(self, replica: Sender) -> None:
+        self.replica = replica
+        self.connections = 0
+        self.exchanges: dict[int, HopExchange] = {}  # by number; the oldest first
+
+
+class Senders:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[bytes, _KnownSender] = {}  # by instance
+
+    def __repr__(self) -> str:
+        return f"<Senders {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
+
+    # Their connections.
+
+    def join(self, hop: Hop) -> None:
+        """One more connection on which it has signed something."""
+        self._of(hop).connections += 1
+
+    def leave(self, instance: bytes) -> None:
+        """One of its connections is gone."""
+        sender = self._known.get(instance)
+        if sender is None:
+            return
+        sender.connections -= 1
+        if sender.connections == 0:
+            self._clock.call_later(GONE_SECONDS, lambda: self._give_up_if_gone(instance, sender))
+
+    def _give_up_if_gone(self, instance: bytes, sender: _KnownSender) -> None:
+        if sender.connections == 0 and self._known.get(instance) is sender:
+            self._give_up(instance)
+
+    # Their requests.
+
+    def begin(self, hop: Hop, below: CallerConnection) -> HopExchange:
+        sender = self._of(hop)
+        sender.replica = hop.sender
+        exchanges = sender.exchanges
+        for number in hop.read:
+            exchanges.pop(number, None)
+        exchange = exchanges[hop.number] = HopExchange(below)
+        if len(exchanges) > MOST_KEPT:
+            del exchanges[next(iter(exchanges))]
+        return exchange
+
+    def finish(self, hop: Hop, exchange: HopExchange) -> None:
+        """The application is done with it; what it wants to know may come later."""
+        if not exchange.reports and (sender := self._known.get(hop.instance)) is not None:
+            sender.exchanges.pop(hop.number, None)
+
+    def settle(self, hop: Hop, read: list[int], unread: list[int], *, is_farewell: bool) -> None:
+        exchanges = self._of(hop).exchanges
+        for number in (*hop.read, *read):
+            exchanges.pop(number, None)
+        for number in unread:
+            if (exchange := exchanges.pop(number, None)) is not None:
+                exchange.report_unread()
+        if is_farewell:
+            exchanges.clear()
+
+    # Their end.
+
+    def drop(self, replica: Sender) -> None:
+        """It is gone, though its connections may look alive."""
+        for instance in [one for one, sender in self._known.items() if sender.replica == replica]:
+            self._give_up(instance)
+
+    def _give_up(self, instance: bytes) -> None:
+        for exchange in self._known.pop(instance).exchanges.values():
+            exchange.report_unread()
+
+    def _of(self, hop: Hop) -> _KnownSender:
+        sender = self._known.get(hop.instance)
+        if sender is None:
+            sender = self._known[hop.instance] = _KnownSender(hop.sender)
+        return sender

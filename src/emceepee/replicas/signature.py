@@ -1,0 +1,193 @@
+"""How a replica proves that a request comes from another one, and whom it speaks for.
+
+Everything is in one header:
+
+    emceepee-hop: 1 TARGET SENDER TIME INSTANCE.NUMBER IDENTITY READ MAC
+
+TARGET and SENDER are `slot.epoch`. INSTANCE is of one signer, drawn at random, and NUMBER counts what it signs, so both
+together are a nonce, and name the request afterwards. IDENTITY is what the guard of the sender found out. READ are the
+numbers of earlier requests whose responses have been read. MAC is an HMAC-SHA256 of all that, of the method, the path
+with its query, the headers that are passed on, and the body.
+
+A response proves with the same header that whoever answers has the key, too: `prove`.
+"""
+
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from functools import lru_cache
+from secrets import token_hex
+from typing import NamedTuple
+
+from emceepee.guard.identity import CallerIdentity
+from emceepee.state.replica import Replica
+
+HOP_HEADER = b"emceepee-hop"
+VERSION = b"1"
+WINDOW_SECONDS = 120  # by which the clocks of two replicas may differ, and for which a nonce is remembered
+NUMBERS_KEPT = 8192  # per signer; a request that so many later ones have overtaken is refused
+NOTHING = b"-"
+
+
+class Sender(NamedTuple):
+    """The replica that signed. Unlike its address, this tells it from those that had the slot before."""
+
+    slot: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is signed besides the header itself."""
+
+    method: bytes
+    target: bytes
+    """Path and query, as in the request line."""
+    headers: bytes
+    """The lines of those that are passed on."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """What a signature that is good says."""
+
+    identity: CallerIdentity
+    sender: Sender
+    instance: bytes
+    number: int
+    read: tuple[int, ...]
+
+
+class Signer:
+    """Signs what one process asks of others. No two requests get the same number."""
+
+    def __init__(self, key: bytes, instance: str | None = None) -> None:
+        self._mac = hmac.new(key, digestmod="sha256")
+        self._instance = (instance or token_hex(8)).encode()
+        self._number = 0
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def sign(
+        self,
+        message: Message,
+        *,
+        number: int,
+        target: Replica,
+        sender: Replica,
+        at: int,
+        identity: CallerIdentity,
+        read: tuple[int, ...] = (),
+    ) -> bytes:
+        """The value of the header. `at` is in seconds since the epoch."""
+        fields = b"%b %d.%d %d.%d %d %b.%d %b %b" % (
+            VERSION,
+            target.slot,
+            target.epoch,
+            sender.slot,
+            sender.epoch,
+            at,
+            self._instance,
+            number,
+            _encode_identity(identity),
+            ",".join(map(str, read)).encode() or NOTHING,
+        )
+        return b"%b %b" % (fields, _digest(self._mac, fields, message))
+
+    def is_proof(self, value: bytes | None, number: int) -> bool:
+        """Whether the response to request `number` comes from one who has the key."""
+        return value is not None and hmac.compare_digest(value, _proof(self._mac, self._instance, number))
+
+
+class Verifier:
+    """Tells which requests other replicas have signed, each of which is good once."""
+
+    def __init__(self, key: bytes) -> None:
+        self._mac = hmac.new(key, digestmod="sha256")
+        self._seen: dict[bytes, _Numbers] = {}
+
+    def verify(self, value: bytes, message: Message, *, own: Replica, now: float) -> Hop | None:
+        """None if it was not signed for this replica, not now, or if it was here before."""
+        fields, _, mac = value.rpartition(b" ")
+        if not hmac.compare_digest(mac, _digest(self._mac, fields, message)):
+            return None
+        version, *parts = fields.split(b" ")
+        if version != VERSION:  # the replica that wrote it is newer
+            return None
+        target, sender, at, nonce, identity, read = parts
+        if target != b"%d.%d" % (own.slot, own.epoch) or abs(now - int(at)) > WINDOW_SECONDS:
+            return None
+        instance, _, number = nonce.partition(b".")
+        if not self._take(instance, int(number), now):
+            return None
+        slot, _, epoch = sender.partition(b".")
+        numbers = () if read == NOTHING else tuple(map(int, read.split(b",")))
+        return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), numbers)
+
+    def prove(self, hop: Hop) -> bytes:
+        return _proof(self._mac, hop.instance, hop.number)
+
+    def _take(self, instance: bytes, number: int, now: float) -> bool:
+        numbers = self._seen.get(instance)
+        if numbers is None:
+            # What a signer signed that is silent for so long is too old by now.
+            self._seen = {name: kept for name, kept in self._seen.items() if now - kept.at <= 2 * WINDOW_SECONDS}
+            numbers = self._seen[instance] = _Numbers()
+        numbers.at = now
+        return numbers.take(number)
+
+
+class _Numbers:
+    """Those of one signer that have come. They grow, but some overtake others."""
+
+    __slots__ = ("_newest", "_oldest", "_taken", "at")
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._newest = self._oldest = 0
+        self.at = 0.0
+
+    def take(self, number: int) -> bool:
+        """Whether it has not come before, as far as that is known."""
+        if number <= self._oldest or number in self._taken:
+            return False
+        self._taken.add(number)
+        self._newest = max(self._newest, number)
+        if len(self._taken) > NUMBERS_KEPT:
+            self._oldest = self._newest - NUMBERS_KEPT // 2
+            self._taken = {one for one in self._taken if one > self._oldest}
+        return True
+
+
+def _digest(mac: hmac.HMAC, fields: bytes, message: Message) -> bytes:
+    """No part can be taken for another: none before the body has a line break, and headers end with an empty line."""
+    own = mac.copy()
+    own.update(b"%b\n%b %b\n%b\r\n" % (fields, message.method, message.target, message.headers))
+    own.update(message.body)
+    return own.hexdigest().encode()
+
+
+def _proof(mac: hmac.HMAC, instance: bytes, number: int) -> bytes:
+    own = mac.copy()
+    own.update(b"answered %b.%d" % (instance, number))
+    return own.hexdigest().encode()
+
+
+@lru_cache(maxsize=1024)  # a caller is the same in every request
+def _encode_identity(identity: CallerIdentity) -> bytes:
+    flags = identity.is_proven | identity.is_remote << 1 | identity.is_page << 2
+    return b"%d:%b" % (flags, urlsafe_b64encode(identity.principal.encode("utf-8", "surrogatepass")))
+
+
+@lru_cache(maxsize=1024)
+def _decode_identity(block: bytes) -> CallerIdentity:
+    flags, _, principal = block.partition(b":")
+    return CallerIdentity(
+        urlsafe_b64decode(principal).decode("utf-8", "surrogatepass"),
+        is_proven=bool(int(flags) & 1),
+        is_remote=bool(int(flags) & 2),
+        is_page=bool(int(flags) & 4),
+    )

@@ -1,0 +1,32 @@
+"""TLS between replicas: both sides show the same kind of certificate."""
+
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+
+class TlsContexts(NamedTuple):
+    """Of the one who listens, and of the one who connects."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> TlsContexts:
+    """With an authority, both sides must show a certificate of its. Without, that of a listener must be as usual, or
+    the very one that is given here.
+
+    Raises:
+        OSError: a file cannot be read, or is not what it should be (`ssl.SSLError`).
+    """
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key)
+    client = ssl.create_default_context(cafile=authority)
+    client.load_cert_chain(certificate, key)
+    if authority is None:
+        client.load_verify_locations(certificate)
+        client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    else:
+        server.load_verify_locations(authority)
+        server.verify_mode = ssl.CERT_REQUIRED
+    return TlsContexts(server, client)

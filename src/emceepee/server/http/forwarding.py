@@ -1,0 +1,33 @@
+"""What the endpoint needs to pass a request on to the replica that holds its session."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Protocol
+
+from emceepee.server.http.exchange import HttpRequest
+from emceepee.state.replica import Replica
+
+LostReply = Callable[[], bytes | None]  # a JSON-RPC answer to the request in the body; None if it wants none
+
+
+class Outcome(Enum):
+    """What became of a request that was passed on. Only after `ANSWERED` has anything been written to the caller."""
+
+    ANSWERED = auto()
+    """The response was passed back, as far as it came; or the caller has left, and the holder knows."""
+    NOT_HELD = auto()
+    """The replica does not hold the session, or no longer takes requests: it did nothing."""
+    UNREACHABLE = auto()
+    """The replica could not be connected to, or what answers there is not that replica: nothing was done."""
+    LOST = auto()
+    """The request was sent, and the replica was gone before its response began: the call may have run."""
+
+
+class RequestForwarder(Protocol):
+    """Passes requests on to the replicas that hold their sessions."""
+
+    async def forward(
+        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
+    ) -> Outcome:
+        """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
+        ...

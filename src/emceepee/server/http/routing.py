@@ -1,0 +1,165 @@
+"""Which replica serves a request: this one, or the one that has its session.
+
+    request ─▶ serve ──────────────────────────────────▶ response
+                 └ SessionElsewhere ─▶ pass on ────────▶ response
+                     ▲                  ├ not held there, or nobody there: ask the store who has it, and again
+                     └──────────────────┘
+                                        └ lost after it was sent: the response says that it may have run
+
+A request that was passed on is served here or not at all, and never passed on again.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+
+from emceepee.codec import encode
+from emceepee.errors import EmceepeeError
+from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
+from emceepee.json_types import JsonObject
+from emceepee.server.http.exchange import HttpRequest, send_rpc_error
+from emceepee.server.http.forwarding import Outcome, RequestForwarder
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.placement import Placement
+from emceepee.sessions.session_storage import SessionElsewhere
+from emceepee.state.replica import Replica
+from emceepee.telemetry.logs import EventLog
+from emceepee.tools.replies import error_reply
+from emceepee.web.asgi import respond_json
+
+log = EventLog("replicas")
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session
+SLACK_SECONDS = 3.0  # beyond two leases: then whoever has it could be asked, or was taken over from
+AWAY = "The replica of emceepee that has this session cannot be reached just now. Try again."
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The body of a request, as it came and as it was read. Of a GET or DELETE there is none."""
+
+    body: bytes = b""
+    value: object = None
+
+
+Serve = Callable[[HttpRequest, Message], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaParts:
+    """What is there where there are several replicas."""
+
+    forwarder: RequestForwarder
+    placement: Placement
+    lease_seconds: float
+
+
+class RequestRouter:
+    """`serve` answers a request, or raises SessionElsewhere before it has begun to."""
+
+    def __init__(self, directory: SessionDirectory, serve: Serve, replicas: ReplicaParts | None) -> None:
+        self._directory, self._serve, self._replicas = directory, serve, replicas
+        self._clock = directory.clock
+        self.is_draining = False
+
+    async def route(self, http: HttpRequest, message: Message) -> None:
+        """Answer it, or have it answered."""
+        if not self._directory.is_sure:
+            await self._directory.confirm()
+        if self.is_draining:
+            await self._hand_over(http, message)
+            return
+        try:
+            await self._serve(http, message)
+        except SessionElsewhere as elsewhere:
+            await self._pass_on(elsewhere, http, message)
+
+    async def route_hop(self, http: HttpRequest, message: Message) -> bool:
+        """One that another replica passed on. False, with nothing done, if it is not for this one, or too late."""
+        if not self._directory.is_sure:
+            await self._directory.confirm()
+        if self.is_draining:
+            return False
+        try:
+            await self._serve(replace(http, may_guess=False), message)
+        except SessionElsewhere:
+            return False
+        return True
+
+    async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: Message) -> None:
+        assert self._replicas is not None  # else there is no placement that could say so
+        give_up_at = self._clock.monotonic() + 2 * self._replicas.lease_seconds + SLACK_SECONDS
+        pause = 0.0
+        while True:
+            if await self._forward(elsewhere.holder, http, message):
+                return
+            if self._clock.monotonic() >= give_up_at:
+                log.warning("session_out_of_reach", slot=elsewhere.holder.slot)
+                await _send_away(http)
+                return
+            if pause:
+                await self._clock.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE) if pause else FIRST_PAUSE
+            self._directory.forget_holder(elsewhere.key)
+            if http.connection.is_gone():
+                http.connection.give_up_response()
+                return
+            try:
+                await self._serve(replace(http, may_guess=False), message)
+                return
+            except SessionElsewhere as again:
+                elsewhere = again
+
+    async def _forward(self, holder: Replica, http: HttpRequest, message: Message) -> bool:
+        """Whether that was it."""
+        assert self._replicas is not None
+        outcome = await self._replicas.forwarder.forward(
+            holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message))
+        )
+        if outcome is Outcome.LOST:
+            log.warning("replica_lost_with_request", slot=holder.slot)
+            reply = _lost_reply(http, message)
+            await (_send_lost(http) if reply is None else respond_json(http.send, 200, reply))
+        return outcome in (Outcome.ANSWERED, Outcome.LOST)
+
+    async def _hand_over(self, http: HttpRequest, message: Message) -> None:
+        """This replica stops: another one takes the session as soon as it is let go here."""
+        others = [] if self._replicas is None else list(self._replicas.placement.others)
+        pause = FIRST_PAUSE
+        give_up_at = self._clock.monotonic() + SLACK_SECONDS
+        while others and self._clock.monotonic() < give_up_at:
+            if await self._forward(others[0], http, message):
+                return
+            others.append(others.pop(0))
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        await send_rpc_error(http.send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
+
+
+async def _send_lost(http: HttpRequest) -> None:
+    """Not 503, which says that nothing ran: a balancer may send such a request again."""
+    await send_rpc_error(http.send, 502, INTERNAL_ERROR, "The replica that served this request was lost with it.")
+
+
+async def _send_away(http: HttpRequest) -> None:
+    await send_rpc_error(http.send, 503, INVALID_REQUEST, AWAY, (b"retry-after", b"2"))
+
+
+def _encoded(reply: JsonObject | None) -> bytes | None:
+    return None if reply is None else encode(reply)
+
+
+def _lost_reply(http: HttpRequest, message: Message) -> JsonObject | None:
+    """What is said of a request whose replica was lost with it; None if it is no request."""
+    request = classify(message.value) if message.body else None
+    if not isinstance(request, Request):
+        return None
+    error = EmceepeeError(
+        f"The replica of emceepee that served this {request.method} was lost, and it is not known how far it came. The "
+        "session goes on at another replica: look how things stand there before you call again.",
+        details={"reason": "replica", "mayHaveRun": True},
+    )
+    if request.method == "tools/call":
+        era = {"resultType": "complete"} if http.is_modern else {}
+        return result_message(request.request_id, era | error_reply(error))
+    return error_message(request.request_id, INTERNAL_ERROR, str(error), error.body())

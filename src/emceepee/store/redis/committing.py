@@ -1,0 +1,111 @@
+"""Changes of sessions, each whole or not at all."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import count
+
+from emceepee.clock import Clock
+from emceepee.store.moments import microseconds
+from emceepee.store.redis.codec import record_field, write_keys, write_moment
+from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.doubts import Doubts
+from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.keys import KeyNames, session_name
+from emceepee.store.redis.scripts import COMMIT
+from emceepee.store.redis.slot_lease import SlotLease
+from emceepee.store.redis.wire import Word
+from emceepee.store.store import Commit, Lease
+
+KEPT_LONGER = timedelta(days=1)  # than anybody asks for it, so that timers which nobody could fire are not lost
+_LAG = KEPT_LONGER // timedelta(microseconds=1) // 4  # by which Redis may be told late that it is kept longer
+MOST_AT_ONCE = 64  # sessions in one step, during which Redis does nothing else
+FIRST_FENCE = 1
+
+
+class Committing:
+    """What a commit says to Redis, and what came of it."""
+
+    def __init__(
+        self, commands: Commands, names: KeyNames, clock: Clock, lease: SlotLease, holdings: Holdings, doubts: Doubts
+    ) -> None:
+        self._commands, self._names, self._clock = commands, names, clock
+        self._lease, self._holdings, self._doubts = lease, holdings, doubts
+        self._numbers = count(1)
+
+    async def commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:
+        """Raises: StoreUnavailable, after which the same may be tried again."""
+        now = self._clock.now()
+        groups = list(self._groups(commits))
+        calls = [self._call(tag, group, now, is_strict=is_strict) for tag, group in groups]
+        try:
+            replies = await self._commands.run_all(calls)
+        except Unknown as error:
+            self._keep_in_doubt(commits)
+            raise error.because from None
+        except BaseException as error:
+            if not isinstance(error, Exception):  # cancelled
+                self._keep_in_doubt(commits)
+            raise
+        leases: list[Lease | None] = [None] * len(commits)
+        for (tag, group), revisions in zip(groups, replies, strict=True):
+            for (number, commit), revision in zip(group, revisions, strict=True):
+                leases[number] = self._take_note(tag, commit, revision)
+        return leases
+
+    def _groups(self, commits: Sequence[Commit]) -> Iterator[tuple[str, list[tuple[int, Commit]]]]:
+        """By partition, in order, and not too many at once."""
+        by_tag: dict[str, list[tuple[int, Commit]]] = {}
+        for number, commit in enumerate(commits):
+            by_tag.setdefault(self._names.tag_of(commit.head.principal), []).append((number, commit))
+        for tag, group in by_tag.items():
+            for start in range(0, len(group), MOST_AT_ONCE):
+                yield tag, group[start : start + MOST_AT_ONCE]
+
+    def _call(self, tag: str, group: Sequence[tuple[int, Commit]], now: datetime, *, is_strict: bool) -> Call:
+        words: list[Word] = [tag, self._lease.owner, self._lease.epoch, microseconds(now), _LAG]
+        for _, commit in group:
+            self._add_words(words, commit, now, is_strict=is_strict)
+        return Call(COMMIT, [session_name(tag, commit.head.session_id) for _, commit in group], words)
+
+    def _add_words(self, words: list[Word], commit: Commit, now: datetime, *, is_strict: bool) -> None:
+        head, lease, puts = commit.head, commit.lease, commit.puts
+        deletes, doubts = commit.deletes, 0
+        if self._doubts:
+            deletes, doubts = self._doubts.deletes(commit), self._doubts.count(commit)
+        wanted_until = head.expires_at if head.due_at is None else max(head.expires_at, head.due_at)
+        till = max(wanted_until, now) + KEPT_LONGER
+        words += (
+            head.session_id,
+            1 if is_strict else 0,
+            lease.fence,
+            lease.revision,
+            doubts,
+            next(self._numbers),
+            write_moment(head.expires_at),
+            write_moment(head.due_at),
+            head.principal,
+            write_keys(head.keys),
+            microseconds(till),
+            (till - now) // timedelta(milliseconds=1),
+            2 * len(puts),
+            len(deletes),
+        )
+        for key, data in puts.items():
+            words.append(record_field(key))
+            words.append(data)
+        words += map(record_field, deletes)
+
+    def _take_note(self, tag: str, commit: Commit, revision: int) -> Lease | None:
+        session_id = commit.head.session_id
+        self._doubts.settle(session_id)
+        if not revision:
+            if commit.lease.revision:
+                self._holdings.drop(session_id, commit.lease.fence)
+            return None
+        fence = commit.lease.fence if commit.lease.revision else FIRST_FENCE
+        self._holdings.add(session_id, tag, fence)
+        return Lease(fence, revision)
+
+    def _keep_in_doubt(self, commits: Sequence[Commit]) -> None:
+        for commit in commits:
+            self._doubts.add(commit)

@@ -1,0 +1,40 @@
+"""What this process holds, as far as it knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from emceepee.store.store import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """In which partition, and since which taking."""
+
+    tag: str
+    fence: int
+
+
+class Holdings:
+    """`may_have_lost_track`: an answer that would have told of a session never came."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Held] = {}
+        self.may_have_lost_track = False
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._held
+
+    def add(self, session_id: str, tag: str, fence: int) -> None:
+        self._held[session_id] = Held(tag, fence)
+
+    def drop(self, session_id: str, fence: int | None = None) -> None:
+        """Only if it is held since that taking, where one is given."""
+        if fence is None or (session_id in self._held and self._held[session_id].fence == fence):
+            self._held.pop(session_id, None)
+
+    def tag_of(self, session_id: str) -> str | None:
+        return self._held[session_id].tag if session_id in self._held else None
+
+    def leases(self) -> Mapping[str, Lease]:
+        """To let go of all; a revision is not asked for then."""
+        return {session_id: Lease(held.fence, 0) for session_id, held in self._held.items()}

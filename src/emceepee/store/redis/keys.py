@@ -1,0 +1,51 @@
+"""How things are named in Redis. What stands in braces decides which node of a cluster has them."""
+
+import hashlib
+import json
+from zlib import crc32
+
+from emceepee.state.session_key import SessionKey
+
+CLUSTER_PARTITIONS = 64
+
+
+class KeyNames:
+    """`partitions`: over so many nodes, at most, sessions are spread."""
+
+    def __init__(self, prefix: str, partitions: int = 1) -> None:
+        self._tags = [f"{{{prefix}:{number}}}" for number in range(partitions)]
+        self.channel = f"{prefix}:changes"
+        # Of replicas.
+        self.replicas = f"{{{prefix}:replicas}}"
+        self.registry, self.epochs = f"{self.replicas}:registry", f"{self.replicas}:epochs"
+        # Of what all share.
+        shared = f"{{{prefix}:shared}}"
+        self.servers_of_all, self.logins = f"{shared}:servers", f"{shared}:logins"
+        self.principals, self.revision = f"{shared}:principals", f"{shared}:revision"
+        self.positions, self.format = f"{shared}:positions", f"{shared}:format"
+        self.key_check, self.secret = f"{shared}:key", f"{shared}:secret"
+
+    # Of sessions.
+
+    @property
+    def tags(self) -> list[str]:
+        """One per partition; names of what is in it begin with that."""
+        return self._tags
+
+    def tag_of(self, principal: str) -> str:
+        return self._tags[crc32(principal.encode()) % len(self._tags)] if len(self._tags) > 1 else self._tags[0]
+
+    def slot(self, number: int) -> str:
+        return f"{self.replicas}:slot:{number}"
+
+    def servers(self, principal: str) -> str:
+        return f"{self.servers_of_all}:{hashlib.sha256(principal.encode()).hexdigest()}"
+
+
+def session_name(tag: str, session_id: str) -> str:
+    return f"{tag}:session:{session_id}"
+
+
+def digest(key: SessionKey) -> str:
+    """What a key is named by: its value may be all that a caller needs to use the session."""
+    return hashlib.sha256(json.dumps([key.principal, str(key.kind), key.value]).encode()).hexdigest()

@@ -1,0 +1,71 @@
+"""Hears when another replica has changed what all share. What it misses while it is not connected is made up for."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from emceepee.clock import Clock
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.store.redis.link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
+from emceepee.store.redis.wire import ConnectionLost, Wire
+
+OnMessage = Callable[[Sequence[bytes]], None]
+
+
+class Listener:
+    """`connect` makes a connection that hands on what comes unasked; `heard` is called per change of another."""
+
+    def __init__(
+        self,
+        connect: Callable[[OnMessage], Awaitable[Wire]],
+        clock: Clock,
+        *,
+        channel: str,
+        teller: str,
+        heard: Callable[[], None],
+    ) -> None:
+        self._connect, self._clock = connect, clock
+        self._channel, self._teller, self._heard = channel, teller.encode(), heard
+        self._tasks = TaskOwner("redis-listener")
+        self._wire: Wire | None = None
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Raises: what connecting can raise."""
+        await self._subscribe()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._wire is not None:
+            self._wire.close()
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
+
+    async def _subscribe(self) -> None:
+        wire = await self._connect(self._receive)
+        try:
+            await wire.ask("SUBSCRIBE", self._channel)
+        except BaseException:
+            wire.close()
+            raise
+        self._wire = wire
+        wire.on_lost = self._begin_again
+        if not wire.is_open:
+            raise ConnectionLost("the connection was closed")
+
+    def _receive(self, message: Sequence[bytes]) -> None:
+        if message[2] != self._teller:
+            self._heard()
+
+    def _begin_again(self, why: str) -> None:
+        if not self._is_closed:
+            self._tasks.spawn(self._reconnect(), name="reconnect")
+
+    async def _reconnect(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                await self._subscribe()
+            except CONNECTING:
+                continue
+            self._heard()
+            return

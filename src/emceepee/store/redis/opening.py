@@ -1,0 +1,114 @@
+"""The first way to Redis: waited for a little, checked, and what is odd about it told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import hiredis
+
+from emceepee.clock import Clock
+from emceepee.store.redis import faults
+from emceepee.store.redis.address import CLUSTER, RedisAddress
+from emceepee.store.redis.commands import Commands, Unknown
+from emceepee.store.redis.connect import connect, connect_to
+from emceepee.store.redis.keys import KeyNames
+from emceepee.store.redis.link import CONNECTING, RedisLink
+from emceepee.store.redis.listening import OnMessage
+from emceepee.store.redis.wire import Wire
+from emceepee.store.store import StoreUnavailable, StoreUnusable
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("store")
+OPEN_SECONDS = 4.0  # it may be starting, too
+PAUSE = 0.1
+FORMAT = b"1"
+_HOPELESS = ("WRONGPASS", "NOAUTH", "NOPERM", "ERR")  # what time does not change
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The way for commands, and what makes other connections."""
+
+    address: RedisAddress
+    commands: Commands
+    connect: Callable[[OnMessage], Awaitable[Wire]]
+
+    def unusable(self, error: Exception) -> StoreUnusable:
+        if isinstance(error, Unknown):
+            error = error.because
+        if isinstance(error, StoreUnavailable):
+            return StoreUnusable(str(error))
+        return faults.unusable(self.address, error)
+
+
+async def reach(address: RedisAddress, clock: Clock, patience: float) -> Access:
+    """Raises: StoreUnusable."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            access = await (_reach_cluster(address) if address.kind == CLUSTER else _reach_one(address, clock))
+            break
+        except CONNECTING as error:
+            is_hopeless = isinstance(error, hiredis.ReplyError) and faults.first_word(error) in _HOPELESS
+            if is_hopeless or asyncio.get_running_loop().time() >= deadline:
+                raise faults.unusable(address, error) from error
+        await clock.sleep(PAUSE)
+    return access
+
+
+async def _reach_one(address: RedisAddress, clock: Clock) -> Access:
+    wire = await connect(address)
+    try:
+        await _look_at(address, wire)
+    except BaseException:
+        wire.close()
+        raise
+    return Access(address, RedisLink(address, wire, partial(connect, address), clock), partial(connect, address))
+
+
+async def _reach_cluster(address: RedisAddress) -> Access:
+    from emceepee.store.redis.cluster import ClusterCommands  # here: it loads much
+
+    cluster = ClusterCommands(address)
+    host, port = await cluster.open()
+    try:
+        wire = await connect_to(host, port, address)
+        try:
+            await _look_at(address, wire)
+        finally:
+            wire.close()
+    except BaseException:
+        await cluster.close()
+        raise
+    return Access(address, cluster, partial(connect_to, host, port, address))
+
+
+async def check_format(commands: Commands, names: KeyNames, address: RedisAddress) -> None:
+    """Raises: StoreUnusable, StoreUnavailable, Unknown."""
+    await commands.execute("SET", names.format, FORMAT, "NX")
+    if bytes(await commands.execute("GET", names.format) or FORMAT) != FORMAT:
+        raise faults.unusable_because(
+            address, f"has state of a newer emceepee under {names.format}", "Use that version, or another ?prefix="
+        )
+
+
+async def _look_at(address: RedisAddress, wire: Wire) -> None:
+    try:
+        info = read_info(await wire.ask("INFO"))
+    except hiredis.ReplyError:  # not allowed: then it is taken as it is
+        return
+    if "redis_version" in info:
+        faults.check_version(address, info["redis_version"])
+    if info.get("redis_mode") == "cluster" and address.kind != CLUSTER:
+        raise faults.unusable_because(address, "is part of a cluster", "Say redis+cluster:// in the URL")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        log.warning("redis_may_evict_state", redis=str(address), policy=policy, instead="maxmemory-policy noeviction")
+    if info.get("aof_enabled") == "0":
+        log.warning("redis_may_lose_state", redis=str(address), missing="appendonly yes")
+
+
+def read_info(text: bytes) -> dict[str, str]:
+    lines = text.decode("utf-8", "replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))

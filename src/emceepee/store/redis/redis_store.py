@@ -1,0 +1,228 @@
+"""The store in Redis. See the package for what it is made of."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from emceepee.clock import Clock
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
+from emceepee.state.replica import Replica
+from emceepee.state.session_key import SessionKey
+from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.commands import Commands, Unknown
+from emceepee.store.redis.committing import Committing
+from emceepee.store.redis.doubts import Doubts
+from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
+from emceepee.store.redis.listening import Listener
+from emceepee.store.redis.opening import OPEN_SECONDS, Access, check_format, reach
+from emceepee.store.redis.sessions import Sessions
+from emceepee.store.redis.shared import Shared
+from emceepee.store.redis.slot_lease import SlotLease
+from emceepee.store.redis.state_key import SharedKey
+from emceepee.store.store import (
+    Commit,
+    Lease,
+    ServerConfiguration,
+    StoredLogin,
+    StoredSession,
+    StoreError,
+    StoreUnavailable,
+    StoreUnusable,
+)
+
+DURATIONS_KEPT = 1000
+CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFigures:
+    """How many commits succeeded, and how long each of the last ones took from the asking on."""
+
+    count: int
+    seconds: Sequence[float]
+
+
+class RedisStore:
+    """Made by `open`."""
+
+    def __init__(self, access: Access, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
+        self._commands: Commands = access.commands
+        self._clock, self._names, self._key, self._lease = clock, names, key, lease
+        self._holdings, doubts = Holdings(), Doubts()
+        self._committing = Committing(self._commands, names, clock, lease, self._holdings, doubts)
+        self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
+        self._shared = Shared(self._commands, names, key, teller=lease.epoch)
+        self._listener = Listener(
+            access.connect, clock, channel=names.channel, teller=lease.epoch, heard=self._hear_of_change
+        )
+        self._tasks = TaskOwner("redis-lease")
+        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._is_closed = False
+        self.on_shared_change: Callable[[], None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        clock: Clock,
+        *,
+        key: str | None = None,
+        address: str = "",
+        slot: int | None = None,
+        lease_seconds: float = 5.0,
+        patience: float = OPEN_SECONDS,
+    ) -> "RedisStore":
+        """`address` is where other replicas reach this one. Raises: StoreUnusable."""
+        redis = parse_address(url)
+        shared_key = SharedKey(redis, key)
+        access = await reach(redis, clock, patience)
+        commands = access.commands
+        names = KeyNames(redis.prefix, CLUSTER_PARTITIONS if commands.is_spread else 1)
+        try:
+            await check_format(commands, names, redis)
+            lease = await SlotLease.claim(
+                commands, names, clock, redis=redis, address=address, slot=slot, lease_seconds=lease_seconds
+            )
+            try:
+                others = [each for each in (await lease.roster()).alive.values() if each != lease.replica]
+                await shared_key.check(commands, names, is_alone=not others)
+                store = cls(access, clock, names=names, key=shared_key, lease=lease)
+                await store._listener.open()
+            except BaseException:
+                with suppress(StoreError, Unknown):
+                    await lease.leave()
+                raise
+        except BaseException as error:
+            await commands.close()
+            if isinstance(error, StoreUnusable) or not isinstance(error, Exception):
+                raise
+            raise access.unusable(error) from error
+        store._tasks.spawn(lease.run(), name="renew")
+        return store
+
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+    @property
+    def commit_figures(self) -> CommitFigures:
+        return CommitFigures(self._count, tuple(self._seconds))
+
+    # Replicas.
+
+    @property
+    def replica(self) -> Replica | None:
+        return self._lease.replica
+
+    @property
+    def is_sure(self) -> bool:
+        return self._lease.is_sure
+
+    async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
+        term = await self._lease.renew()
+        lost = await self._sessions.hand_to(self._lease.owner, leases)
+        self._lease.confirm(term)
+        for session_id in lost:
+            self._holdings.drop(session_id, leases[session_id].fence)
+        return lost
+
+    async def replicas(self) -> Sequence[Replica]:
+        try:
+            roster = await self._lease.roster()
+        except Unknown as error:
+            raise error.because from None
+        return [roster.alive[slot] for slot in sorted(roster.alive)]
+
+    async def replica_secret(self) -> bytes:
+        try:
+            return await self._key.signing_secret(self._commands, self._names)
+        except Unknown as error:
+            raise error.because from None
+
+    # Sessions.
+
+    async def take(self, key: SessionKey) -> StoredSession | None:
+        return await self._sessions.take(key)
+
+    async def create(self, commit: Commit) -> Lease | None:
+        (lease,) = await self._commit([commit], is_strict=True)
+        return lease
+
+    async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
+        return await self._sessions.take_due(now, most)
+
+    async def next_due(self) -> datetime | None:
+        return await self._sessions.next_due()
+
+    async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
+        return await self._commit(commits)
+
+    def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
+        """Redis is always waited for."""
+        return None
+
+    async def release(self, leases: Mapping[str, Lease]) -> None:
+        await self._sessions.release(leases)
+
+    async def forget(self, session_id: str, lease: Lease) -> None:
+        await self._sessions.forget(session_id, lease)
+
+    async def forget_expired(self, now: datetime, most: int) -> int:
+        await self._shared.forget_logins(now)
+        return await self._sessions.forget_expired(now, most)
+
+    # What all processes share.
+
+    async def shared_revision(self) -> int:
+        return await self._shared.revision()
+
+    async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        return await self._shared.servers_of(principal)
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        await self._shared.add_server(server)
+
+    async def replace_server(self, server: ServerConfiguration) -> None:
+        await self._shared.replace_server(server)
+
+    async def remove_server(self, principal: str, name: str) -> bool:
+        return await self._shared.remove_server(principal, name)
+
+    async def logins(self) -> Sequence[StoredLogin]:
+        return await self._shared.logins()
+
+    async def add_login(self, login: StoredLogin) -> None:
+        await self._shared.add_login(login)
+
+    async def end_login(self, digest: bytes) -> bool:
+        return await self._shared.end_login(digest)
+
+    # Its own life.
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
+        await self._listener.close()
+        await close_bounded(self._leave(), within=CLOSE_SECONDS, what="state in Redis")
+        await self._commands.close()
+
+    async def _leave(self) -> None:
+        with suppress(StoreUnavailable, Unknown):  # the lease lapses, which releases them too
+            await self._sessions.release(self._holdings.leases())
+            await self._lease.leave()
+
+    async def _commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:
+        asked_at = self._clock.monotonic()
+        leases = await self._committing.commit(commits, is_strict=is_strict) if commits else []
+        self._count += 1
+        self._seconds.append(self._clock.monotonic() - asked_at)
+        return leases
+
+    def _hear_of_change(self) -> None:
+        if self.on_shared_change is not None:
+            self.on_shared_change()

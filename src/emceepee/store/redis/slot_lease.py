@@ -1,0 +1,194 @@
+"""This process's place among the replicas: a slot, held by a key that lapses unless it is renewed.
+
+Whoever finds the key of a slot gone, or with another epoch, may take the sessions of the owner before. So a process
+whose key lapsed takes a new *term*: what it holds it must confirm, and with that its owner's name changes in each
+session. One who saw the key gone, and takes a session by its owner's old name, then comes too late.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from emceepee.clock import Clock
+from emceepee.state.replica import LeaseWatch, Replica
+from emceepee.store.redis.address import RedisAddress
+from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.faults import unusable_because
+from emceepee.store.redis.keys import KeyNames
+from emceepee.store.redis.scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
+from emceepee.store.store import StoreUnavailable
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("store")
+EPOCH_BITS = 20  # of an epoch are random: a Redis that lost its last second would count them out twice
+TRIES_PER_LEASE = 10  # for a slot that another has
+LOST, KEPT, REGAINED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Who is alive, and who had each slot last."""
+
+    alive: Mapping[int, Replica]
+    last: Mapping[int, Replica]
+
+    def is_alive(self, owner: str) -> bool:
+        slot, epoch = _parts(owner)
+        return slot in self.alive and self.alive[slot].epoch == epoch
+
+    def holder(self, owner: str) -> Replica:
+        """As far as it is known."""
+        slot, epoch = _parts(owner)
+        last = self.last.get(slot)
+        return last if last is not None and last.epoch == epoch else Replica(slot=slot, epoch=epoch, address="")
+
+
+class SlotLease:
+    """Made by `claim`; `run` renews it until it is cancelled."""
+
+    def __init__(
+        self, commands: Commands, names: KeyNames, clock: Clock, *, address: str, epoch: int, watch: LeaseWatch
+    ) -> None:
+        self._commands, self._names, self._clock = commands, names, clock
+        self._epoch, self._address, self._watch = epoch, address, watch
+        self._milliseconds = round(watch.lease_seconds * 1000)
+        self._term = self._confirmed_term = 0
+        self._renewing = asyncio.Lock()
+        self._is_failing = False
+        self.slot = -1
+
+    @classmethod
+    async def claim(
+        cls,
+        commands: Commands,
+        names: KeyNames,
+        clock: Clock,
+        *,
+        redis: RedisAddress,
+        address: str,
+        slot: int | None,
+        lease_seconds: float,
+    ) -> "SlotLease":
+        """The lowest free slot, or the given one. Raises: StoreUnusable, StoreUnavailable, Unknown."""
+        count = int(await commands.execute("INCR", names.epochs))
+        epoch = (count << EPOCH_BITS) + secrets.randbelow(1 << EPOCH_BITS)
+        began = clock.monotonic()
+        watch = LeaseWatch(lease_seconds, renewed_at=began, steady_since=began)
+        lease = cls(commands, names, clock, address=address, epoch=epoch, watch=watch)
+        for _ in range(TRIES_PER_LEASE + 2):
+            if await lease._claim(slot):
+                return lease
+            await clock.sleep(lease_seconds / TRIES_PER_LEASE)
+        raise unusable_because(
+            redis, f"has another replica in slot {slot}, which is alive", "Stop that one, choose another --replica-slot"
+        )
+
+    @property
+    def replica(self) -> Replica:
+        return Replica(slot=self.slot, epoch=self._epoch, address=self._address)
+
+    @property
+    def owner(self) -> str:
+        """How sessions that this process holds name it now."""
+        return f"{self.slot}:{self._epoch}:{self._term}"
+
+    @property
+    def epoch(self) -> str:
+        return str(self._epoch)
+
+    @property
+    def is_sure(self) -> bool:
+        return self._confirmed_term == self._term and self._watch.is_sure(self._clock.monotonic())
+
+    @property
+    def may_take_over(self) -> bool:
+        return self._watch.may_take_over(self._clock.monotonic())
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(self._watch.renew_every)
+            try:
+                await self.renew()
+            except StoreUnavailable as error:
+                self._report_failure(str(error))
+
+    async def renew(self) -> int:
+        """The term after it. Raises: StoreUnavailable."""
+        async with self._renewing:
+            sent_at = self._clock.monotonic()
+            try:
+                if (found := await self._renew()) != KEPT:
+                    if found == LOST:
+                        log.warning("replica_slot_lost", slot=self.slot)
+                        sent_at = self._clock.monotonic()
+                        await self._claim(None)
+                    self._term += 1
+            except Unknown as error:
+                raise error.because from None
+            self._watch.renewed(sent_at)
+            self._report_success()
+            return self._term
+
+    def confirm(self, term: int) -> None:
+        """All that is held was found to be held in that term."""
+        self._confirmed_term = term
+
+    async def roster(self) -> Roster:
+        call = Call(ROSTER, [self._names.registry], [self._names.replicas])
+        return await read_roster(self._commands, call)
+
+    async def leave(self) -> None:
+        keys = [self._names.slot(self.slot), self._names.registry]
+        await self._commands.run_all([Call(LEAVE_SLOT, keys, [self.slot, self._value])])
+
+    @property
+    def _value(self) -> str:
+        return f"{self._epoch} {self._address}"
+
+    async def _claim(self, slot: int | None) -> bool:
+        sent_at = self._clock.monotonic()
+        wanted = "" if slot is None else slot
+        arguments = [self._names.replicas, wanted, self._value, self._milliseconds]
+        (found,) = await self._commands.run_all([Call(CLAIM_SLOT, [self._names.registry], arguments)])
+        if found < 0:
+            return False
+        self.slot = found
+        self._watch.renewed(sent_at)
+        return True
+
+    async def _renew(self) -> int:
+        keys = [self._names.slot(self.slot), self._names.registry]
+        (found,) = await self._commands.run_all([Call(RENEW_SLOT, keys, [self.slot, self._value, self._milliseconds])])
+        return int(found)
+
+    def _report_failure(self, error: str) -> None:
+        if not self._is_failing:
+            log.warning("replica_lease_not_renewed", error=error)
+        self._is_failing = True
+
+    def _report_success(self) -> None:
+        if self._is_failing:
+            log.info("replica_lease_renewed_again")
+        self._is_failing = False
+
+
+async def read_roster(commands: Commands, call: Call) -> Roster:
+    (told,) = await commands.run_all([call])
+    alive: dict[int, Replica] = {}
+    last: dict[int, Replica] = {}
+    for number, value, is_alive in zip(told[::3], told[1::3], told[2::3], strict=True):
+        epoch, _, address = value.decode().partition(" ")
+        last[int(number)] = Replica(slot=int(number), epoch=int(epoch), address=address)
+        if is_alive:
+            alive[int(number)] = last[int(number)]
+    return Roster(alive, last)
+
+
+def epoch_of(owner: str) -> str:
+    return owner.split(":")[1]
+
+
+def _parts(owner: str) -> tuple[int, int]:
+    slot, epoch, _ = owner.split(":")
+    return int(slot), int(epoch)

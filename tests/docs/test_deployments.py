@@ -1,0 +1,85 @@
+"""What the pages give to systemd and Docker Compose. Neither runs here, so it is read as they would read it."""
+
+import configparser
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+from emceepee.cli.main import build_parser
+from support.callers.conformance_suite import NODE
+from support.documentation import ROOT, Page
+
+PAGE = Page(ROOT / "docs" / "how-to" / "run-replicas.md")
+# The parser with which the conformance suite reads its lists. Python's own library has none.
+READ_YAML = """
+import { parse } from "yaml";
+import { readFileSync } from "node:fs";
+process.stdout.write(JSON.stringify(parse(readFileSync(0, "utf8"), { merge: true })));
+"""
+NOT_YET = pytest.mark.xfail(reason="emceepee serve has no option --replica-listen")
+
+
+def example(language: str) -> str:
+    (body,) = (block.body for block in PAGE.blocks() if block.language == language)
+    return body
+
+
+def compose_services() -> dict[str, dict[str, Any]]:
+    command = [str(NODE), "--input-type=module", "--eval", READ_YAML]
+    parsed = subprocess.check_output(command, input=example("yaml"), cwd=ROOT / "tests/node", text=True)
+    return dict(json.loads(parsed)["services"])
+
+
+def replicas_of_compose() -> dict[str, list[str]]:
+    """Their arguments, by name."""
+    services = compose_services()
+    (entrypoint,) = re.findall(
+        r"^ENTRYPOINT (\[.*\])$", services["replica-1"]["build"]["dockerfile_inline"], re.MULTILINE
+    )
+    program, *shared = json.loads(entrypoint)
+    assert program == "emceepee"
+    return {name: [*shared, *service["command"]] for name, service in services.items() if name.startswith("replica-")}
+
+
+def test_redis_of_the_compose_file_writes_what_it_is_told_and_forgets_nothing() -> None:
+    command = compose_services()["redis"]["command"]
+    assert command == ["redis-server", "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
+    assert compose_services()["redis"]["volumes"] == ["redis:/data"]
+
+
+def test_each_replica_of_the_compose_file_waits_for_redis_and_has_the_key_and_a_token() -> None:
+    services = compose_services()
+    for name in replicas_of_compose():
+        assert services[name]["depends_on"]["redis"] == {"condition": "service_healthy"}
+        assert services[name]["environment"]["EMCEEPEE_STATE"] == "redis://redis:6379/0"
+        assert {"EMCEEPEE_STATE_KEY", "EMCEEPEE_TOKEN"} <= services[name]["environment"].keys()
+    assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
+
+
+@NOT_YET
+def test_each_replica_of_the_compose_file_has_a_slot_and_a_name_of_its_own_for_the_others() -> None:
+    options = {name: build_parser().parse_args(words) for name, words in replicas_of_compose().items()}
+    assert {name: found.replica_slot for name, found in options.items()} == {"replica-1": 1, "replica-2": 2}
+    for name, found in options.items():
+        assert str(found.replica_listen).startswith(f"{name}:")
+
+
+def unit() -> configparser.SectionProxy:
+    reader = configparser.RawConfigParser()
+    reader.read_string(example("ini").replace("\\\n", " "))
+    return reader["Service"]
+
+
+@NOT_YET
+def test_the_unit_of_systemd_starts_emceepee_with_options_that_it_knows() -> None:
+    program, *words = unit()["ExecStart"].replace("${ADDRESS}", "10.0.0.11").replace("%i", "1").split()
+    assert program.endswith("/bin/emceepee")
+    assert build_parser().parse_args(words).replica_slot == 1
+
+
+def test_the_unit_of_systemd_is_started_when_the_replica_is_ready_and_asked_alone_to_stop() -> None:
+    assert unit()["ExecStartPost"].endswith("http://${ADDRESS}:8080/readyz")
+    assert unit()["KillMode"] == "mixed"

@@ -1,0 +1,16 @@
+"""Everything here runs on the loop that emceepee uses and on the one it falls back to."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from support.replicas.hops import Replicas, two_replicas
+from support.system.event_loops import pytest_asyncio_loop_factories
+
+__all__ = ["pytest_asyncio_loop_factories"]
+
+
+@pytest.fixture
+async def replicas() -> AsyncIterator[Replicas]:
+    async with two_replicas() as running:
+        yield running

@@ -1,0 +1,212 @@
+"""Any replica takes any request: it is served by the one that has its session, and each caller is answered."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee.guard.identity import CallerIdentity
+from emceepee.server.http.exchange import HttpRequest
+from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.routing import SLACK_SECONDS
+from emceepee.state.replica import Replica
+from support.fakes.clock import settle
+from support.in_process.asgi_messages import Answered
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_of
+from support.sessions.replicas import Replicas
+
+LEASE = 5.0
+PINNED = {"emceepee_session": "desk"}
+
+
+class Wires:
+    """What is between the replicas: a request that is passed on is served at once, unless the test says otherwise."""
+
+    def __init__(self) -> None:
+        self.clients: list[EndpointClient] = []
+        self.hops: list[int] = []
+        self.outcome: Outcome | None = None
+
+    async def forward(
+        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
+    ) -> Outcome:
+        self.hops.append(holder.slot)
+        if self.outcome is not None:
+            return self.outcome
+        there = Answered()
+        hop = HttpRequest(request.scope, request.headers, request.receive, there.send, request.identity)
+        if not await self.clients[holder.slot].endpoint.serve_hop(hop, body):
+            return Outcome.NOT_HELD
+        headers = [(name.encode(), text.encode()) for name, text in there.headers.items()]
+        await request.send({"type": "http.response.start", "status": there.status, "headers": headers})
+        await request.send({"type": "http.response.body", "body": there.body})
+        return Outcome.ANSWERED
+
+
+@asynccontextmanager
+async def two_replicas(**settings: Any) -> AsyncIterator[tuple[Wires, Replicas, EndpointClient, EndpointClient]]:
+    wires, replicas = Wires(), Replicas()
+    async with replicas.start(2, **settings) as places, AsyncExitStack() as stack:
+        for place in places:
+            assert place.placement is not None
+            await place.placement.refresh()
+            wires.clients.append(await stack.enter_async_context(an_endpoint_of(place, forwarder=wires)))
+        yield wires, replicas, wires.clients[0], wires.clients[1]
+
+
+async def modern(client: EndpointClient, tool: str, arguments: dict[str, Any], **headers: str) -> Any:
+    answered, task = await client.start_modern("tools/call", {"name": tool, "arguments": arguments}, **headers)
+    await asyncio.wait_for(task, 5)
+    assert answered.status == 200, answered.body
+    return json.loads(answered.body)["result"]["structuredContent"]
+
+
+async def test_a_call_at_another_replica_is_served_by_the_one_that_has_the_session() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        assert wires.hops == [1]
+        assert [each["timerId"] for each in (await second.value(connection, "list_timers"))["timers"]] == [
+            timer["timerId"]
+        ]
+        assert wires.hops == [1], "no hop where the connection leads to the owner"
+        assert (await first.ask("DELETE", mcp_session_id=connection)).status == 200
+        assert await second.status(connection) == 404
+        assert await first.status(connection) == 404
+
+
+async def test_a_named_session_is_joined_where_it_is() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        one, other = await second.join("desk"), await first.join("desk")
+        assert other.endswith("-01"), "the replica that has the session made the id"
+        assert wires.hops == [1]
+        assert one != other
+        assert (len(first.sessions()), len(second.sessions())) == (0, 1)
+
+
+async def test_callers_without_a_handshake_find_their_sessions_from_every_replica() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        handle = (await modern(second, "open_session", {}))["session"]
+        ways: list[tuple[dict[str, Any], dict[str, str]]] = [({"session": handle}, {}), ({}, PINNED), ({}, {})]
+        for arguments, headers in ways:
+            timer = {"duration_ms": 60_000, "message": "tea", **arguments}
+            await modern(second, "set_timer", timer, **headers)
+            wires.hops.clear()
+            assert len((await modern(first, "list_timers", arguments, **headers))["timers"]) == 1
+            assert wires.hops == [1]
+        assert (await modern(first, "close_session", {"session": handle})) == {"closed": handle}
+        assert (await modern(first, "close_session", {"session": "desk"})) == {"closed": "desk"}
+
+
+async def test_what_is_not_where_its_id_says_is_found_by_the_store() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        await second.endpoint.directory.close_all()
+        wires.outcome = Outcome.NOT_HELD
+        assert len((await first.value(connection, "list_timers"))["timers"]) == 1
+        assert wires.hops == [1]
+        assert (len(first.sessions()), len(second.sessions())) == (1, 0)
+        replicas.stores[1].die()
+
+
+async def test_a_request_waits_until_the_lease_of_a_dead_replica_is_over() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        wires.outcome = Outcome.UNREACHABLE
+        answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
+        for _ in range(20):
+            await replicas.clock.advance(0.1)
+        assert not task.done()
+        replicas.stores[1].die()
+        await replicas.clock.advance(1)
+        await asyncio.wait_for(task, 5)
+        assert len(json.loads(answered.body)["result"]["structuredContent"]["timers"]) == 1
+
+
+async def test_a_replica_that_stays_out_of_reach_is_not_waited_for_for_ever() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "list_timers")
+        wires.outcome = Outcome.UNREACHABLE
+        answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
+        for _ in range(round((2 * LEASE + SLACK_SECONDS) / 0.2) + 5):
+            await replicas.clock.advance(0.2)
+        await asyncio.wait_for(task, 5)
+        assert answered.status == 503
+        assert answered.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_modern: bool) -> None:
+    async with two_replicas() as (wires, _, first, second):
+        call = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
+        connection = await second.join("desk")
+        wires.outcome = Outcome.LOST
+        if is_modern:
+            answered, task = await first.start_modern("tools/call", call, emceepee_session="desk")
+            await asyncio.wait_for(task, 5)
+        else:
+            answered = await first.ask("POST", body=first.message("tools/call", call), mcp_session_id=connection)
+        result = json.loads(answered.body)["result"]
+        assert (answered.status, result["isError"]) == (200, True)
+        assert result["structuredContent"]["error"]["details"] == {"reason": "replica", "mayHaveRun": True}
+        assert ("resultType" in result) is is_modern
+        assert wires.hops == [1], "it is not sent again"
+
+
+async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        wires.outcome = Outcome.LOST
+        answered = await first.ask("POST", body=first.message("tools/list"), mcp_session_id=connection)
+        assert answered.error["data"]["details"]["mayHaveRun"]
+        assert (await first.ask("GET", accept="text/event-stream", mcp_session_id=connection)).status == 502
+        batch = [first.call("set_timer", duration_ms=60_000, message="tea")]
+        assert (await first.ask("POST", body=batch, mcp_session_id=connection)).status == 502
+
+
+async def test_what_was_passed_on_is_never_passed_on_again() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        await second.value(connection, "list_timers")
+        request, task = await second.start("POST", second.call("list_timers"), mcp_session_id="unknown-07")
+        await asyncio.wait_for(task, 5)
+        assert request.status == 404
+        answered = Answered()
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        headers = {b"content-type": b"application/json", b"mcp-session-id": connection.encode()}
+        hop = HttpRequest(scope, headers, _nothing, answered.send, CallerIdentity())
+        assert not await first.endpoint.serve_hop(hop, json.dumps(first.call("list_timers")).encode())
+        assert answered.status == 0
+        assert wires.hops == []
+
+
+async def test_a_replica_that_stops_hands_requests_on_to_one_that_takes_the_session() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        second.endpoint.drain()
+        await settle()
+        assert len((await second.value(connection, "list_timers"))["timers"]) == 1
+        assert wires.hops == [0]
+        assert (len(first.sessions()), len(second.sessions())) == (1, 0)
+
+
+async def test_the_last_replica_that_stops_says_so() -> None:
+    async with two_replicas() as (wires, replicas, _, second):
+        connection = await second.join()
+        replicas.stores[0].die()
+        assert second.installation.placement is not None
+        await second.installation.placement.refresh()
+        second.endpoint.drain()
+        assert await second.status(connection) == 503
+        assert wires.hops == []
+
+
+async def _nothing() -> dict[str, Any]:
+    return {"type": "http.disconnect"}

@@ -1,0 +1,251 @@
+"""Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from emceepee.sessions.calls import RECORD_SECONDS
+from emceepee.sessions.session import Session
+from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavailable
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Commit, Lease, StoreUnavailable
+from support.fakes.clock import settle
+from support.sessions.event_delivery import take
+from support.sessions.installation import Installation, an_installation
+from support.sessions.replicas import Replicas
+from support.sessions.request_contexts import call_tool
+
+DESK = SessionKey("local", KeyKind.NAME, "desk")
+
+
+async def whose(place: Installation, key: SessionKey, *, may_guess: bool = True) -> int | None:
+    """The slot of the replica that is to be asked; None if the session is here now, or nowhere."""
+    try:
+        await place.directory.use(key, may_guess=may_guess)
+    except SessionElsewhere as elsewhere:
+        return elsewhere.holder.slot
+    return None
+
+
+async def refresh(place: Installation) -> None:
+    assert place.placement is not None
+    await place.placement.refresh()
+
+
+def kinds(session: Session) -> list[str]:
+    return [str(event.type) for event in take(session.activity).events]
+
+
+async def test_ids_and_handles_say_which_replica_made_them() -> None:
+    async with Replicas().start(2) as (_, second):
+        key, _ = await second.directory.open("local")
+        handle, _ = await second.directory.open_handle("local")
+        assert (key.value[-3:], handle.value[-3:]) == ("-01", "-01")
+        assert len(key.value) == 26 + 3
+
+
+async def test_without_other_replicas_an_id_is_a_plain_one() -> None:
+    async with an_installation(store=MemoryStore(is_durable=True)) as place:
+        key, _ = await place.directory.open("local")
+        assert len(key.value) == 26
+
+
+async def test_a_request_for_the_session_of_another_goes_there_without_asking_the_store() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        await refresh(first)
+        await refresh(second)
+        key, _ = await second.directory.open("local")
+        assert await whose(first, key) == 1, "not even stored yet"
+        assert await whose(second, key) is None
+
+
+async def test_whoever_has_a_named_session_is_found_in_the_store_and_remembered() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        await second.directory.find_or_open(DESK)
+        with pytest.raises(SessionElsewhere):
+            await first.directory.find_or_open(DESK)
+        replicas.stores[1].die()
+        assert await whose(first, DESK) == 1, "as far as it knows"
+        first.directory.forget_holder(DESK)
+        assert await whose(first, DESK) is None
+        assert first.directory.find(DESK) is not None
+
+
+async def test_a_replica_that_is_gone_is_asked_no_more_and_another_takes_its_session() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        await refresh(first)
+        await refresh(second)
+        key, session = await second.directory.open("local")
+        await session.unsaved.save()
+        replicas.stores[1].die()
+        assert await whose(first, key) == 1
+        await refresh(first)
+        assert await whose(first, key) is None
+        taken = first.directory.find(key)
+        assert taken is not None
+        assert taken.session_id == session.session_id
+        assert taken.keys == frozenset({key}), "the id stays what it was"
+
+
+async def test_of_two_that_open_a_named_session_at_once_one_has_it() -> None:
+    async with Replicas().start(2) as places:
+        opened = [asyncio.create_task(place.directory.find_or_open(DESK)) for place in places]
+        await asyncio.wait(opened)
+        errors = [task.exception() for task in opened]
+        assert [type(error) for error in errors if error is not None] == [SessionElsewhere]
+        assert sum(place.directory.find(DESK) is not None for place in places) == 1
+
+
+async def test_who_was_taken_over_from_lets_go_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        kept = await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "other"))
+        memory = replicas.stores[0]._memory
+        paused = memory.alive.pop(replicas.stores[0]._owner)
+        assert await second.directory.use(DESK, may_guess=False) is not None
+        memory.alive[replicas.stores[0]._owner] = paused
+        waiting = asyncio.create_task(call_tool({"name": "await_activity", "arguments": {}}, session, None))
+        await settle()
+        monkeypatch.setattr(MemoryStore, "is_sure", False)
+        await first.directory.confirm()
+        assert session.is_lost
+        assert not (await waiting).get("isError"), "who waits is answered"
+        assert first.directory.find(DESK) is None
+        assert not kept.is_lost
+        assert await whose(first, DESK) == 1
+
+
+async def test_a_call_in_flight_fails_when_its_session_is_taken_over() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        arguments = {"server": "one", "tool": "slow"}
+        call = asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None))
+        await settle()
+        replicas.stores[0].die()
+        assert await second.directory.use(DESK, may_guess=False) is not None
+        session.lose()
+        error = (await call)["structuredContent"]["error"]
+        assert error["details"] == {"server": "one", "reason": "replica", "mayHaveRun": True}
+
+
+async def test_the_next_one_tells_what_became_of_a_call_that_was_in_flight_for_a_while() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        arguments = {"server": "one", "tool": "slow", "args": {"depth": 3}}
+        calls = [asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None))]
+        await replicas.clock.advance(2 * RECORD_SECONDS)
+        calls.append(asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None)))
+        await replicas.clock.advance(RECORD_SECONDS / 2)
+        replicas.stores[0].die()
+        taken = await second.directory.use(DESK, may_guess=False)
+        assert taken is not None
+        (task,) = taken.tasks.all()
+        assert (task.status, task.arguments) == ("failed", {"depth": 3})
+        assert (task.error or {})["details"] == {"server": "one", "reason": "restart", "mayHaveRun": True}
+        assert [kind for kind in kinds(taken) if kind.startswith("task")] == ["task_created", "task_failed"]
+        session.lose()
+        await asyncio.wait(calls)
+
+
+async def test_of_a_call_that_was_answered_nothing_is_told() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        arguments = {"server": "one", "tool": "slow"}
+        call = asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None))
+        await replicas.clock.advance(2 * RECORD_SECONDS)
+        (await first.backend.next_asked()).reply(content=[])
+        await call
+        replicas.stores[0].die()
+        taken = await second.directory.use(DESK, may_guess=False)
+        assert taken is not None
+        assert taken.tasks.all() == []
+
+
+async def test_a_replica_that_stops_hands_its_idle_sessions_over_at_once_and_the_busy_ones_when_they_are_done() -> None:
+    replicas = Replicas()
+    busy_key = SessionKey("local", KeyKind.NAME, "busy")
+    async with replicas.start(2) as (first, second):
+        await first.directory.find_or_open(DESK)
+        busy = await first.directory.find_or_open(busy_key)
+        busy.open_calls += 1
+        first.directory.begin_stop()
+        await settle()
+        assert await whose(second, DESK) is None
+        assert second.directory.find(DESK) is not None
+        assert await whose(second, busy_key) == 0
+        busy.open_calls -= 1
+        await replicas.clock.advance(0.1)
+        assert await whose(second, busy_key, may_guess=False) is None
+
+
+class UnsteadyStore(MemoryStore):
+    """One that does not answer whenever the test says so."""
+
+    is_away = False
+    asked = 0
+
+    def another_process(self, address: str = "") -> "UnsteadyStore":
+        return UnsteadyStore(is_durable=True, address=address, _memory=self._memory)
+
+    def _check(self) -> None:
+        self.asked += 1
+        if self.is_away:
+            raise StoreUnavailable("it does not answer")
+
+    def commit_now(self, commits: Any) -> Any:
+        self._check()
+        return super().commit_now(commits)
+
+    async def create(self, commit: Commit) -> Lease | None:
+        self._check()
+        return await super().create(commit)
+
+    async def take(self, key: SessionKey) -> Any:
+        self._check()
+        return await super().take(key)
+
+
+async def test_while_the_store_is_away_sessions_go_on_and_others_are_refused_without_waiting_for_it_each_time() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    async with replicas.start(2) as (first, _):
+        (store, _) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await first.directory.find_or_open(DESK)
+        store.is_away, store.asked = True, 0
+        assert await first.directory.find_or_open(DESK) is session
+        for _ in range(3):
+            with pytest.raises(SessionsUnavailable):
+                await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "another"))
+        assert store.asked == 1
+        await first.directory.open("local")
+        store.is_away = False
+        await replicas.clock.advance(2)
+        await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "another"))
+
+
+async def test_with_too_much_unsaved_no_session_begins() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    async with replicas.start(1, unsaved_records=3) as (place,):
+        (store,) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await place.directory.find_or_open(DESK)
+        store.is_away = True
+        for number in range(3):
+            timer = {"duration_ms": 60_000, "message": str(number)}
+            result = await call_tool({"name": "set_timer", "arguments": timer}, session, None)
+            assert not result.get("isError"), "sessions that run go on"
+        await replicas.clock.advance(1)
+        with pytest.raises(SessionsUnavailable, match="as many changes wait"):
+            await place.directory.open("local")
+        store.is_away = False
+        await replicas.clock.advance(60)
+        await place.directory.open("local")

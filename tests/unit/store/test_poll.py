@@ -1,0 +1,38 @@
+"""What one process changes for all, the others notice: at once if they are told, within a second if not."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from emceepee.store.memory import MemoryStore
+from emceepee.store.poll import POLL_SECONDS, SharedChanges
+from emceepee.store.store import StoredLogin
+from support.fakes.clock import FakeClock, settle
+
+LOGIN = StoredLogin(b"digest", "local", datetime(2100, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_change_is_noticed_at_once_if_it_is_told_and_else_with_the_next_look(is_told: bool) -> None:
+    clock, store = FakeClock(), MemoryStore(is_durable=True)
+    other, seen = store.another_process(), []
+
+    async def reload() -> None:
+        seen.append(await store.logins())
+
+    changes = SharedChanges(store, clock)
+    changes.watch(reload)
+    running = asyncio.create_task(changes.run())
+    await clock.advance(POLL_SECONDS)
+    assert seen == [[]], "the first look finds what there is"
+    if not is_told:
+        store.on_shared_change = None
+    await other.add_login(LOGIN)
+    await settle()
+    assert (len(seen) == 2) is is_told
+    await clock.advance(POLL_SECONDS)
+    assert seen == [[], [LOGIN]]
+    await clock.advance(10 * POLL_SECONDS)
+    assert len(seen) == 2, "without a change nothing is read again"
+    running.cancel()
