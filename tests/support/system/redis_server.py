@@ -50,7 +50,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Returns when it answers."""
-        assert not self.is_running
+        assert self._process is None or self._process.poll() is not None
         program = shutil.which(PROGRAM)
         assert program is not None, f"{PROGRAM} is not installed: run `make redis`"
         with (self.folder / "log").open("ab") as log:
