@@ -3,7 +3,19 @@
 from collections.abc import Callable
 from functools import partial
 
-from bench.measure import calls, fan_out, growth, long_run, memory, sessions, start_up, state, tools_list, wake
+from bench.measure import (
+    calls,
+    fan_out,
+    growth,
+    long_run,
+    memory,
+    replicas,
+    sessions,
+    start_up,
+    state,
+    tools_list,
+    wake,
+)
 from bench.results import Results
 from bench.settings import Settings
 from bench.work import SHAPES
@@ -17,10 +29,11 @@ PARTS: dict[str, Measure] = {
     fan_out.PART: fan_out.measure,
     wake.PART: wake.measure,
     state.PART: state.measure,
+    replicas.PART: replicas.measure,
     tools_list.PART: tools_list.measure,
     start_up.PART: start_up.measure,
     growth.SESSIONS_PART: partial(growth.measure, part=growth.SESSIONS_PART),
     growth.BACKENDS_PART: partial(growth.measure, part=growth.BACKENDS_PART),
     long_run.PART: long_run.measure,
 }
-QUICK_PARTS = ("http-http", "stdio-stdio", memory.PART, fan_out.PART, wake.PART, state.PART)
+QUICK_PARTS = ("http-http", "stdio-stdio", memory.PART, fan_out.PART, wake.PART, state.PART, replicas.PART)

@@ -38,6 +38,19 @@ class _Cores:
             self.ours, self._last = ours[0], ours[-1]
             os.sched_setaffinity(0, {self.ours})
 
+    @contextmanager
+    def join(self) -> Iterator[None]:
+        """Everything may run everywhere meanwhile: for contestants that are several processes."""
+        before = os.sched_getaffinity(0)
+        ours, last, self.ours, self._last = self.ours, self._last, None, None
+        if ours is not None and last is not None:
+            os.sched_setaffinity(0, {ours, last})
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+            self.ours, self._last = ours, last
+
     def give_the_last(self, pid: int) -> None:
         if self._last is not None:
             os.sched_setaffinity(pid, {self._last})
@@ -45,6 +58,7 @@ class _Cores:
 
 _cores = _Cores()
 divide_cores = _cores.divide
+on_all_cores = _cores.join
 
 
 def our_core() -> tuple[str, ...]:
@@ -78,17 +92,28 @@ class Child:
         return self._said.read_text("utf-8", "replace")[-LAST_WORDS:]
 
     def cpu_seconds(self) -> float:
-        """Of all its threads. The scheduler counts nanoseconds where /proc/PID/stat counts hundredths of seconds."""
-        spent = 0
-        for thread in Path(f"/proc/{self.pid}/task").iterdir():
-            with suppress(OSError):
-                spent += int((thread / "schedstat").read_text().split()[0])
-        return spent / _NANOSECONDS
+        """Of all its threads, and those of its workers. The scheduler counts nanoseconds where /proc/PID/stat counts
+        hundredths of seconds."""
+        return sum(_spent(pid) for pid in (self.pid, *_children(self.pid))) / _NANOSECONDS
 
     def private_bytes(self) -> int:
         """Memory that is its alone: what would be free without it."""
         lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
         return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
+
+
+def _spent(pid: int) -> int:
+    spent = 0
+    with suppress(OSError):  # it, or one of its threads, has ended
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            spent += int((thread / "schedstat").read_text().split()[0])
+    return spent
+
+
+def _children(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
 
 
 @contextmanager

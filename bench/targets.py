@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.contestants import DIRECT, EMCEEPEE, RELAY
-from bench.measure import fan_out, growth, long_run, memory, state, wake
+from bench.measure import fan_out, growth, long_run, memory, replicas, state, wake
 from bench.results import Cell, Kind, Results
 from bench.work import MEDIUM, SMALL, Era, Size
 
@@ -75,12 +75,19 @@ def _costs(results: Results) -> Iterator[Verdict]:
         (state.PART, state.ratio(state.PLAIN), 1.05, ""),
         (state.PART, state.ratio(state.DELIVERING), 1.3, ""),
         (state.PART, state.ratio(state.PROMOTED), 1.3, ""),
+        (state.PART, state.ratio(state.PLAIN, state.REDIS), 1.1, ""),
+        (state.PART, state.ratio(state.DELIVERING, state.REDIS), 1.6, ""),
+        (state.PART, state.ratio(state.PROMOTED, state.REDIS), 1.6, ""),
+        (replicas.PART, replicas.CPU_SHARE, 1.1, ""),
+        (replicas.PART, replicas.HOP, 0.5, "ms"),
     ]
     for part, name, limit, unit in facts:
         found = results.value(part, name)
         if found is not None and unit == "KB":
             found /= 1024
         yield Verdict(target=name, found=found, limit=limit, unit=unit)
+    found = results.value(replicas.PART, replicas.SHARE)
+    yield Verdict(target=replicas.SHARE, found=found, limit=1.4, unit="", is_least=True)
 
 
 def _growth(results: Results) -> Iterator[Verdict]:

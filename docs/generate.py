@@ -117,8 +117,8 @@ TOP_KEYS = {
     "notices": "Where replies say what is new: `all`, in content and structured content, or `blocks`, in content only.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
-    "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite` or `sqlite:PATH`. The variable "
-    "`EMCEEPEE_STATE` wins over it.",
+    "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH` or `redis://HOST`. The "
+    "variable `EMCEEPEE_STATE` wins over it.",
     "stateSync": f"{' or '.join(f'`{name}`' for name in SYNCS)}. With `full`, what is saved survives a power cut, too.",
 }
 SERVER_KEYS = {

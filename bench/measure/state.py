@@ -1,6 +1,6 @@
-"""What it costs that state outlives the process: the same calls on emceepee with state in memory and in SQLite.
+"""What it costs that state outlives the process: the same calls on emceepee with state in memory, SQLite and Redis.
 
-Both run at the same time and take turns, so that a slow moment of the machine hits both.
+All run at the same time and take turns, so that a slow moment of the machine hits all.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from bench.contestants import BACKEND, EMCEEPEE
 from bench.load.http_client import HttpSession
 from bench.load.sample import Sample, WrongAnswer
 from bench.measure.emceepee_process import CONNECT_SECONDS, emceepee_beside, servers, until_connected
+from bench.redis import is_installed, redis
 from bench.results import Results
 from bench.settings import Settings, progress
 from bench.work import SMALL, Era
@@ -30,7 +31,7 @@ from emceepee.store.store import Commit, Lease, RecordKey, SessionHead
 PART = "state"
 PLAIN, DELIVERING, PROMOTED = "a plain call", "a call that delivers an event", "a call that becomes a task"
 IN_A_ROW = "calls that become tasks, one right after the other"
-MEMORY, SQLITE = "memory", "sqlite"
+MEMORY, SQLITE, REDIS = "memory", "SQLite", "Redis"
 RATE, P99 = "commits a second", "a commit, p99"
 TURNS, QUICK_TURNS, TURN_CALLS = 40, 15, 25
 THINKING_SECONDS = 0.02  # callers think between two calls, and that is when things happen
@@ -41,8 +42,8 @@ NOTICE = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params
 LIMITS = {"task_retention_seconds": 0.2, "event_seconds": 0.2}
 
 
-def ratio(kind: str) -> str:
-    return f"{kind}: p50 with SQLite, share of that in memory"
+def ratio(kind: str, engine: str = SQLITE) -> str:
+    return f"{kind}: p50 with {engine}, share of that in memory"
 
 
 def measure(settings: Settings, results: Results) -> None:
@@ -50,22 +51,23 @@ def measure(settings: Settings, results: Results) -> None:
         return
     progress("state: calls")
     for kind, times in uvloop.run(_calls(QUICK_TURNS if settings.is_quick else TURNS)).items():
-        for engine in (MEMORY, SQLITE):
-            results.add(PART, f"{kind}, {engine}: p50", times[engine].percentile_ms(0.5), "ms")
-        results.add(PART, ratio(kind), _ratio(times), "")
+        for engine, sample in times.items():
+            results.add(PART, f"{kind}, {engine}: p50", sample.percentile_ms(0.5), "ms")
+        for engine in [engine for engine in times if engine != MEMORY]:
+            results.add(PART, ratio(kind, engine), _ratio(times, engine), "")
     progress("state: commits")
     commits = uvloop.run(_commits())
     results.add(PART, RATE, commits.rate, "/s")
     results.add(PART, P99, commits.percentile_ms(0.99), "ms")
 
 
-def _ratio(times: dict[str, Sample]) -> float:
-    return times[SQLITE].percentile_ms(0.5) / times[MEMORY].percentile_ms(0.5)
+def _ratio(times: dict[str, Sample], engine: str) -> float:
+    return times[engine].percentile_ms(0.5) / times[MEMORY].percentile_ms(0.5)
 
 
 @dataclass(slots=True)
 class _Caller:
-    """A session on one of the two, and the backend that only it has."""
+    """A session on one of them, and the backend that only it has."""
 
     session: HttpSession
     backend: HttpBackend
@@ -125,6 +127,10 @@ async def _calls(turns: int) -> dict[str, dict[str, Sample]]:
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(TemporaryDirectory(prefix="emceepee-bench-"))
         states = {MEMORY: "memory", SQLITE: f"sqlite:{directory}/state.db"}
+        if is_installed():
+            states[REDIS] = stack.enter_context(redis())
+        else:
+            progress("state: redis-server is not installed, so it is left out; `make programs` installs it")
         callers = {engine: await stack.enter_async_context(_caller(state)) for engine, state in states.items()}
         for kind in KINDS:
             for caller in callers.values():  # to warm up

@@ -12,6 +12,7 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.login import LOGIN_PATH
+from emceepee.console.peers import PeerConsoles
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import LOCAL
 from emceepee.guard.login_throttle import LoginThrottle
@@ -46,7 +47,7 @@ log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
 REPLICA_HOST = "127.0.0.1"  # where other replicas are taken to be, unless the operator says otherwise
 CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
-Invite = Callable[[str], None]  # told where a person can open the console
+Invite = Callable[[str], object]  # told where a person can open the console
 
 
 @asynccontextmanager
@@ -86,9 +87,9 @@ async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
     from emceepee.store.redis.redis_store import RedisStore
 
     location = config.location
-    assert location.url is not None  # whoever calls it looked
+    assert location.redis is not None  # whoever calls it looked
     return await RedisStore.open(
-        location.url,
+        location.redis,
         clock,
         key=location.key,
         address=address,
@@ -248,8 +249,11 @@ async def console_beside(
         await directory.close_all()
 
 
-async def run_http(config: Config, *, announce: Callable[[str], None], invite: Invite) -> None:
-    """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open."""
+async def run_http(config: Config, *, announce: Callable[[str], object], invite: Invite | None) -> None:
+    """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open.
+
+    Without `invite`, nobody is told where the console is.
+    """
     clock = SystemClock()
     async with (
         listen_for_replicas(config, clock) as replication,
@@ -263,21 +267,27 @@ async def run_http(config: Config, *, announce: Callable[[str], None], invite: I
         placement = None if replicas is None else replicas.placement
         storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
         directory = SessionDirectory(parts, storage)
-        made = replace(http_parts(config, directory, clock, logins), replicas=replicas)
+        made = replace(http_parts(config, directory, clock, logins, peers=replication.consoles), replicas=replicas)
         endpoint = HttpEndpoint(made)
+        console = made.fallback if isinstance(made.fallback, ConsoleApp) else None
         if logins is not None:
             await logins.load()
 
         async def is_open(address: str) -> None:
             announce(address)
-            if logins is not None:
+            if logins is not None and invite is not None:
                 await welcome(address, config.http, logins, invite)
 
         try:
-            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint):
+            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint, console):
                 await directory.look_after_store()
                 await serve_http(
-                    endpoint, host=config.http.host, port=config.http.port, limits=config.limits, announce=is_open
+                    endpoint,
+                    host=config.http.host,
+                    port=config.http.port,
+                    limits=config.limits,
+                    announce=is_open,
+                    shares_port=config.http.shares_port,
                 )
         finally:
             await endpoint.close()
@@ -304,8 +314,9 @@ def http_parts(
     logins: Logins | None = None,
     *,
     only_logins: bool = False,
+    peers: PeerConsoles | None = None,
 ) -> HttpParts:
-    """With `logins`, there is a console."""
+    """With `logins`, there is a console, which shows what `peers` have, too."""
     http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
@@ -331,7 +342,7 @@ def http_parts(
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
-        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits), Assets(package_files()))
+        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits, peers), Assets(package_files()))
         if logins
         else None,
     )

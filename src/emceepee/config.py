@@ -54,6 +54,7 @@ class HttpConfig:
     oauth_resource: str | None = None
     oauth_scopes: tuple[str, ...] = ()
     has_console: bool = True
+    shares_port: bool = False  # with other processes that listen on it, too
 
     @property
     def is_loopback(self) -> bool:

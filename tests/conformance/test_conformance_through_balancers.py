@@ -1,6 +1,7 @@
 """Two replicas behind a plain balancer are to the official suite what one process is, check by check."""
 
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from support.callers.http_process import http_process
 from support.callers.replicas import TOKEN, two_replicas
 from support.programs.conformance_bus import BUS_VARIABLE
 from support.system.balancers import BALANCERS, balancer
+from support.system.redis_server import redis_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-STATES = ["sqlite"]
+STATES = ["sqlite", "redis"]
 
 
 async def judge(url: str, version: str, folder: Path) -> Verdicts:
@@ -33,10 +35,14 @@ async def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdicts
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=STATES)
 async def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[str]]:
     """The origins of two replicas."""
-    folder, bus = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("bus")
-    state = {"sqlite": f"sqlite:{folder}/state.db"}[request.param]
-    async with two_replicas(state, env={BUS_VARIABLE: str(bus)}, module=ENTRY) as running:
-        yield [each.origin for each in running]
+    bus = tmp_path_factory.mktemp("bus")
+    with ExitStack() as stack:
+        if request.param == "redis":
+            state = stack.enter_context(redis_server()).url()
+        else:
+            state = f"sqlite:{tmp_path_factory.mktemp('state')}/state.db"
+        async with two_replicas(state, env={BUS_VARIABLE: str(bus)}, module=ENTRY) as running:
+            yield [each.origin for each in running]
 
 
 def different(through: Verdicts, direct: Verdicts) -> dict[str, object]:

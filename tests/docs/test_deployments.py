@@ -6,8 +6,6 @@ import re
 import subprocess
 from typing import Any
 
-import pytest
-
 from emceepee.cli.main import build_parser
 from support.callers.conformance_suite import NODE
 from support.documentation import ROOT, Page
@@ -19,7 +17,6 @@ import { parse } from "yaml";
 import { readFileSync } from "node:fs";
 process.stdout.write(JSON.stringify(parse(readFileSync(0, "utf8"), { merge: true })));
 """
-NOT_YET = pytest.mark.xfail(reason="emceepee serve has no option --replica-listen")
 
 
 def example(language: str) -> str:
@@ -59,7 +56,6 @@ def test_each_replica_of_the_compose_file_waits_for_redis_and_has_the_key_and_a_
     assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
 
 
-@NOT_YET
 def test_each_replica_of_the_compose_file_has_a_slot_and_a_name_of_its_own_for_the_others() -> None:
     options = {name: build_parser().parse_args(words) for name, words in replicas_of_compose().items()}
     assert {name: found.replica_slot for name, found in options.items()} == {"replica-1": 1, "replica-2": 2}
@@ -73,7 +69,6 @@ def unit() -> configparser.SectionProxy:
     return reader["Service"]
 
 
-@NOT_YET
 def test_the_unit_of_systemd_starts_emceepee_with_options_that_it_knows() -> None:
     program, *words = unit()["ExecStart"].replace("${ADDRESS}", "10.0.0.11").replace("%i", "1").split()
     assert program.endswith("/bin/emceepee")

@@ -355,7 +355,7 @@ def test_a_place_that_does_not_exist_is_told_with_where_it_was_said(
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         located(document, flag, EMCEEPEE_STATE=variable)
-    assert str(caught.value) == f"{source}: expected memory, sqlite or sqlite:PATH, found 'tape'"
+    assert str(caught.value) == f"{source}: expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'"
 
 
 def test_state_in_the_file_has_to_be_a_text_and_its_sync_one_of_two() -> None:

@@ -5,9 +5,9 @@ import asyncio
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,12 @@ import uvloop
 
 from emceepee import __version__
 from emceepee.backends.spec import root_uri
+from emceepee.cli.announcements import announce, inviting, link_file_removed
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
+from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.state import add_state_command, run_state
+from emceepee.cli.worker import FAILED, LINK, MOST_WORKERS, READY, NoWorker, Worker, claim_worker, worker_command
+from emceepee.clock import SystemClock
 from emceepee.config import (
     CONFIG_VARIABLE,
     NOTICES,
@@ -33,11 +37,12 @@ from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
 from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
-USAGE_ERROR = 2
 MOST_SLOTS = 9999
+USAGE_ERROR = CANNOT_START
 SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
 # The = signs at the end of a base64 token are its own.
 _NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
+Tell = Callable[[str], object]
 log = logs.EventLog("cli")
 
 
@@ -48,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "state":
         return run_state(options)
     try:
+        worker = claim_worker(os.environ) if options.command == "serve" else None
         config = _config(options)
         if options.command == "serve":
             if config.console_port is not None:
@@ -55,27 +61,36 @@ def main(arguments: list[str] | None = None) -> int:
             if config.session_name is not None:
                 raise ConfigError("--session is for standard input and output; callers of serve say ?session=NAME")
             replicas = ReplicaConfig.of(options.replica_listen, options.replica_tls, options.replica_slot)
-            config = replace(config, http=_http_config(options), replicas=replicas)
+            http = _http_config(options, shares_port=worker is not None)
+            config = replace(config, http=http, replicas=replicas)
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
-        if config.session_name is not None and config.location.path is None:
+        if config.session_name is not None and config.location.is_memory:
             raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
-    except ConfigError as error:
+        count = options.workers if options.command == "serve" and worker is None else 1
+        if count > 1 and config.location.is_memory:
+            raise ConfigError("--workers needs state that its processes share: say --state sqlite, too")
+        if count > 1 and (config.replicas.slot is not None or config.replicas.listen is not None):
+            raise ConfigError("--replica-slot and --replica-listen are of one process: they do not go with --workers")
+    except (ConfigError, NoWorker) as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     keep_freed_memory()
     hide_process(os.environ)
     try:
-        logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+        fields = {} if worker is None else {"worker": worker.index}
+        logs.configure(level=config.log_level, style=config.log_format, file=config.log_file, fields=fields)
     except OSError as error:
         sys.stderr.write(f"emceepee: the log file {config.log_file} cannot be used: {error.strerror}\n")
         return USAGE_ERROR
+    if worker is not None:
+        return _serve_as(worker, config)
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if options.command == "serve":
         _warn_of_short_tokens(config.http)
-        return _serve(config)
+        return _serve(config) if count == 1 else _serve_with(count, config, arguments)
     if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
@@ -83,7 +98,13 @@ def main(arguments: list[str] | None = None) -> int:
     with collect_less_while_loading():
         from emceepee.app import run_stdio  # here: --version and a mistake in the configuration need not wait for it
 
-    return _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=_inviting(config)), config)
+    try:
+        with link_file_removed(config):
+            _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config)))
+    except StoreError as error:
+        sys.stderr.write(f"emceepee: {error}\n")
+        return USAGE_ERROR
+    return 0
 
 
 def main_http() -> int:
@@ -92,48 +113,61 @@ def main_http() -> int:
 
 
 def _serve(config: Config) -> int:
+    with link_file_removed(config):
+        failure = _run_http(config, announce=announce, invite=inviting(config))
+    if failure is not None:
+        sys.stderr.write(f"emceepee: {failure}\n")
+    return 0 if failure is None else USAGE_ERROR
+
+
+def _serve_as(worker: Worker, config: Config) -> int:
+    """What is to be said, the parent says."""
+    worker.end_with_parent()
+    link = partial(worker.report, LINK) if worker.index == 0 else None
+    failure = _run_http(config, announce=partial(worker.report, READY), invite=link)
+    if failure is not None:
+        worker.report(FAILED, failure)
+    return 0 if failure is None else USAGE_ERROR
+
+
+def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
+    from emceepee.cli.workers import Announcements, Workers, reserve_port
+
+    def fail(sentence: str) -> None:
+        sys.stderr.write(f"emceepee: {sentence}\n")
+
+    try:
+        reserved = reserve_port(config.http.host, config.http.port)
+    except OSError as error:
+        fail(_cannot_listen(config, error))
+        return USAGE_ERROR
+    with reserved, link_file_removed(config), asyncio.Runner() as runner:
+        command = worker_command(arguments, reserved.getsockname()[1])
+        told = Announcements(ready=announce, link=inviting(config), failed=fail)
+        return runner.run(Workers(command, count, told, SystemClock()).run())
+
+
+def _run_http(config: Config, *, announce: Tell, invite: Tell | None) -> str | None:
+    """None, or why it cannot serve."""
     with collect_less_while_loading():
         from emceepee.app import run_http
 
     try:
-        return _run(run_http(config, announce=_announce, invite=_inviting(config)), config)
-    except OSError as error:
-        sys.stderr.write(f"emceepee: cannot listen on {config.http.host}:{config.http.port}: {error}\n")
-        return USAGE_ERROR
-
-
-def _run(work: Coroutine[Any, Any, None], config: Config) -> int:
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(work)
-        return 0
+        _run(run_http(config, announce=announce, invite=invite))
     except StoreError as error:
-        sys.stderr.write(f"emceepee: {error}\n")
-        return USAGE_ERROR
-    finally:
-        if config.link_file is not None:  # what it opened is closed
-            config.link_file.unlink(missing_ok=True)
+        return str(error)
+    except OSError as error:
+        return _cannot_listen(config, error)
+    return None
 
 
-def _announce(address: str) -> None:
-    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)")
+def _cannot_listen(config: Config, error: OSError) -> str:
+    return f"cannot listen on {config.http.host}:{config.http.port}: {error}"
 
 
-def _inviting(config: Config) -> Callable[[str], None]:
-    """Says where the console is to whoever started us. A log file is kept, so it gets the address without the code."""
-    hint = "" if config.http.sole_principal is not None else " (log in with a token)"
-
-    def invite(link: str) -> None:
-        logs.tell_operator(f"emceepee console at {link}{hint}")
-        if config.link_file is not None:
-            try:
-                _write_private(config.link_file, f"{link}\n")
-            except OSError as error:
-                log.warning("link_file_not_written", file=str(config.link_file), error=str(error))
-        if config.log_file is not None:
-            log.info("console_open", address=link)
-
-    return invite
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -168,7 +202,8 @@ def _place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="WHERE",
-        help=f"memory, sqlite or sqlite:PATH: where sessions and added servers are kept; or set {STATE_VARIABLE} "
+        help="where sessions and added servers are kept: memory, sqlite, sqlite:PATH, or for several machines "
+        f"redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME]; or set {STATE_VARIABLE} "
         "(default: sqlite, but memory on standard input and output)",
     )
 
@@ -191,6 +226,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
     parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument(
+        "--workers",
+        type=_worker_count,
+        default=1,
+        metavar="N",
+        help="serve with N processes that share the port and the state; default: 1",
+    )
     parser.add_argument(
         "--token",
         action="append",
@@ -244,7 +286,7 @@ def _config(options: argparse.Namespace) -> Config:
     )
 
 
-def _http_config(options: argparse.Namespace) -> HttpConfig:
+def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:
     given = options.token or ([os.environ[TOKEN_VARIABLE]] if os.environ.get(TOKEN_VARIABLE) else [])
     return HttpConfig(
         host=options.host,
@@ -260,6 +302,7 @@ def _http_config(options: argparse.Namespace) -> HttpConfig:
         oauth_resource=options.oauth_resource,
         oauth_scopes=tuple(options.oauth_scope),
         has_console=not options.no_console,
+        shares_port=shares_port,
     )
 
 
@@ -300,6 +343,12 @@ def _slot_number(text: str) -> int:
     return int(text)
 
 
+def _worker_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_WORKERS}, found {text!r}")
+    return int(text)
+
+
 def _private_stdout() -> int:
     """Keep standard output for the protocol alone: whatever else prints there, prints to standard error."""
     protocol = os.dup(STDOUT)
@@ -307,15 +356,3 @@ def _private_stdout() -> int:
     sys.stdout.flush()
     os.dup2(STDERR, STDOUT)
     return protocol
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Put a new file in the place of whatever is there, which may be someone else's, or a link. Raises: OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        os.unlink(name)
-        raise

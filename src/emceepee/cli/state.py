@@ -1,4 +1,4 @@
-"""`emceepee state`: what an operator can see of a state file, and do to it."""
+"""`emceepee state`: what an operator can see of state, and do to a state file."""
 
 import argparse
 import json
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from emceepee.clock import SystemClock
 from emceepee.config import ConfigError, load, locate_state
 from emceepee.store.location import SQLITE
+from emceepee.store.redis.address import RedisAddress
 from emceepee.store.store import StoreError
 
 if TYPE_CHECKING:
@@ -85,7 +86,12 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
     """Returns the exit code."""
     try:
         location = locate_state(load(options.config), options.state, environment, usual=SQLITE)
-        report = _in_memory(options.work) if location.path is None else _WORKS[options.work](location.path, options)
+        if location.redis is not None:
+            report = _in_redis(options.work, location.redis)
+        elif location.path is None:
+            report = _in_memory(options.work)
+        else:
+            report = _WORKS[options.work](location.path, options)
         sys.stdout.write(json.dumps(report.facts) + "\n" if options.json and report.facts else report.text)
         sys.stdout.flush()
     except (ConfigError, StoreError, Refused) as error:
@@ -103,6 +109,33 @@ def _in_memory(work: str | None) -> Report:
         raise Refused("state is kept in memory, where only the process itself can reach it; name a file with --state")
     text = "State is kept in memory: nothing of it outlives the process.\n"
     return Report(facts={"path": None, "exists": False}, text=text)
+
+
+def _in_redis(work: str | None, redis: RedisAddress) -> Report:
+    if work is not None:
+        raise Refused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
+    from emceepee.store.redis.overview import look_at_redis
+
+    seen = look_at_redis(redis, SystemClock())
+    facts: Facts = {
+        "path": None,
+        "exists": True,
+        "redis": seen.place,
+        "sessions": seen.sessions,
+        "servers": seen.servers,
+        "logins": seen.logins,
+        "replicas": [{"slot": each.slot, "address": each.address} for each in seen.replicas],
+        "processes": len(seen.replicas),
+    }
+    rows = {
+        "Redis": seen.place,
+        "Sessions": f"{seen.sessions}",
+        "Servers": f"{seen.servers} added by callers",
+        "Logins": f"{seen.logins}",
+        "Replicas": f"{len(seen.replicas)}",
+    }
+    replicas = {f"  slot {each.slot}": each.address or "cannot be reached by others" for each in seen.replicas}
+    return Report(facts=facts, text=_table(rows | replicas))
 
 
 @contextmanager
@@ -148,7 +181,7 @@ def _show(path: Path, options: argparse.Namespace) -> Report:
         "Newest session": _changed(seen.newest, now),
         "In use": f"by {processes} process{'es' if processes > 1 else ''}" if processes else "no",
     }
-    return Report(facts=facts, text="".join(f"{name + ':':<16}{text}\n" for name, text in rows.items()))
+    return Report(facts=facts, text=_table(rows))
 
 
 def _check(path: Path, options: argparse.Namespace) -> Report:
@@ -233,6 +266,10 @@ def _write_private(target: Path, write: Callable[[TextIO], None]) -> None:
     except BaseException:
         os.unlink(draft)
         raise
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    return "".join(f"{name + ':':<16}{text}\n" for name, text in rows.items())
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -25,7 +25,7 @@ class LoginCodes:
     def __init__(self, clock: Clock, saved: SavedLogins, store: Store | None = None) -> None:
         self._clock, self._saved, self._store = clock, saved, store
         self._own: dict[bytes, str] = {}  # the principal by digest: one code of each that was made here
-        self.on_code: Callable[[str], None] | None = None  # called with every new code, for a link that people can open
+        self.on_code: Callable[[str], object] | None = None  # told every new code, for a link that people can open
 
     async def invite(self, principal: str) -> None:
         """Make a code that lets the principal in once. It holds until it is used; the one before does not any more."""

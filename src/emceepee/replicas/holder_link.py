@@ -30,11 +30,16 @@ SETTLE_ATTEMPTS = 30  # then the holder is taken for gone, and what it kept with
 NOBODY = CallerIdentity()
 
 
-class Passage(Protocol):
+class LinkPassage(Protocol):
     """A request that is on its way."""
 
+    @property
+    def is_standing(self) -> bool:
+        """Whether it is a stream that answers no request."""
+        ...
+
     def break_off(self) -> None:
-        """The holder is gone."""
+        """The holder is gone, or is not waited for."""
         ...
 
 
@@ -63,7 +68,7 @@ class HolderLink:
     def __init__(self, holder: Replica, parts: LinkParts) -> None:
         """Raises: ValueError: the holder cannot be reached at the address that it has."""
         self.holder, self.parts = holder, parts
-        self.passages: set[Passage] = set()
+        self.passages: set[LinkPassage] = set()
         self._connections = parts.pool.of(_origin(holder.address))
         self._unsettled = Unsettled()
         self._timer: Handle | None = None
@@ -115,15 +120,10 @@ class HolderLink:
         )
 
     def report_unread(self, hop: SentHop) -> None:
-        """The caller left before all of it was written."""
+        """The response is not passed back, or not all of it. The request, and what rode on it, may not have arrived."""
+        self._unsettled.put_back(hop.read)
         self._unsettled.expect(hop.number)
         self._mark(hop.number, was_read=False)
-
-    def retell(self, hop: SentHop) -> None:
-        """The request may not have arrived, and so may not what rode on it."""
-        if hop.read:
-            self._unsettled.put_back(hop.read)
-            self._settle_later()
 
     def _mark(self, number: int, *, was_read: bool) -> None:
         if not self._unsettled.mark(number, was_read=was_read) or self._is_over:

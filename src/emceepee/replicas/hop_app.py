@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from emceepee.clock import Clock, epoch_milliseconds
@@ -51,6 +52,9 @@ class HopConnection(ServerConnection):
         if self._instance is None:
             self._instance = hop.instance
             self._senders.join(hop)
+
+    def refusal(self, status: HTTPStatus) -> bytes:
+        return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -33,6 +33,10 @@ class Passage:
         self._watcher: asyncio.Task[None] | None = None
         self._timer: Handle = link.parts.pool.clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
 
+    @property
+    def is_standing(self) -> bool:
+        return self._request.scope["method"] == "GET" and bool(self._hop.response.status)
+
     def break_off(self) -> None:
         self._hop.response.close()
 
@@ -64,8 +68,10 @@ class Passage:
             elif int(response.headers.get("content-length", WHOLE_BYTES + 1)) <= WHOLE_BYTES:
                 body = await response.read(WHOLE_BYTES)
         except HttpFailure:
-            self._link.retell(self._hop)
-            return self._leave() if self._has_caller_left() else Outcome.LOST
+            if self._has_caller_left():
+                return self._leave()
+            self._abandon()
+            return Outcome.LOST
         if self._has_caller_left():
             return self._leave()
         if body is None:
@@ -103,6 +109,7 @@ class Passage:
 
     async def _end_early(self, is_between_events: bool) -> Outcome:
         """The holder is gone. An event of which a part was written is dropped by whoever reads the stream."""
+        self._abandon()
         self._stop_watching()
         if self._hop.response.content_type != "text/event-stream":
             self._caller.abort_response()
@@ -128,6 +135,7 @@ class Passage:
         return Outcome.ANSWERED
 
     def _abandon(self) -> None:
+        """If the holder is there after all, it must know that its response is not passed back."""
         self._hop.response.close()
         self._link.report_unread(self._hop)
 

@@ -7,7 +7,7 @@ Everything is in one header:
 TARGET and SENDER are `slot.epoch`. INSTANCE is of one signer, drawn at random, and NUMBER counts what it signs, so both
 together are a nonce, and name the request afterwards. IDENTITY is what the guard of the sender found out. READ are the
 numbers of earlier requests whose responses have been read. MAC is an HMAC-SHA256 of all that, of the method, the path
-with its query, the headers that are passed on, and the body.
+with its query, the headers that are passed on, and a digest of the body.
 
 A response proves with the same header that whoever answers has the key, too: `prove`.
 """
@@ -16,6 +16,7 @@ import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from secrets import token_hex
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ class Signer:
     """Signs what one process asks of others. No two requests get the same number."""
 
     def __init__(self, key: bytes, instance: str | None = None) -> None:
-        self._mac = hmac.new(key, digestmod="sha256")
+        self._key = key
         self._instance = (instance or token_hex(8)).encode()
         self._number = 0
 
@@ -95,24 +96,24 @@ class Signer:
             _encode_identity(identity),
             ",".join(map(str, read)).encode() or NOTHING,
         )
-        return b"%b %b" % (fields, _digest(self._mac, fields, message))
+        return b"%b %b" % (fields, _mac(self._key, fields, message))
 
     def is_proof(self, value: bytes | None, number: int) -> bool:
         """Whether the response to request `number` comes from one who has the key."""
-        return value is not None and hmac.compare_digest(value, _proof(self._mac, self._instance, number))
+        return value is not None and hmac.compare_digest(value, _proof(self._key, self._instance, number))
 
 
 class Verifier:
     """Tells which requests other replicas have signed, each of which is good once."""
 
     def __init__(self, key: bytes) -> None:
-        self._mac = hmac.new(key, digestmod="sha256")
+        self._key = key
         self._seen: dict[bytes, _Numbers] = {}
 
     def verify(self, value: bytes, message: Message, *, own: Replica, now: float) -> Hop | None:
         """None if it was not signed for this replica, not now, or if it was here before."""
         fields, _, mac = value.rpartition(b" ")
-        if not hmac.compare_digest(mac, _digest(self._mac, fields, message)):
+        if not hmac.compare_digest(mac, _mac(self._key, fields, message)):
             return None
         version, *parts = fields.split(b" ")
         if version != VERSION:  # the replica that wrote it is newer
@@ -128,7 +129,7 @@ class Verifier:
         return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), numbers)
 
     def prove(self, hop: Hop) -> bytes:
-        return _proof(self._mac, hop.instance, hop.number)
+        return _proof(self._key, hop.instance, hop.number)
 
     def _take(self, instance: bytes, number: int, now: float) -> bool:
         numbers = self._seen.get(instance)
@@ -162,18 +163,15 @@ class _Numbers:
         return True
 
 
-def _digest(mac: hmac.HMAC, fields: bytes, message: Message) -> bytes:
-    """No part can be taken for another: none before the body has a line break, and headers end with an empty line."""
-    own = mac.copy()
-    own.update(b"%b\n%b %b\n%b\r\n" % (fields, message.method, message.target, message.headers))
-    own.update(message.body)
-    return own.hexdigest().encode()
+def _mac(key: bytes, fields: bytes, message: Message) -> bytes:
+    """No part can be taken for another: none has a line break but the headers, which end with an empty line."""
+    body = sha256(message.body).digest()
+    whole = b"%b\n%b %b\n%b\r\n%b" % (fields, message.method, message.target, message.headers, body)
+    return hmac.digest(key, whole, "sha256").hex().encode()
 
 
-def _proof(mac: hmac.HMAC, instance: bytes, number: int) -> bytes:
-    own = mac.copy()
-    own.update(b"answered %b.%d" % (instance, number))
-    return own.hexdigest().encode()
+def _proof(key: bytes, instance: bytes, number: int) -> bytes:
+    return hmac.digest(key, b"answered %b.%d" % (instance, number), "sha256").hex().encode()
 
 
 @lru_cache(maxsize=1024)  # a caller is the same in every request

@@ -228,10 +228,10 @@ class SessionDirectory:
                 if self._storage is not None and (loaded := await self._load(key)) is not None:
                     return loaded
             except SessionsUnavailable:
-                if self._storage is None or self._storage.is_shared:  # another may have it
+                if self._storage is None or self._storage.has_others:  # who may have it
                     raise  # else a new one then, as long as that lasts
             with suppress(_KeyTaken):
-                _, session = await self._open(key, is_shared=self._storage is not None and self._storage.is_shared)
+                _, session = await self._open(key, is_shared=self._storage is not None and self._storage.has_others)
                 session.update_profile(connects_on_use=True)
                 return session
         raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")

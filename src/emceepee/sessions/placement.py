@@ -29,6 +29,7 @@ class Placement:
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
         self.on_gone: list[Callable[[Replica], None]] = []  # called with each that is no longer alive
+        self.on_change: list[Callable[[], None]] = []  # called when others have come or gone
         self.confirm: Callable[[], Awaitable[None]] | None = None  # called after this process was away itself
 
     @property
@@ -59,7 +60,9 @@ class Placement:
         return self._by_slot.get(replica.slot) == replica
 
     def learn(self, key: SessionKey, holder: Replica) -> None:
-        self._by_slot.setdefault(holder.slot, holder)
+        if holder.slot not in self._by_slot:
+            self._by_slot[holder.slot] = holder
+            self._report_change()
         self._holders[key] = holder
         self._holders.move_to_end(key)
         if len(self._holders) > MOST_REMEMBERED:
@@ -72,6 +75,7 @@ class Placement:
         """Raises: StoreError."""
         alive = {each.slot: each for each in await self._store.replicas()}
         gone = [each for each in self._by_slot.values() if alive.get(each.slot) != each]
+        has_changed = alive != self._by_slot
         self._by_slot = alive
         if gone:
             self._holders = OrderedDict((key, each) for key, each in self._holders.items() if each not in gone)
@@ -79,6 +83,12 @@ class Placement:
             log.info("replica_gone", slot=replica.slot)
             for report in self.on_gone:
                 report(replica)
+        if has_changed:
+            self._report_change()
+
+    def _report_change(self) -> None:
+        for report in list(self.on_change):
+            report()
 
     async def run(self) -> None:
         """Look who is alive, as often as leases are renewed."""

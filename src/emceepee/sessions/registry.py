@@ -10,7 +10,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
-from emceepee.store.store import NameTaken, Store, StoreError
+from emceepee.store.store import NameTaken, NoKey, Store, StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -161,12 +161,19 @@ class ServerRegistry:
                 del self._added[principal]
 
     async def save(self, principal: str, spec: BackendSpec) -> None:
-        """Before it is added. Raises: InvalidArguments if another process has added one of that name."""
+        """Before it is added.
+
+        Raises:
+            InvalidArguments: another process has added one of that name.
+            NotAllowed: it may hold a secret, and the store has no key for that.
+        """
         if self._store is not None:
             try:
                 await self._store.add_server(write_configuration(principal, spec))
             except NameTaken as error:
                 raise InvalidArguments(f"{error} Call list_servers, or choose another name.") from None
+            except NoKey as error:
+                raise NotAllowed(str(error)) from None
             except StoreError as error:
                 self._keep_for_later(principal, spec.name, spec, error)
 

@@ -212,6 +212,8 @@ class Saver:
 
     def _save_now(self) -> bool:
         """All that is unsaved, if that takes no waiting; else nothing."""
+        if not self._store.is_quick:
+            return False
         saved, commits = self._collect(self._dirty)
         try:
             leases = self._store.commit_now(commits)

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry, entry_of
+from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry, StdioTarget, entry_of
 from emceepee.sessions.records import UnreadableRecord, read, write
 from emceepee.store.store import ServerConfiguration
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.redaction import public_url
 
 log = EventLog("sessions")
 
@@ -17,8 +18,18 @@ def write_configuration(principal: str, spec: BackendSpec) -> ServerConfiguratio
     entry = entry_of(spec).model_dump(mode="json", exclude_none=True)
     is_public = isinstance(spec.target, HttpTarget) and spec.target.is_public
     return ServerConfiguration(
-        principal=principal, name=spec.name, settings=write(entry=entry, onlyPublicAddresses=is_public)
+        principal=principal,
+        name=spec.name,
+        settings=write(entry=entry, onlyPublicAddresses=is_public),
+        holds_secrets=_holds_secrets(spec.target),
     )
+
+
+def _holds_secrets(target: HttpTarget | StdioTarget) -> bool:
+    """Whether it has anything in which people put secrets."""
+    if isinstance(target, HttpTarget):
+        return bool(target.headers) or public_url(target.url) != target.url
+    return bool(target.env or target.args)
 
 
 def read_specs(stored: Iterable[ServerConfiguration]) -> dict[str, BackendSpec]:

@@ -60,6 +60,11 @@ class SessionStorage:
         """Whether other replicas may serve the same callers."""
         return self._placement is not None
 
+    @property
+    def has_others(self) -> bool:
+        """Whether any other one does, as far as is known."""
+        return self._placement is not None and bool(self._placement.others)
+
     def mint(self, value: str) -> str:
         """An id or a handle that says which replica made it."""
         return with_slot(value, self._store.replica)

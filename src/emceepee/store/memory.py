@@ -88,6 +88,10 @@ class MemoryStore:
     def is_durable(self) -> bool:
         return self._is_durable
 
+    @property
+    def is_quick(self) -> bool:
+        return True
+
     # Replicas.
 
     @property

@@ -92,6 +92,10 @@ class SqliteStore:
         return True
 
     @property
+    def is_quick(self) -> bool:
+        return True
+
+    @property
     def commit_figures(self) -> CommitFigures:
         return CommitFigures(self._count, tuple(self._seconds))
 

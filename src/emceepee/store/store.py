@@ -134,6 +134,11 @@ class Store(Protocol):
         """Whether anything outlives the process; if not, sessions are not committed at all."""
         ...
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether `commit_now` is worth a try."""
+        ...
+
     # Replicas.
 
     on_shared_change: Callable[[], None] | None

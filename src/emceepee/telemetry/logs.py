@@ -46,13 +46,15 @@ class EventLog:
             self._logger.log(level, event, extra={"fields": fields})
 
 
-def configure(*, level: str = "info", style: str = "text", file: Path | None = None) -> None:
-    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on.
+def configure(
+    *, level: str = "info", style: str = "text", file: Path | None = None, fields: Mapping[str, Any] | None = None
+) -> None:
+    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on. `fields` stand in every line.
 
     Raises:
         OSError: the file cannot be opened.
     """
-    handler = QueuedLines(JsonLines() if style == "json" else ReadableLines(), file)
+    handler = QueuedLines(JsonLines(fields) if style == "json" else ReadableLines(fields), file)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -113,7 +115,13 @@ class QueuedLines(logging.Handler):
         return self.format(record)
 
 
-class JsonLines(logging.Formatter):
+class _EventLines(logging.Formatter):
+    def __init__(self, common_fields: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.common_fields = common_fields or {}
+
+
+class JsonLines(_EventLines):
     """One JSON object a line: `level`, `event`, `timestamp`, `data`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -128,7 +136,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(entry, default=str, ensure_ascii=True)
 
 
-class ReadableLines(logging.Formatter):
+class ReadableLines(_EventLines):
     """`12:00:00.000 info  server_connected server=github`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -154,9 +162,9 @@ def _message(record: logging.LogRecord) -> str:
     return public_url(_cut(record.getMessage()))
 
 
-def _data(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, Any]:
+def _data(record: logging.LogRecord, formatter: _EventLines) -> dict[str, Any]:
     """Cut before it is looked through for secrets: both are work that a server may choose the amount of."""
-    fields: Mapping[str, Any] = getattr(record, "fields", {})
+    fields: Mapping[str, Any] = {**formatter.common_fields, **getattr(record, "fields", {})}
     data = {key: redacted(kept(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
     if record.exc_info and record.exc_info[0] is not None:
         data["traceback"] = public_url(_cut(formatter.formatException(record.exc_info)))

@@ -1,6 +1,7 @@
 """Every engine, and processes that use it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,28 @@ from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine
+from support.system import event_loops
+from support.system.redis_server import RedisServer, redis_server, wait_until
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What speaks to a socket itself is tried on both loops."""
+    loops = event_loops.pytest_asyncio_loop_factories(config, item)
+    return loops if item.path.name == "test_redis_faults.py" else {"asyncio": loops["asyncio"]}
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[RedisServer]:
+    """One node that has all of it."""
+    with redis_server("--cluster-enabled", "yes") as running:
+        running.command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+        wait_until(lambda: b"cluster_state:ok" in running.command("CLUSTER", "INFO"), what="the cluster is up")
+        yield running
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis", "cluster"])
 async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
     engine: Engine
     match request.param:
@@ -19,6 +39,9 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             engine = MemoryEngine()
         case "sqlite":
             engine = SqliteEngine(tmp_path / "state.db")
+        case "cluster":
+            cluster: RedisServer = request.getfixturevalue("redis_cluster")
+            engine = RedisEngine(cluster, cluster.url().replace("redis:", "redis+cluster:").replace("/0?", "?"))
         case _:
             engine = RedisEngine(request.getfixturevalue("redis"))
     yield engine

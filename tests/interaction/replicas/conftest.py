@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.replicas.hops import Replicas, two_replicas
+from support.in_process.hops import Replicas, two_replicas
 from support.system.event_loops import pytest_asyncio_loop_factories
 
 __all__ = ["pytest_asyncio_loop_factories"]

@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
+from emceepee.clock import SystemClock
 from emceepee.store.location import KEY_VARIABLE
+from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.redis_store import RedisStore
+from emceepee.store.store import ServerConfiguration
 from support.callers.emceepee_process import BOUND, emceepee
 from support.callers.http_process import http_process
 from support.server_programs.stdio_entries import stdio_server
+from support.store.stored_sessions import change, head
+from support.system.redis_server import redis_server
 
 SECRET = "a-secret-of-the-server"
 
@@ -85,6 +91,35 @@ async def test_it_shows_what_is_there_while_serve_runs_and_afterwards(state: Sta
         seen = await state.facts()
         assert (seen["sessions"], seen["heldSessions"], seen["processes"]) == (1, 0, 0)
         assert "In use:         no\n" in (await state.run())[1]
+
+
+async def test_it_shows_who_shares_state_in_redis_and_no_password(state: StateCommand) -> None:
+    with redis_server(password=SECRET) as redis:
+        address = parse_address(redis.url())
+        store = await RedisStore.open(address, SystemClock(), address="http://127.0.0.1:1234", lease_seconds=60)
+        await store.commit([change(head("s1", expires_at=SystemClock().now().replace(year=2100)))])
+        await store.add_server(ServerConfiguration(principal="alice", name="ant", settings=b"{}", holds_secrets=False))
+        state.flags = ("--state", redis.url(address.prefix))
+        assert await state.facts() == {
+            "path": None,
+            "exists": True,
+            "redis": str(address),
+            "sessions": 1,
+            "servers": 1,
+            "logins": 0,
+            "replicas": [{"slot": 0, "address": "http://127.0.0.1:1234"}],
+            "processes": 1,
+        }
+        code, out, err = await state.run()
+        assert (code, err) == (0, "")
+        assert "Replicas:       1\n  slot 0:       http://127.0.0.1:1234\n" in out
+        await store.close()
+        assert (await state.facts())["replicas"] == []
+        state.flags = ("--state", redis.url().replace(SECRET, f"{SECRET}x"))
+        code, out, err = await state.run()
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "refuses the user or the password" in err
+    assert SECRET not in err
 
 
 async def test_a_sound_file_is_said_to_be_and_a_damaged_one_is_not(state: StateCommand) -> None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from emceepee.clock import SystemClock
 from emceepee.store.memory import MemoryStore
+from emceepee.store.redis.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite import SqliteStore
 from emceepee.store.store import Store
@@ -14,14 +15,14 @@ from support.store.stored_sessions import HOUR, NOW
 from support.system.redis_server import RedisServer
 
 STATE_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
-LEASE_SECONDS = 60.0  # by Redis's clock nothing lapses while a test runs; by the test's, when it says so
+LEASE_SECONDS = 600.0  # by Redis's clock nothing lapses while a test runs; by the test's, when it says so
 
 
 class Engine(Protocol):
     """One place where state is kept."""
 
-    async def open(self) -> Store:
-        """A process that begins to use it."""
+    async def open(self, address: str = "") -> Store:
+        """A process that begins to use it. The others reach it at the address."""
         ...
 
     async def kill(self, store: Store) -> None:
@@ -33,10 +34,11 @@ class Engine(Protocol):
 
 class MemoryEngine:
     def __init__(self) -> None:
-        self._first = MemoryStore(is_durable=True)
+        self._memory = MemoryStore(is_durable=True)
+        self._memory.die()  # it counts for no process
 
-    async def open(self) -> Store:
-        return self._first.another_process()
+    async def open(self, address: str = "") -> Store:
+        return self._memory.another_process(address)
 
     async def kill(self, store: Store) -> None:
         assert isinstance(store, MemoryStore)
@@ -50,8 +52,8 @@ class SqliteEngine:
         self._path = path
         self._opened: list[SqliteStore] = []
 
-    async def open(self) -> Store:
-        store = await SqliteStore.open(self._path, SystemClock())
+    async def open(self, address: str = "") -> Store:
+        store = await SqliteStore.open(self._path, SystemClock(), address=address)
         self._opened.append(store)
         return store
 
@@ -68,14 +70,18 @@ class SqliteEngine:
 class RedisEngine:
     """Time is the test's. What Redis lets lapse or expire by its own clock, it does not in a test's time."""
 
+    state_key = STATE_KEY
+
     def __init__(self, server: RedisServer, url: str | None = None) -> None:
-        self.url = url or server.url()
+        self.address = parse_address(url or server.url())
         self.clock = FakeClock(NOW - HOUR)
-        self._server = server
+        self.server = server
         self._opened: list[RedisStore] = []
 
     async def open(self, address: str = "") -> Store:
-        store = await RedisStore.open(self.url, self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS)
+        store = await RedisStore.open(
+            self.address, self.clock, key=STATE_KEY, address=address, lease_seconds=LEASE_SECONDS
+        )
         self._opened.append(store)
         await self._let_leases_go_on()
         return store
@@ -85,7 +91,7 @@ class RedisEngine:
         assert isinstance(store, RedisStore)
         self._opened.remove(store)
         await vanish(store)
-        self._server.command("DEL", store._names.slot(store._lease.slot))
+        self.server.command("DEL", store._names.slot(store._lease.slot))
         await self._let_leases_go_on()
 
     async def close(self) -> None:

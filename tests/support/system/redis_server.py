@@ -7,16 +7,18 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from support.system.ports import free_port
 from support.system.processes import state_of
 
 PROGRAM = "redis-server"
 BOUND = 20.0  # seconds, on a busy machine; it is ready in some 20 ms
+PAUSE = 0.002
 _prefixes = count()
 
 
@@ -54,12 +56,8 @@ class RedisServer:
         program = shutil.which(PROGRAM)
         assert program is not None, f"{PROGRAM} is not installed: run `make redis`"
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([program, *self._settings], stdout=log, stderr=log)
-        deadline = time.monotonic() + BOUND
-        while not self._answers():
-            assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
-            assert time.monotonic() < deadline, "Redis does not answer"
-            time.sleep(0.005)
+            self._process = subprocess.Popen([program, *self._arguments()], stdout=log, stderr=log)
+        wait_until(self._answers, what="Redis answers")
 
     def stop(self) -> None:
         """In order, if it runs."""
@@ -71,10 +69,7 @@ class RedisServer:
     def pause(self) -> None:
         """It keeps its connections, and answers nobody."""
         os.kill(self.pid, signal.SIGSTOP)
-        deadline = time.monotonic() + BOUND
-        while state_of(self.pid) not in ("T", "t"):
-            assert time.monotonic() < deadline, "Redis was not paused"
-            time.sleep(0.001)
+        wait_until(lambda: state_of(self.pid) in ("T", "t"), what="Redis is paused")
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -89,7 +84,11 @@ class RedisServer:
             connection.sendall(_packed(*words))
             return connection.recv(1 << 20)
 
+    def _arguments(self) -> Sequence[str]:
+        return self._settings
+
     def _answers(self) -> bool:
+        assert self.is_running, f"Redis ended: {(self.folder / 'log').read_text()}"
         try:
             return self.command("PING") == b"+PONG\r\n"
         except OSError:
@@ -104,21 +103,55 @@ class RedisServer:
         self._process.wait(BOUND)
 
 
+class Sentinel(RedisServer):
+    """Watches another one, and tells where it is."""
+
+    def __init__(self, folder: Path, watched: RedisServer, service: str) -> None:
+        super().__init__(folder)
+        self._text = f"port {self.port}\nbind 127.0.0.1\ndir {folder}\n"
+        self._text += f"sentinel monitor {service} 127.0.0.1 {watched.port} 1\n"
+
+    def _arguments(self) -> Sequence[str]:
+        file = self.folder / "sentinel.conf"
+        file.write_text(self._text)
+        return str(file), "--sentinel"
+
+
+Running = TypeVar("Running", bound=RedisServer)
+
+
+@contextmanager
+def sentinel_of(watched: RedisServer, service: str) -> Iterator[Sentinel]:
+    folder = Path(tempfile.mkdtemp(prefix="emceepee-redis-"))
+    yield from _running(Sentinel(folder, watched, service))
+
+
 @contextmanager
 def redis_server(*settings: str, appendonly: bool = False, password: str | None = None) -> Iterator[RedisServer]:
     folder = Path(tempfile.mkdtemp(prefix="emceepee-redis-"))
-    server = RedisServer(folder, *settings, appendonly=appendonly, password=password)
+    yield from _running(RedisServer(folder, *settings, appendonly=appendonly, password=password))
+
+
+def _running(server: Running) -> Iterator[Running]:
     try:
         server.start()
         yield server
     finally:
         server.kill()
-        shutil.rmtree(folder)
+        shutil.rmtree(server.folder)
 
 
 def new_prefix() -> str:
     """One per test keeps tests apart that share a server."""
     return f"test-{os.getpid()}-{next(_prefixes)}"
+
+
+def wait_until(holds: Callable[[], bool], *, what: str) -> None:
+    """For those who have no loop."""
+    deadline = time.monotonic() + BOUND
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {BOUND:g} s in vain until {what}"
+        time.sleep(PAUSE)
 
 
 def _packed(*words: str | bytes) -> bytes:

@@ -38,7 +38,7 @@ def test_callers_of_serve_name_their_sessions_themselves(capsys: pytest.CaptureF
 def test_a_place_for_state_that_does_not_exist_is_one_line(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = "expected memory, sqlite or sqlite:PATH, found 'tape'\n"
+    expected = "expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'\n"
     assert refused(capsys, *command, "--state", "tape") == f"emceepee: --state: {expected}"
     file = tmp_path / "emceepee.json"
     file.write_text(json.dumps({"state": "tape"}))
@@ -63,3 +63,26 @@ def test_a_flag_counts_before_the_command_and_after_it() -> None:
     assert parse(["--state", "memory", "serve", "--state", "sqlite"]).state == "sqlite"
     assert parse(["serve"]).state is None
     assert parse(["--root", "/a", "serve"]).root == ["/a"]
+
+
+# Workers.
+
+
+def test_workers_need_state_that_they_share(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "serve", "--workers", "2", "--state", "memory")
+    assert said == "emceepee: --workers needs state that its processes share: say --state sqlite, too\n"
+
+
+@pytest.mark.parametrize("count", ["0", "65", "-1", "many", "", "1.5"])
+def test_another_number_of_workers_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", f"--workers={count}"])
+    assert ended.value.code == USAGE_ERROR
+    assert "expected a number from 1 to 64" in capsys.readouterr().err
+
+
+def test_on_standard_input_there_are_no_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--workers=2"])
+    assert ended.value.code == USAGE_ERROR
+    assert "--workers" in capsys.readouterr().err

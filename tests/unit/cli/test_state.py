@@ -80,6 +80,14 @@ def test_memory_is_nothing_to_look_into(capsys: pytest.CaptureFixture[str]) -> N
     assert "name a file with --state" in err
 
 
+@pytest.mark.parametrize("work", [["check"], ["compact"], ["forget", "x"], ["export", "-"]])
+def test_what_is_done_to_files_is_not_done_to_redis(work: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, *work, "--state", "redis://:s3cret@host")
+    place = "redis://host:6379"
+    words = f"{work[0]} is for state files; state is kept in Redis at {place}, which has its own tools"
+    assert (code, out, err) == (2, "", f"emceepee: {words}\n")
+
+
 def test_where_state_is_comes_from_the_same_places_as_for_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +105,8 @@ def test_where_state_is_comes_from_the_same_places_as_for_serve(
     assert shown("--config", str(file)) == str(tmp_path / "variable.db")
     assert shown("--config", str(file), "--state", f"sqlite:{tmp_path}/flag.db") == str(tmp_path / "flag.db")
     code, _, err = said(capsys, "--state", "tape")
-    assert (code, err) == (2, "emceepee: --state: expected memory, sqlite or sqlite:PATH, found 'tape'\n")
+    expected = "expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'"
+    assert (code, err) == (2, f"emceepee: --state: {expected}\n")
 
 
 @pytest.mark.parametrize("work", [["forget"], ["forget", "x", "--older-than", "7d"], ["export"], ["tidy"]])
@@ -123,6 +132,7 @@ def test_sizes_and_ages_are_for_people() -> None:
 
 
 def test_help_is_said_before_a_database_is_loaded() -> None:
-    program = "import sys; import emceepee.cli.main; print('sqlite3' in sys.modules)"
+    names = ("sqlite3", "redis", "hiredis")
+    program = f"import sys; import emceepee.cli.main; print(*(name in sys.modules for name in {names}))"
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=30, check=True)
-    assert done.stdout.split() == ["False"]
+    assert done.stdout.split() == ["False"] * len(names)

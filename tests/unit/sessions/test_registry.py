@@ -6,6 +6,8 @@ import pytest
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import NoKey, ServerConfiguration
 from support.fakes.clock import settle
 from support.sessions.scene import scripted_spec
 
@@ -167,3 +169,20 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
     registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
         await registry.remove("ann", "gihub")
+
+
+async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_later() -> None:
+    store = StoreWithoutKey(is_durable=True)
+    registry = ServerRegistry([], store=store)
+    with pytest.raises(NotAllowed, match="the operator has to set a key"):
+        await registry.save("ann", scripted_spec("secret"))
+    await registry.reload()
+    assert store.asked == 1
+
+
+class StoreWithoutKey(MemoryStore):
+    asked = 0
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        self.asked += 1
+        raise NoKey("the operator has to set a key")

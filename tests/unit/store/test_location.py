@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location, usual_path
+from emceepee.store.redis.address import parse_address
 
 HOME = {"HOME": "/home/anna"}
 
@@ -27,6 +28,21 @@ def test_the_key_and_the_sync_belong_to_a_file() -> None:
     assert parse_location("sqlite:/srv/state.db", {KEY_VARIABLE: ""}).key is None
 
 
+def test_redis_is_a_url_and_the_key_that_all_replicas_need() -> None:
+    location = parse_location("redis://:s3cret@host/1", {KEY_VARIABLE: "a key"}, sync="full")
+    assert location == StateLocation(redis=parse_address("redis://:s3cret@host/1"), key="a key")
+    assert "s3cret" not in repr(location)
+    assert not location.is_memory
+    assert parse_location("memory", {}).is_memory
+
+
+def test_a_url_with_a_slip_is_told_without_its_password() -> None:
+    for text in ("redis//:s3cret@host", "postgres://anna:s3cret@host", "redis://:s3cret@host?no=1"):
+        with pytest.raises(BadLocation) as caught:
+            parse_location(text, {})
+        assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("environment", "platform", "path"),
     [
@@ -42,9 +58,9 @@ def test_the_usual_place_is_that_of_the_platform(environment: dict[str, str], pl
     assert usual_path(environment, platform) == Path(path)
 
 
-@pytest.mark.parametrize("text", ["redis://host", "postgres", "SQLITE", "memory:x", "/srv/state.db", ":x"])
+@pytest.mark.parametrize("text", ["redis:host", "postgres", "SQLITE", "memory:x", "/srv/state.db", ":x"])
 def test_anything_else_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(BadLocation, match="expected memory, sqlite or sqlite:PATH, found") as caught:
+    with pytest.raises(BadLocation, match="expected memory, sqlite, sqlite:PATH or redis://HOST, found") as caught:
         parse_location(text, HOME)
     assert text in str(caught.value)
 

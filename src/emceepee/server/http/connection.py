@@ -211,11 +211,15 @@ class ServerConnection(HttpToolsProtocol):
             if serving.response_started:
                 self.transport.abort()
                 return
-        body = encode({"error": f"{status.phrase}. {_ADVICE.get(status, '')}".strip()})
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
-        self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+        self.transport.write(self.refusal(status))
         self.transport.write_eof()
         self._wait()
+
+    def refusal(self, status: HTTPStatus) -> bytes:
+        """The response to what is no request."""
+        body = encode({"error": f"{status.phrase}. {_ADVICE.get(status, '')}".strip()})
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+        return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
     def shutdown(self) -> None:
         """The server stops: whoever is being answered is, and nobody else is waited for."""

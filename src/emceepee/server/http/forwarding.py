@@ -31,3 +31,11 @@ class RequestForwarder(Protocol):
     ) -> Outcome:
         """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         ...
+
+    def end_streams(self) -> None:
+        """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
+        ...
+
+    def break_off(self) -> None:
+        """Nobody is waited for any more. For the holders these callers have left; calls that run go on there."""
+        ...

@@ -102,15 +102,17 @@ async def serve_http(
     announce: Callable[[str], Awaitable[None]],
     listener: socket.socket | None = None,
     stopped: asyncio.Event | None = None,
+    shares_port: bool = False,
 ) -> None:
     """Serve until a signal to stop; where someone else takes these, until `stopped`.
 
-    A `listener` that is given is the one that listens on host and port already.
+    A `listener` that is given is the one that listens on host and port already. `shares_port`: with other processes of
+    this user, each of which gets some of the connections.
 
     Raises:
         OSError: the address cannot be had.
     """
-    listener = listener or listen_on(host, port)
+    listener = listener or listen_on(host, port, shares_port=shares_port)
     table = ConnectionTable(limits)
     config = server_config(endpoint, partial(ServerConnection, table=table))
     address = url_of(host, listener)

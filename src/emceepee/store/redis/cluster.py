@@ -14,8 +14,11 @@ from redis.exceptions import TimeoutError as NoAnswer
 from emceepee.store.redis import faults
 from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Call, Unknown
-from emceepee.store.redis.wire import COMMAND_SECONDS, ConnectionLost, Word
+from emceepee.store.redis.connect import OnMessage, connect_to
+from emceepee.store.redis.wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
 from emceepee.store.store import StoreUnavailable
+
+LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, with all that the package tries again
 
 
 class ClusterCommands:
@@ -39,15 +42,18 @@ class ClusterCommands:
             ssl_keyfile=address.files.get("key"),
         )
 
-    async def open(self) -> tuple[str, int]:
-        """A node that knows the others. Raises: OSError, ConnectionLost, hiredis.ReplyError."""
+    async def open(self) -> None:
+        """Raises: ConnectionLost, TimeoutError, hiredis.ReplyError."""
         try:
             await self._cluster.initialize()
         except RedisError as error:
             await self._cluster.aclose()
             raise _plain(error) from error
+
+    async def connect(self, on_message: OnMessage | None = None) -> Wire:
+        """A connection of our own to one of the nodes. Raises: what connecting can raise."""
         node = self._cluster.get_random_node()
-        return str(node.host), int(node.port)
+        return await connect_to(str(node.host), int(node.port), self._address, on_message)
 
     async def run_all(self, calls: Sequence[Call]) -> list[Any]:
         by_tag: dict[str, list[int]] = {}
@@ -85,9 +91,12 @@ class ClusterCommands:
         if self._is_closed:
             raise StoreUnavailable(faults.CLOSED)
         try:
-            return await self._cluster.execute_command(*words)  # type: ignore[no-untyped-call, unused-ignore]
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self._cluster.execute_command(*words)
         except NoScriptError:
             raise
+        except TimeoutError as error:
+            raise Unknown(faults.unavailable(self._address, error)) from None
         except RedisError as error:
             plain = _plain(error)
             told = faults.unavailable(self._address, plain)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from emceepee.store.redis.scripts import Script
+from emceepee.store.redis.script import Script
 from emceepee.store.redis.wire import Word
 
 

@@ -11,7 +11,7 @@ from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, session_name
-from emceepee.store.redis.scripts import COMMIT
+from emceepee.store.redis.session_scripts import COMMIT
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.wire import Word
 from emceepee.store.store import Commit, Lease

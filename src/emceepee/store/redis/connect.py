@@ -1,6 +1,7 @@
 """How a connection to Redis is made: with TLS, by way of sentinels, logged in."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,23 +9,23 @@ from contextlib import suppress
 import hiredis
 
 from emceepee.store.redis.address import SENTINEL, RedisAddress
-from emceepee.store.redis.scripts import ALL
+from emceepee.store.redis.replica_scripts import OF_REPLICAS
+from emceepee.store.redis.session_scripts import OF_SESSIONS
 from emceepee.store.redis.wire import ConnectionLost, Wire, Word
 
 CONNECT_SECONDS = 2.0  # for all of it
 CLIENT_NAME = "emceepee"
+OnMessage = Callable[[Sequence[bytes]], None]
 
 
-async def connect(address: RedisAddress, on_message: Callable[[Sequence[bytes]], None] | None = None) -> Wire:
+async def connect(address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
     """Raises: OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError."""
     async with asyncio.timeout(CONNECT_SECONDS):
         host, port = await find_node(address)
         return await connect_to(host, port, address, on_message)
 
 
-async def connect_to(
-    host: str, port: int, address: RedisAddress, on_message: Callable[[Sequence[bytes]], None] | None = None
-) -> Wire:
+async def connect_to(host: str, port: int, address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
     loop = asyncio.get_running_loop()
     tls = tls_context(address)
     _, wire = await loop.create_connection(
@@ -42,7 +43,7 @@ async def connect_to(
             await wire.ask(*command)
         with suppress(hiredis.ReplyError):  # some hosted ones do not allow it
             await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
-        for future in wire.send([("SCRIPT", "LOAD", script.text) for script in ALL]):
+        for future in wire.send([("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS)]):
             await future
     except BaseException:
         wire.close()
@@ -74,6 +75,8 @@ def tls_context(address: RedisAddress) -> ssl.SSLContext | None:
     """Raises: OSError if a file cannot be read."""
     if not address.has_tls:
         return None
+    for file in address.files.values():
+        os.stat(file)  # whose error names it
     context = ssl.create_default_context(cafile=address.files.get("ca"))
     if "cert" in address.files:
         context.load_cert_chain(address.files["cert"], address.files.get("key"))

@@ -43,6 +43,11 @@ def unusable_because(address: RedisAddress, what: str, way_out: str) -> StoreUnu
     return StoreUnusable(f"Redis at {address} {what}. {way_out}, {_ELSEWHERE}.")
 
 
+def unusable_as(error: StoreUnavailable) -> StoreUnusable:
+    """What was found later than at the first connection."""
+    return StoreUnusable(f"{str(error).removesuffix('.')}, {_ELSEWHERE}.")
+
+
 def unavailable(address: RedisAddress, error: Exception) -> StoreUnavailable:
     what, way_out = _described(error)
     return StoreUnavailable(f"Redis at {address} {what}. {way_out}.")

@@ -18,7 +18,8 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between attempts to connect
-CONNECTING = (OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError)  # what that can raise
+# What that can raise; the last of a name that no machine can have.
+CONNECTING = (OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError, UnicodeError)
 
 
 class RedisLink:

@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.store.redis.connect import OnMessage
 from emceepee.store.redis.link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
 from emceepee.store.redis.wire import ConnectionLost, Wire
-
-OnMessage = Callable[[Sequence[bytes]], None]
 
 
 class Listener:

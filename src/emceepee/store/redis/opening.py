@@ -1,7 +1,7 @@
-"""The first way to Redis: waited for a little, checked, and what is odd about it told."""
+"""The first way to Redis: waited for a little, and checked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,10 +11,9 @@ from emceepee.clock import Clock
 from emceepee.store.redis import faults
 from emceepee.store.redis.address import CLUSTER, RedisAddress
 from emceepee.store.redis.commands import Commands, Unknown
-from emceepee.store.redis.connect import connect, connect_to
+from emceepee.store.redis.connect import OnMessage, connect
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.link import CONNECTING, RedisLink
-from emceepee.store.redis.listening import OnMessage
 from emceepee.store.redis.wire import Wire
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
@@ -28,17 +27,26 @@ _HOPELESS = ("WRONGPASS", "NOAUTH", "NOPERM", "ERR")  # what time does not chang
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The way for commands, and what makes other connections."""
+    """The way for commands, what makes other connections, and what Redis says of itself."""
 
     address: RedisAddress
     commands: Commands
     connect: Callable[[OnMessage], Awaitable[Wire]]
+    info: Mapping[str, str]
+
+    def warn(self) -> None:
+        """Of settings by which state can be lost."""
+        policy = self.info.get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            log.warning("redis_may_evict_state", redis=str(self.address), policy=policy, instead="noeviction")
+        if self.info.get("aof_enabled") == "0":
+            log.warning("redis_may_lose_state", redis=str(self.address), missing="appendonly yes")
 
     def unusable(self, error: Exception) -> StoreUnusable:
         if isinstance(error, Unknown):
             error = error.because
         if isinstance(error, StoreUnavailable):
-            return StoreUnusable(str(error))
+            return faults.unusable_as(error)
         return faults.unusable(self.address, error)
 
 
@@ -60,28 +68,29 @@ async def reach(address: RedisAddress, clock: Clock, patience: float) -> Access:
 async def _reach_one(address: RedisAddress, clock: Clock) -> Access:
     wire = await connect(address)
     try:
-        await _look_at(address, wire)
+        info = await _look_at(address, wire)
     except BaseException:
         wire.close()
         raise
-    return Access(address, RedisLink(address, wire, partial(connect, address), clock), partial(connect, address))
+    again = partial(connect, address)
+    return Access(address, RedisLink(address, wire, again, clock), again, info)
 
 
 async def _reach_cluster(address: RedisAddress) -> Access:
     from emceepee.store.redis.cluster import ClusterCommands  # here: it loads much
 
     cluster = ClusterCommands(address)
-    host, port = await cluster.open()
+    await cluster.open()
     try:
-        wire = await connect_to(host, port, address)
+        wire = await cluster.connect()
         try:
-            await _look_at(address, wire)
+            info = await _look_at(address, wire)
         finally:
             wire.close()
     except BaseException:
         await cluster.close()
         raise
-    return Access(address, cluster, partial(connect_to, host, port, address))
+    return Access(address, cluster, cluster.connect, info)
 
 
 async def check_format(commands: Commands, names: KeyNames, address: RedisAddress) -> None:
@@ -93,20 +102,17 @@ async def check_format(commands: Commands, names: KeyNames, address: RedisAddres
         )
 
 
-async def _look_at(address: RedisAddress, wire: Wire) -> None:
+async def _look_at(address: RedisAddress, wire: Wire) -> Mapping[str, str]:
+    """Raises: StoreUnusable."""
     try:
         info = read_info(await wire.ask("INFO"))
     except hiredis.ReplyError:  # not allowed: then it is taken as it is
-        return
+        return {}
     if "redis_version" in info:
         faults.check_version(address, info["redis_version"])
     if info.get("redis_mode") == "cluster" and address.kind != CLUSTER:
         raise faults.unusable_because(address, "is part of a cluster", "Say redis+cluster:// in the URL")
-    policy = info.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
-        log.warning("redis_may_evict_state", redis=str(address), policy=policy, instead="maxmemory-policy noeviction")
-    if info.get("aof_enabled") == "0":
-        log.warning("redis_may_lose_state", redis=str(address), missing="appendonly yes")
+    return info
 
 
 def read_info(text: bytes) -> dict[str, str]:

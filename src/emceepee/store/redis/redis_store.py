@@ -10,7 +10,7 @@ from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Commands, Unknown
 from emceepee.store.redis.committing import Committing
 from emceepee.store.redis.doubts import Doubts
@@ -66,7 +66,7 @@ class RedisStore:
     @classmethod
     async def open(
         cls,
-        url: str,
+        redis: RedisAddress,
         clock: Clock,
         *,
         key: str | None = None,
@@ -76,7 +76,6 @@ class RedisStore:
         patience: float = OPEN_SECONDS,
     ) -> "RedisStore":
         """`address` is where other replicas reach this one. Raises: StoreUnusable."""
-        redis = parse_address(url)
         shared_key = SharedKey(redis, key)
         access = await reach(redis, clock, patience)
         commands = access.commands
@@ -100,12 +99,17 @@ class RedisStore:
             if isinstance(error, StoreUnusable) or not isinstance(error, Exception):
                 raise
             raise access.unusable(error) from error
+        access.warn()
         store._tasks.spawn(lease.run(), name="renew")
         return store
 
     @property
     def is_durable(self) -> bool:
         return True
+
+    @property
+    def is_quick(self) -> bool:
+        return False
 
     @property
     def commit_figures(self) -> CommitFigures:

@@ -16,7 +16,7 @@ from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, digest, session_name
-from emceepee.store.redis.scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
+from emceepee.store.redis.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
 from emceepee.store.redis.slot_lease import Roster, SlotLease, epoch_of
 from emceepee.store.redis.wire import Word
 from emceepee.store.store import HeldElsewhere, Lease, StoredSession
@@ -137,13 +137,13 @@ class Sessions:
     async def forget_expired(self, now: datetime, most: int) -> int:
         """Read in the order in which they expire, in each partition as far as it takes."""
         tags = self._names.tags
-        firsts = [await self._expiring(tag, 0) for tag in tags]
+        firsts = await self._expiring(tags, 0)
         excess = sum(total for total, _ in firsts) - most
         free: list[_Candidate] = []
         for tag, (total, page) in zip(tags, firsts, strict=True):
             free_here, seen = await self._free(page), len(page)
             while seen < total and page and (page[-1].moment <= now or len(free_here) < excess):
-                total, page = await self._expiring(tag, seen)
+                ((total, page),) = await self._expiring([tag], seen)
                 free_here, seen = free_here + await self._free(page), seen + len(page)
             free += free_here
         free.sort(key=lambda each: each.moment)
@@ -160,10 +160,13 @@ class Sessions:
             gone += sum(await self._ask(calls))
         return gone
 
-    async def _expiring(self, tag: str, first: int) -> tuple[int, list[_Candidate]]:
-        """How many there are, and a page of them."""
-        (reply,) = await self._ask([Call(EXPIRY, [f"{tag}:expiry"], [tag, first, first + AT_ONCE - 1])])
-        return int(reply[0]), [_Candidate(tag, *_read(row)) for row in _in_turn(reply[1:], 3)]
+    async def _expiring(self, tags: Sequence[str], first: int) -> list[tuple[int, list[_Candidate]]]:
+        """How many there are in each partition, and a page of them."""
+        replies = await self._ask([Call(EXPIRY, [f"{tag}:expiry"], [tag, first, first + AT_ONCE - 1]) for tag in tags])
+        return [
+            (int(reply[0]), [_Candidate(tag, *_read(row)) for row in _in_turn(reply[1:], 3)])
+            for tag, reply in zip(tags, replies, strict=True)
+        ]
 
     async def _candidates(self, calls: Sequence[Call]) -> list[_Candidate]:
         replies = await self._ask(calls)

@@ -7,7 +7,7 @@ from typing import Any
 from emceepee.store.redis.codec import read_moment, write_moment
 from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.scripts import CHANGE_SHARED
+from emceepee.store.redis.replica_scripts import CHANGE_SHARED
 from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.redis.wire import Word
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin

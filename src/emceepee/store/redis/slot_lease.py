@@ -16,7 +16,7 @@ from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
+from emceepee.store.redis.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
 from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 

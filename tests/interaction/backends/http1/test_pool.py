@@ -508,3 +508,42 @@ async def test_a_server_that_hangs_up_on_tls_cannot_be_reached(pool: ConnectionP
     with pytest.raises(NotConnected) as failure:
         await connecting
     assert str(failure.value)
+
+
+async def test_a_unix_socket_is_connected_to_by_its_path(pool: ConnectionPool, tmp_path: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
+        await reader.read()
+        writer.close()
+
+    path = str(tmp_path / "socket")
+    async with await asyncio.start_unix_server(serve, path):
+        connections = pool.of(Origin.of_socket(path))
+        connection = await connections.connect()
+        response = await sent(connection)
+        assert await response.read(100) == b"hello"
+        assert connections.take() is connection
+        connection.abort()
+    with pytest.raises(NotConnected, match=r"No such file|Connection refused"):
+        await connections.connect()
+
+
+async def test_without_tls_no_origin_that_wants_it_can_be_connected_to(clock: FakeClock) -> None:
+    async with ConnectionPool.running(clock, None) as running:
+        with pytest.raises(NotConnected, match="TLS"):
+            await running.of(Origin(True, "127.0.0.1", 1)).connect()
+
+
+async def test_how_long_a_connection_may_take_can_be_said(clock: FakeClock) -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        with socket.create_connection(full.getsockname()):  # the one place that there is
+            async with ConnectionPool.running(clock, None, connect_seconds=2) as running:
+                connections = running.of(Origin(False, "127.0.0.1", full.getsockname()[1]))
+                connecting = asyncio.ensure_future(connections.connect())
+                await settle()
+                await clock.advance(2)
+                with pytest.raises(NotConnected, match="no connection within 2 s"):
+                    await connecting

@@ -30,6 +30,10 @@ class Wires:
         self.hops: list[int] = []
         self.outcome: Outcome | None = None
 
+    def end_streams(self) -> None: ...
+
+    def break_off(self) -> None: ...
+
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
     ) -> Outcome:

@@ -24,6 +24,14 @@ ADDRESSES = {
 def test_an_address_is_taken_apart(url: str, parts: tuple[Origin, str, str]) -> None:
     address = Address.of(url)
     assert (address.origin, address.authority, address.target, address.credentials) == (*parts, None)
+    assert address.origin.socket_path is None
+
+
+def test_a_unix_socket_is_an_origin_to_which_no_url_leads() -> None:
+    origin = Origin.of_socket("/run/hop")
+    assert (origin.is_tls, origin.socket_path) == (False, "/run/hop")
+    with pytest.raises(ValueError, match="Port"):
+        Address.of("http://x:-1/")
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,38 @@ async def test_after_two_seconds_an_answer_counts_as_read() -> None:
     assert told == []
 
 
+@pytest.mark.parametrize("end", ["asks again", "waits", "closes", "resets"])
+async def test_whoever_wants_to_know_is_told_that_an_answer_was_read(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emceepee.server.http.connection._is_unread", lambda transport: False)
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    assert told == []
+    if end == "asks again":
+        connection.data_received(GET)
+    elif end == "waits":
+        served.pass_time(2)
+    connection.connection_lost(ConnectionResetError() if end == "resets" else None)
+    assert told == ["not read" if end == "resets" else "read"]
+
+
+async def test_a_response_that_is_aborted_ends_its_connection_and_is_no_mistake(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    connection.abort_response()
+    served.hold.set()
+    await settle()
+    assert (transport.closed, transport.written) == ("aborted", b"")
+    assert not caplog.records
+
+
 async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
     served = Served()
     served.hold.clear()

@@ -1,4 +1,4 @@
-"""What Redis does in one step, in Lua: nobody sees half of it, and a fault leaves all or nothing.
+"""What Redis does with sessions in one step: nobody sees half of it, and a fault leaves all or nothing.
 
 The hash of a session has `o` its owner ("" if nobody), `f` fence, `r` revision, `q` number of the last commit, `x`
 expires_at, `d` due_at, `p` principal, `k` keys that lead to it, `t` until when Redis keeps it, `c` when it changed. An
@@ -10,22 +10,9 @@ its partition, so they are on the same node of a cluster:
     TAG:expiry       all ids by expires_at
 """
 
-import hashlib
-from dataclasses import dataclass, field
+from emceepee.store.redis.script import Script
 
 MOST_UNPACKED = 4000  # values that Lua can pass on at once, with room to spare
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """`sha` is how Redis calls it."""
-
-    text: str
-    sha: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sha", hashlib.sha1(self.text.encode()).hexdigest())
-
 
 _TOOLS = """
 local function epoch(owner) return string.match(owner, ':(%d+):') end
@@ -293,88 +280,4 @@ return found
 """
 )
 
-# KEYS: the registry. ARGV: tag of replicas, slot or "", value, milliseconds. Returns the slot, or -1 if it is taken.
-CLAIM_SLOT = Script(
-    """
-local function claim(slot)
-  if not redis.call('SET', ARGV[1] .. ':slot:' .. slot, ARGV[3], 'NX', 'PX', ARGV[4]) then return false end
-  redis.call('HSET', KEYS[1], slot, ARGV[3])
-  return true
-end
-if ARGV[2] ~= '' then return claim(ARGV[2]) and tonumber(ARGV[2]) or -1 end
-local slot = 0
-while not claim(string.format('%d', slot)) do slot = slot + 1 end
-return slot
-"""
-)
-
-# KEYS: the slot, the registry. ARGV: number of the slot, value, milliseconds. Returns 1 if it was ours all the time, 2
-# if it had lapsed and is ours again, 0 if another has it.
-RENEW_SLOT = Script(
-    """
-local found = redis.call('GET', KEYS[1])
-if found == ARGV[2] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  return 1
-end
-if found then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-return 2
-"""
-)
-
-# KEYS: the slot, the registry. ARGV: number of the slot, value.
-LEAVE_SLOT = Script(
-    """
-if redis.call('GET', KEYS[1]) == ARGV[2] then
-  redis.call('DEL', KEYS[1])
-  redis.call('HDEL', KEYS[2], ARGV[1])
-end
-return 1
-"""
-)
-
-# KEYS: the registry. ARGV: tag of replicas. Returns in turn a slot, its last value, and 1 if that is alive.
-ROSTER = Script(
-    """
-local found = redis.call('HGETALL', KEYS[1])
-local told = {}
-for at = 1, #found, 2 do
-  told[#told + 1] = found[at]
-  told[#told + 1] = found[at + 1]
-  told[#told + 1] = redis.call('GET', ARGV[1] .. ':slot:' .. found[at]) == found[at + 1] and 1 or 0
-end
-return told
-"""
-)
-
-# What all share. KEYS: hash, revision, positions, principals. ARGV: channel, who tells, what is done, field, value,
-# principal. Returns 1 if anything has changed, and then the others are told.
-CHANGE_SHARED = Script(
-    """
-local kind, field, value = ARGV[3], ARGV[4], ARGV[5]
-local there = redis.call('HGET', KEYS[1], field)
-if kind == 'add' then
-  if there then return 0 end
-  redis.call('HSET', KEYS[1], field, string.format('%d', redis.call('INCR', KEYS[3])) .. ' ' .. value)
-  redis.call('SADD', KEYS[4], ARGV[6])
-elseif kind == 'replace' then
-  if not there then return 0 end
-  redis.call('HSET', KEYS[1], field, string.match(there, '^%d+ ') .. value)
-elseif kind == 'put' then
-  redis.call('HSET', KEYS[1], field, value)
-else
-  if not there then return 0 end
-  redis.call('HDEL', KEYS[1], field)
-end
-redis.call('INCR', KEYS[2])
-redis.call('PUBLISH', ARGV[1], ARGV[2])
-return 1
-"""
-)
-
-ALL = (
-    *(COMMIT, TAKE_BY_KEY, TAKE_BY_ID, HAND_TO, FORGET, NEXT_DUE, DUE, EXPIRY),
-    *(CLAIM_SLOT, RENEW_SLOT, LEAVE_SLOT, ROSTER, CHANGE_SHARED),
-)
+OF_SESSIONS = (COMMIT, TAKE_BY_KEY, TAKE_BY_ID, HAND_TO, FORGET, NEXT_DUE, DUE, EXPIRY)

@@ -88,6 +88,8 @@ class Replicas:
     listener: HopListener
     bound: BoundListener
     table: ConnectionTable
+    asked: list[HttpRequest] = field(default_factory=list)
+    tasks: "list[asyncio.Task[None] | None]" = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     lost_reply: LostReply = lambda: b'{"lost":1}'
     identity: CallerIdentity = ADA
@@ -98,6 +100,8 @@ class Replicas:
         """The endpoint of the one that is asked."""
         body = await read_body(receive, BODY_BYTES)
         request = HttpRequest(scope, dict(scope["headers"]), receive, send, self.identity)
+        self.asked.append(request)
+        self.tasks.append(asyncio.current_task())
         outcome = await self.forwarder.forward(self.holder, request, body, lost_reply=self.lost_reply)
         self.outcomes.append(outcome)
         if outcome is not Outcome.ANSWERED:
@@ -123,7 +127,7 @@ def post(body: bytes = b"{}", *headers: str, target: str = "/mcp") -> bytes:
 @asynccontextmanager
 async def two_replicas(
     *,
-    listen: str | None = None,
+    listen: tuple[str, int] | None = None,
     server_tls: ssl.SSLContext | None = None,
     client_tls: ssl.SSLContext | None = None,
     holder_key: bytes = KEY,
@@ -150,7 +154,11 @@ async def two_replicas(
             table=table,
             stop_holder=holding.aclose,
         )
-        server = ListeningServer(server_config(replicas, partial(ServerConnection, table=table)), table, ready.set)
+
+        async def is_ready() -> None:
+            ready.set()
+
+        server = ListeningServer(server_config(replicas, partial(ServerConnection, table=table)), table, is_ready)
         serving = tasks.spawn(server.serve(sockets=[public]), name="serve")
         await ready.wait()
         try:

@@ -1,0 +1,226 @@
+"""A Redis that is killed, paused or cut off: nothing is reported that is not there, and it goes on when Redis does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from emceepee.clock import SystemClock
+from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.link import RedisLink
+from emceepee.store.redis.redis_store import RedisStore
+from emceepee.store.redis.wire import COMMAND_SECONDS
+from emceepee.store.store import Commit, Lease, SessionHead, StoreUnavailable
+from support.figures import record_figure
+from support.store.store_engines import STATE_KEY
+from support.store.stored_sessions import NOT_STORED, change, head, key, put, records, records_in, store_session, taken
+from support.system.redis_server import RedisServer, redis_server
+from support.waiting import WITHIN, eventually
+
+LEASE_SECONDS = 600.0  # none lapses here
+KILLS = 5
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    """One of their own for the tests that harm it. It writes each change to its disk before it answers."""
+    with redis_server(appendonly=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def store(server: RedisServer) -> AsyncIterator[RedisStore]:
+    async with asyncio.timeout(WITHIN):
+        store = await open_store(server.url())
+    yield store
+    if not server.is_running:
+        server.start()
+    await store.close()
+
+
+async def open_store(url: str) -> RedisStore:
+    return await RedisStore.open(
+        parse_address(url), SystemClock(), key=STATE_KEY, lease_seconds=LEASE_SECONDS, patience=WITHIN
+    )
+
+
+async def commit_until_it_is_there(store: RedisStore, commit: Commit) -> Lease:
+    """As a saver does: the same again, while nothing can be saved."""
+    made: list[Lease | None] = []
+
+    async def is_there() -> bool:
+        try:
+            made[:] = await store.commit([commit])
+        except StoreUnavailable:
+            return False
+        return True
+
+    await eventually(is_there, what="it can be saved")
+    assert made[0] is not None, "its lease is still good"
+    return made[0]
+
+
+def of() -> SessionHead:
+    return head("s1", expires_at=SystemClock().now().replace(year=2100))
+
+
+async def cut(store: RedisStore) -> None:
+    """The connection breaks; Redis has what was sent before."""
+    assert isinstance(store._commands, RedisLink)
+    store._commands._wire.close("it was cut")
+
+
+async def test_what_was_reported_is_there_after_redis_was_killed(server: RedisServer, store: RedisStore) -> None:
+    lease = await store_session(store, of(), e="0")
+    for number in range(1, KILLS + 1):
+        for step in range(20):
+            lease = await put(store, change(of(), lease, e=f"{number}.{step}"))
+        server.kill()
+        with pytest.raises(StoreUnavailable, match=f"127.0.0.1:{server.port}"):
+            await store.commit([change(of(), lease, e="away")])
+        server.start()
+        lease = await commit_until_it_is_there(store, change(of(), lease, e=str(number)))
+        assert await records_in(store, key("s1")) == records(e=str(number))
+        lease = (await taken(store, key("s1"))).lease
+    record_figure(f"{KILLS} kills of Redis, revision {lease.revision}")
+
+
+async def test_a_short_pause_of_redis_is_waited_for(server: RedisServer, store: RedisStore) -> None:
+    lease = await store_session(store, of(), e="1")
+    server.pause()
+    committing = asyncio.ensure_future(store.commit([change(of(), lease, e="2")]))
+    asyncio.get_running_loop().call_later(COMMAND_SECONDS / 4, server.resume)
+    try:
+        (made,) = await committing
+        assert made is not None
+    except StoreUnavailable:  # on a machine that is too busy to be quick
+        await commit_until_it_is_there(store, change(of(), lease, e="2"))
+    assert await records_in(store, key("s1")) == records(e="2")
+
+
+async def test_a_long_pause_of_redis_holds_nobody_up_and_nothing_is_lost(
+    server: RedisServer, store: RedisStore
+) -> None:
+    lease = await store_session(store, of(), e="1")
+    server.pause()
+    try:
+        async with asyncio.timeout(WITHIN):
+            with pytest.raises(StoreUnavailable, match="did not answer within 2 s"):
+                await store.commit([change(of(), lease, e="2", x="x")])
+            with pytest.raises(StoreUnavailable):
+                await store.take(key("s1"))
+    finally:
+        server.resume()
+    await commit_until_it_is_there(store, change(of(), lease, e="3"))
+    assert await records_in(store, key("s1")) == records(e="3"), "what was put and is not any more is gone"
+
+
+async def test_a_commit_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
+    server: RedisServer, store: RedisStore
+) -> None:
+    lease = await store_session(store, of(), e="1", kept="k")
+    server.pause()
+    unheard = asyncio.ensure_future(store.commit([change(of(), lease, e="2", forgotten="f")]))
+    await asyncio.sleep(0)
+    await cut(store)
+    with pytest.raises(StoreUnavailable, match="it was cut"):
+        await unheard
+    server.resume()
+    name = f"{store._names.tags[0]}:session:s1"
+    await eventually(lambda: server.command("HGET", name, "r") == b"$1\r\n2\r\n", what="Redis has made it")
+    again = await commit_until_it_is_there(store, change(of(), lease, e="3"))
+    assert again == Lease(lease.fence, 3)
+    assert await records_in(store, key("s1")) == records(e="3", kept="k")
+
+
+async def test_a_session_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
+    server: RedisServer, store: RedisStore
+) -> None:
+    server.pause()
+    unheard = asyncio.ensure_future(store.commit([change(of(), NOT_STORED, e="1", forgotten="f")]))
+    await asyncio.sleep(0)
+    await cut(store)
+    with pytest.raises(StoreUnavailable):
+        await unheard
+    server.resume()
+    name = f"{store._names.tags[0]}:session:s1"
+    await eventually(lambda: server.command("HGET", name, "r") == b"$1\r\n1\r\n", what="Redis has made it")
+    lease = await commit_until_it_is_there(store, change(of(), NOT_STORED, e="2"))
+    assert lease == Lease(1, 2)
+    assert await records_in(store, key("s1")) == records(e="2")
+
+
+async def test_a_commit_that_comes_late_changes_nothing(store: RedisStore) -> None:
+    """It lay in a buffer while its successor was made."""
+    lease = await store_session(store, of(), e="1")
+    committing, late = store._committing, change(of(), lease, e="late", x="x")
+    committing._doubts.add(late)
+    call = committing._call(store._names.tags[0], [(0, late)], SystemClock().now(), is_strict=False)
+    await put(store, change(of(), lease, e="2"))
+    assert await store._commands.run_all([call]) == [[0]]
+    assert await records_in(store, key("s1")) == records(e="2")
+
+
+async def test_whoever_gives_up_waiting_takes_no_answer_from_others(store: RedisStore) -> None:
+    for number in range(20):
+        await store_session(store, head(f"s{number}"), e=str(number))
+    for number in range(1, 20):
+        given_up = asyncio.ensure_future(store.take(key(f"s{number - 1}")))
+        await asyncio.sleep(0)
+        following = asyncio.ensure_future(store.take(key(f"s{number}")))
+        given_up.cancel()
+        found = await following
+        assert found is not None
+        assert found.records == records(e=str(number))
+
+
+async def test_a_commit_of_which_nobody_awaits_the_outcome_is_no_obstacle(store: RedisStore) -> None:
+    lease = await store_session(store, of(), e="1")
+    given_up = asyncio.ensure_future(store.commit([change(of(), lease, e="2", x="x")]))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    await put(store, change(of(), lease, e="3"))
+    assert await records_in(store, key("s1")) == records(e="3")
+
+
+async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards(
+    server: RedisServer, store: RedisStore
+) -> None:
+    heard: list[int] = []
+    store.on_shared_change = lambda: heard.append(1)
+    assert store._listener._wire is not None
+    store._listener._wire.close("it was cut")
+    await eventually(lambda: bool(heard), what="it looks after what it may have missed")
+
+
+async def test_scripts_that_redis_has_forgotten_are_told_to_it_again(server: RedisServer, store: RedisStore) -> None:
+    lease = await store_session(store, of(), e="1")
+    server.command("SCRIPT", "FLUSH")
+    await put(store, change(of(), lease, e="2"))
+    assert await records_in(store, key("s1")) == records(e="2")
+
+
+async def test_a_redis_without_memory_takes_nothing_and_loses_nothing(server: RedisServer, store: RedisStore) -> None:
+    lease = await store_session(store, of(), e="1")
+    server.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        with pytest.raises(StoreUnavailable, match="has no memory left"):
+            await store.commit([change(of(), lease, e="2")])
+    finally:
+        server.command("CONFIG", "SET", "maxmemory", "0")
+    await put(store, change(of(), lease, e="3"))
+
+
+async def test_closing_ends_while_redis_is_away(server: RedisServer) -> None:
+    store = await open_store(server.url())
+    await store_session(store, of())
+    server.kill()
+    try:
+        async with asyncio.timeout(WITHIN):
+            await store.close()
+    finally:
+        server.start()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.take(key("s1"))

@@ -1,0 +1,121 @@
+"""Processes that share a store know of each other, and a session that is made has its keys for itself."""
+
+import pytest
+
+from emceepee.state.replica import Replica
+from emceepee.state.session_key import KeyKind
+from emceepee.store.store import HeldElsewhere, Lease, Store
+from support.store.store_engines import Engine
+from support.store.stored_sessions import (
+    NOT_STORED,
+    change,
+    head,
+    key,
+    put,
+    records,
+    records_in,
+    store_session,
+    taken,
+)
+
+pytestmark = pytest.mark.parametrize("engine", ["memory", "sqlite", "redis", "cluster"], indirect=True)
+
+
+def me(store: Store) -> Replica:
+    assert store.replica is not None
+    return store.replica
+
+
+# Making a session.
+
+
+async def test_a_session_is_made_with_all_its_keys(store: Store) -> None:
+    of = head("s1", key("s1"), key("work", kind=KeyKind.NAME))
+    lease = await store.create(change(of, e="1"))
+    assert lease == Lease(1, 1)
+    await put(store, change(of, lease, e="2"))
+    found = await taken(store, key("work", kind=KeyKind.NAME))
+    assert (found.head, found.records) == (of, records(e="2"))
+
+
+async def test_a_session_is_not_made_if_one_of_its_keys_leads_to_another(store: Store, other: Store) -> None:
+    await store_session(store, head("s1", key("shared")), e="1")
+    assert await other.create(change(head("s2", key("own"), key("shared")), x="x")) is None
+    assert await other.take(key("own")) is None
+    assert await records_in(store, key("shared")) == records(e="1")
+    assert await store.create(change(head("s1", key("new")), x="x")) is None, "of that id there is one"
+    assert await store.take(key("new")) is None
+
+
+async def test_a_key_that_was_let_go_is_free_for_a_new_session(store: Store, other: Store) -> None:
+    lease = await store_session(store, head("s1", key("a"), key("b")))
+    await put(store, change(head("s1", key("a")), lease))
+    assert await other.create(change(head("s2", key("b")))) is not None
+    await store.forget("s1", lease)
+    assert await other.create(change(head("s3", key("a")))) is not None
+
+
+# Who is there.
+
+
+async def test_whoever_comes_has_the_lowest_free_slot_and_an_epoch_of_its_own(engine: Engine) -> None:
+    first, second = await engine.open("http://first"), await engine.open("http://second")
+    assert [(me(each).slot, me(each).address) for each in (first, second)] == [
+        (0, "http://first"),
+        (1, "http://second"),
+    ]
+    for each in (first, second):
+        assert sorted(await each.replicas(), key=lambda found: found.slot) == [me(first), me(second)]
+    gone = me(first)
+    await first.close()
+    assert await second.replicas() == [me(second)]
+    third = await engine.open("http://third")
+    assert me(third).slot == gone.slot
+    assert me(third).epoch not in (gone.epoch, me(second).epoch)
+
+
+async def test_one_that_was_killed_is_not_there(engine: Engine, store: Store, other: Store) -> None:
+    await engine.kill(store)
+    assert await other.replicas() == [me(other)]
+
+
+async def test_who_asks_for_anothers_session_is_told_whose_it_is(engine: Engine) -> None:
+    holder, other = await engine.open("http://holder"), await engine.open()
+    await store_session(holder, head("s1"))
+    with pytest.raises(HeldElsewhere) as caught:
+        await other.take(key("s1"))
+    assert caught.value.holder == me(holder)
+
+
+async def test_all_know_one_secret(engine: Engine, store: Store, other: Store) -> None:
+    secret = await store.replica_secret()
+    assert len(secret) >= 32
+    assert await other.replica_secret() == await store.replica_secret() == secret
+    await store.close()
+    assert await (await engine.open()).replica_secret() == secret
+
+
+# What a process holds.
+
+
+async def test_what_another_has_taken_is_told_when_it_is_confirmed(engine: Engine, store: Store, other: Store) -> None:
+    mine = await store_session(store, head("s1"))
+    old = await store_session(store, head("s2"))
+    anew = (await taken(store, key("s2"))).lease
+    given = await store_session(store, head("s3"))
+    await store.release({"s3": given})
+    await taken(other, key("s3"))
+    leases = {"s1": mine, "s2": old, "s3": given, "s4": Lease(1, 1)}
+    assert sorted(await store.confirm(leases)) == ["s2", "s3", "s4"]
+    assert store.is_sure
+    assert await store.confirm({"s1": mine, "s2": anew}) == []
+    await put(store, change(head("s1"), mine, e="1"))
+
+
+async def test_nothing_to_confirm_is_fine(store: Store) -> None:
+    assert await store.confirm({}) == []
+    assert store.is_sure
+
+
+async def test_a_session_that_was_never_stored_is_not_held(store: Store) -> None:
+    assert await store.confirm({"s1": NOT_STORED}) == ["s1"]

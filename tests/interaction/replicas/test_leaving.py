@@ -1,0 +1,307 @@
+"""Callers that leave, and replicas that do: what was not read is kept by whoever holds the session."""
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from emceepee.backends.http1.address import Origin
+from emceepee.replicas.holder_link import SETTLE_AFTER
+from emceepee.replicas.senders import GONE_SECONDS
+from emceepee.replicas.signature import Hop
+from emceepee.server.http.connection import CONFIRMED_TICKS
+from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
+from emceepee.server.http.forwarding import Outcome
+from emceepee.web.asgi import respond_json
+from support.callers.raw_connection import RawConnection
+from support.in_process.hops import HeldStream, Replicas, post, two_replicas
+from support.waiting import eventually
+
+
+def reset(caller: RawConnection) -> None:
+    """Close without reading what has come."""
+    caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    caller.cut()
+
+
+def answer_with_news(replicas: Replicas) -> None:
+    """Each response carries something that must not be lost."""
+
+    async def serve(request: HttpRequest, body: bytes) -> bool:
+        replicas.target.keep_if_unread(request, body.decode())
+        await respond_json(request.send, 200, {"news": 1})
+        return True
+
+    replicas.target.serve = serve
+
+
+def kept(replicas: Replicas) -> int:
+    return sum(len(sender.exchanges) for sender in replicas.listener._senders._known.values())
+
+
+class SlowAnswer:
+    """A response that the test lets go."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+        self.go, self.was_gone = asyncio.Event(), asyncio.Event()
+        self.began = asyncio.Event()
+        replicas.target.serve = self.serve
+
+    async def serve(self, request: HttpRequest, body: bytes) -> bool:
+        self.began.set()
+        await self.go.wait()
+        if request.connection.is_gone():
+            self.was_gone.set()
+            request.connection.give_up_response()
+            return True
+        self._replicas.target.keep_if_unread(request, body.decode())
+        await respond_json(request.send, 200, {"news": 1})
+        return True
+
+
+async def test_a_caller_that_leaves_while_its_call_runs_is_gone_for_the_holder_too(replicas: Replicas) -> None:
+    answer = SlowAnswer(replicas)
+    caller = replicas.post(b"1")
+    await asyncio.wait_for(answer.began.wait(), 10)
+    await replicas.clock.advance(DISCONNECT_CHECK_AFTER)
+    caller.cut()
+    connection = replicas.target.requests[0].connection
+    await eventually(connection.is_gone, what="the holder sees that the caller is gone")
+    answer.go.set()
+    await asyncio.wait_for(answer.was_gone.wait(), 10)
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+
+
+async def test_a_caller_that_left_in_a_quick_call_is_noticed_before_the_response_is_written(
+    replicas: Replicas,
+) -> None:
+    answer = SlowAnswer(replicas)
+    caller = replicas.post(b"1")
+    await asyncio.wait_for(answer.began.wait(), 10)
+    caller.cut()
+    await eventually(replicas.asked[0].connection.is_gone)
+    answer.go.set()
+    await eventually(lambda: replicas.target.unread == ["1"], what="the holder hears that its response was not read")
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+
+
+async def test_a_caller_that_leaves_a_stream_is_gone_for_the_holder_at_once(replicas: Replicas) -> None:
+    stream = HeldStream()
+    replicas.target.serve = stream.serve
+    caller = replicas.post()
+    await eventually(lambda: stream.request is not None)
+    await replicas.clock.advance(DISCONNECT_CHECK_AFTER)
+    await stream.write(b": one\n\n")
+    await eventually(lambda: caller.read_some() and b": one" in caller.received)
+    caller.cut()
+    await asyncio.wait_for(stream.was_left.wait(), 10)
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+
+
+async def test_a_response_that_was_not_read_is_reported_to_the_holder(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.until_data()
+    reset(caller)
+    await eventually(lambda: replicas.target.unread == ["1"], what="the holder hears of it")
+    assert kept(replicas) == 0
+
+
+async def test_the_end_of_a_stream_that_was_not_read_is_reported_too(replicas: Replicas) -> None:
+    stream = HeldStream()
+    replicas.target.serve = stream.serve
+    caller = replicas.post(b"1")
+    await eventually(lambda: stream.request is not None)
+    assert stream.request is not None
+    replicas.target.keep_if_unread(stream.request, "end")
+    await stream.write(b"data: 1\n\n", is_last=True)
+    await caller.until_data()
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    reset(caller)
+    await eventually(lambda: replicas.target.unread == ["end"], what="the holder hears of it")
+
+
+async def test_a_next_request_of_the_same_caller_says_that_the_response_was_read(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    assert kept(replicas) == 1
+    for number in range(2, 5):
+        caller.received = b""
+        caller.send(post(b"%d" % number))
+        await caller.answer()
+        assert kept(replicas) == 1  # what came before rode on the request
+    assert replicas.target.unread == []
+
+
+async def test_a_caller_that_has_read_and_closes_in_order_leaves_nothing_in_doubt(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    caller.cut()
+
+    async def is_settled() -> bool:
+        await replicas.clock.advance(SETTLE_AFTER)
+        return kept(replicas) == 0
+
+    await eventually(is_settled)
+    assert replicas.target.unread == []
+
+
+async def test_what_another_caller_does_on_the_same_connection_says_nothing(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.until_data()
+    for number in range(2, 5):
+        await replicas.post(b"%d" % number).answer()
+    assert "(1, 7, 1, 4)" in repr(replicas.listener)  # slot, epoch, connections, what is kept
+    reset(caller)
+    await eventually(lambda: replicas.target.unread == ["1"])
+
+
+async def test_after_two_seconds_a_response_counts_as_read(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    for _ in range(CONFIRMED_TICKS + 1):
+        replicas.table.tick()
+    await replicas.clock.advance(SETTLE_AFTER)
+    await eventually(lambda: kept(replicas) == 0)
+    reset(caller)
+    assert replicas.target.unread == []
+
+
+async def test_a_caller_that_leaves_does_not_make_others_unread(replicas: Replicas) -> None:
+    """The connection between the replicas that closes with it had carried another's response."""
+    answer_with_news(replicas)
+    reader = replicas.post(b"1")
+    await reader.answer()
+    answer = SlowAnswer(replicas)
+    leaver = replicas.post(b"2")
+    await asyncio.wait_for(answer.began.wait(), 10)
+    await replicas.clock.advance(DISCONNECT_CHECK_AFTER)
+    leaver.cut()
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED] * 2)
+    await eventually(lambda: "(1, 7, 1, 1)" in repr(replicas.listener), what="another connection is there")
+    await replicas.clock.advance(2 * GONE_SECONDS)
+    assert replicas.target.unread == []
+    answer.go.set()
+
+
+async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
+    async with two_replicas(listen=("127.0.0.1", 0)) as replicas:
+        answer_with_news(replicas)
+        caller = replicas.post(b"1")
+        await caller.until_data()
+        link = replicas.forwarder._links[replicas.holder]
+        connections, link._connections = link._connections, link.parts.pool.of(Origin(False, "127.0.0.1", 1))
+        reset(caller)
+        await eventually(lambda: link._attempts > 0, what="the holder could not be told")
+        link._connections = connections
+        await replicas.clock.advance(SETTLE_AFTER)
+        await eventually(lambda: replicas.target.unread == ["1"])
+
+
+async def test_a_holder_that_is_there_after_all_hears_that_its_response_was_lost(replicas: Replicas) -> None:
+    async def break_off(request: HttpRequest, body: bytes) -> bool:
+        replicas.target.keep_if_unread(request, body.decode())
+        request.connection.abort_response()
+        return True
+
+    replicas.target.serve = break_off
+    assert await replicas.post(b"1").answer() == {"outcome": "LOST"}
+    await eventually(lambda: replicas.target.unread == ["1"])
+
+
+async def test_what_rode_on_a_request_that_was_lost_is_told_again(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def abort(request: HttpRequest, body: bytes) -> bool:
+        request.connection.abort_response()
+        return True
+
+    told: list[tuple[list[int], list[int]]] = []
+
+    def keep(hop: Hop, read: list[int], unread: list[int], *, is_farewell: bool) -> None:
+        told.append((read, unread))
+
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    monkeypatch.setattr(replicas.listener._senders, "settle", keep)
+    replicas.target.serve = abort
+    caller.received = b""
+    caller.send(post(b"2"))
+    assert await caller.answer() == {"outcome": "LOST"}
+    await eventually(lambda: told == [([1], [2])])
+
+
+async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
+    async with two_replicas() as replicas:
+        answer_with_news(replicas)
+        caller = replicas.post(b"1")
+        await caller.answer()
+        await replicas.forwarder.take_leave()
+        assert kept(replicas) == 0
+        assert replicas.target.unread == []
+
+
+async def test_a_replica_that_dies_leaves_its_responses_unread(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    for connection in list(replicas.forwarder._parts.pool.open):
+        connection.abort()
+    await eventually(lambda: "(1, 7, 0, 1)" in repr(replicas.listener))
+    await replicas.clock.advance(GONE_SECONDS)
+    assert replicas.target.unread == ["1"]
+
+
+async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas: Replicas) -> None:
+    answer_with_news(replicas)
+    caller = replicas.post(b"1")
+    await caller.answer()
+    replicas.listener.drop(replicas.forwarder._parts.own())
+    assert replicas.target.unread == ["1"]
+
+
+async def test_a_replica_that_stops_ends_streams_that_answer_nothing_and_then_does_not_wait_for_the_rest(
+    replicas: Replicas,
+) -> None:
+    streams = [HeldStream(), HeldStream()]
+    waiting = iter(streams)
+
+    async def serve(request: HttpRequest, body: bytes) -> bool:
+        return await next(waiting).serve(request, body)
+
+    replicas.target.serve, replicas.lost_reply = serve, lambda: b"lost"
+    listening, asking = replicas.caller(), replicas.caller()
+    listening.send(b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n")
+    await eventually(lambda: streams[0].request is not None)
+    asking.send(post())
+    await eventually(lambda: streams[1].request is not None)
+    await eventually(lambda: all(caller.read_some() and caller.received for caller in (listening, asking)))
+    replicas.forwarder.end_streams()
+    await eventually(lambda: listening.read_some() and listening.received.endswith(b"0\r\n\r\n"))
+    await asyncio.wait_for(streams[0].was_left.wait(), 10)
+    assert replicas.outcomes == [Outcome.ANSWERED]
+    replicas.forwarder.break_off()
+    await eventually(lambda: asking.read_some() and asking.received.endswith(b"data: lost\n\n\r\n0\r\n\r\n"))
+    await asyncio.wait_for(streams[1].was_left.wait(), 10)
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+async def test_a_request_that_is_cancelled_is_over_for_the_holder_too(replicas: Replicas, is_watched: bool) -> None:
+    answer = SlowAnswer(replicas)
+    replicas.post(b"1")
+    await asyncio.wait_for(answer.began.wait(), 10)
+    if is_watched:
+        await replicas.clock.advance(DISCONNECT_CHECK_AFTER)
+    [task] = replicas.tasks
+    assert task is not None
+    task.cancel()
+    await eventually(replicas.target.requests[0].connection.is_gone)
+    answer.go.set()
+    await asyncio.wait_for(answer.was_gone.wait(), 10)

@@ -1,0 +1,135 @@
+"""What a holder keeps for responses that were passed back by another replica, and when it is told of their end."""
+
+import pytest
+
+from emceepee.guard.identity import CallerIdentity
+from emceepee.replicas import senders as senders_module
+from emceepee.replicas.senders import GONE_SECONDS, HopExchange, Senders
+from emceepee.replicas.signature import Hop, Sender
+from support.fakes.clock import FakeClock
+from support.in_process.http_endpoint import OpenConnection
+
+ANN, BEN = b"ann", b"ben"
+
+
+def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
+    return Hop(CallerIdentity(), Sender(slot, 7), instance, number, read)
+
+
+class Holder:
+    """Serves hops; whatever was not read is told by its number."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.senders = Senders(self.clock)
+        self.unread: list[int] = []
+
+    def begin(self, number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> HopExchange:
+        exchange = self.senders.begin(hop(number, *read, instance=instance, slot=slot), OpenConnection())
+        exchange.if_unread(lambda: self.unread.append(number))
+        return exchange
+
+    def serve(self, number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> None:
+        exchange = self.begin(number, *read, instance=instance, slot=slot)
+        self.senders.finish(hop(number, instance=instance), exchange)
+
+    def settle(self, *, read: tuple[int, ...] = (), unread: tuple[int, ...] = (), is_farewell: bool = False) -> None:
+        self.senders.settle(hop(1000), list(read), list(unread), is_farewell=is_farewell)
+
+    def kept(self) -> int:
+        return sum(len(sender.exchanges) for sender in self.senders._known.values())
+
+
+@pytest.fixture
+def holder() -> Holder:
+    return Holder()
+
+
+def test_what_was_read_is_forgotten(holder: Holder) -> None:
+    holder.serve(1)
+    holder.serve(2)
+    holder.settle(read=(1,))
+    holder.serve(3, 2)
+    assert holder.kept() == 1
+    holder.settle(unread=(1, 2))
+    assert holder.unread == []
+
+
+def test_what_was_not_read_is_reported_once(holder: Holder) -> None:
+    holder.serve(1)
+    holder.settle(unread=(1, 4))
+    holder.settle(unread=(1,))
+    assert holder.unread == [1]
+
+
+def test_of_a_request_that_wants_to_know_nothing_nothing_is_kept(holder: Holder) -> None:
+    exchange = holder.senders.begin(hop(1), OpenConnection())
+    holder.senders.finish(hop(1), exchange)
+    assert holder.kept() == 0
+
+
+def test_a_caller_can_be_gone_before_the_socket_tells(holder: Holder) -> None:
+    exchange = holder.begin(1)
+    assert not exchange.is_gone()
+    holder.settle(unread=(1,))
+    assert exchange.is_gone()
+    assert holder.unread == [1]
+
+
+async def test_a_sender_without_a_connection_is_gone_after_a_while(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.serve(1)
+    holder.senders.leave(ANN)
+    await holder.clock.advance(GONE_SECONDS - 0.1)
+    assert holder.unread == []
+    await holder.clock.advance(0.2)
+    assert holder.unread == [1]
+    assert repr(holder.senders) == "<Senders []>"
+
+
+async def test_a_sender_that_opens_another_connection_is_there(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.serve(1)
+    holder.senders.leave(ANN)
+    holder.senders.join(hop(2))
+    await holder.clock.advance(10 * GONE_SECONDS)
+    assert holder.unread == []
+
+
+async def test_the_end_of_one_of_several_connections_says_nothing(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.senders.join(hop(2))
+    holder.serve(1)
+    holder.senders.leave(ANN)
+    await holder.clock.advance(10 * GONE_SECONDS)
+    assert holder.unread == []
+
+
+async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.serve(1)
+    holder.serve(2)
+    holder.settle(unread=(2,), is_farewell=True)
+    holder.senders.leave(ANN)
+    await holder.clock.advance(10 * GONE_SECONDS)
+    assert holder.unread == [2]
+
+
+def test_a_sender_whose_lease_has_lapsed_is_gone_whatever_its_connections_say(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.serve(1)
+    holder.serve(2, instance=BEN, slot=2)
+    holder.senders.drop(Sender(1, 6))
+    assert holder.unread == []
+    holder.senders.drop(Sender(1, 7))
+    assert holder.unread == [1]
+    holder.senders.leave(ANN)  # nobody is missed who is not known
+
+
+def test_what_is_kept_is_bounded(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(senders_module, "MOST_KEPT", 3)
+    for number in range(10):
+        holder.serve(number)
+    assert holder.kept() == 3
+    holder.settle(unread=tuple(range(10)))
+    assert holder.unread == [7, 8, 9]

@@ -1,0 +1,135 @@
+"""What was signed is good once, for one replica, for a while; and nothing of it can be changed."""
+
+from dataclasses import replace
+
+import pytest
+
+from emceepee.guard.identity import LOCAL, CallerIdentity
+from emceepee.replicas.signature import NUMBERS_KEPT, WINDOW_SECONDS, Hop, Message, Sender, Signer, Verifier
+from emceepee.state.replica import Replica
+
+KEY = b"k" * 32
+NOW = 1_800_000_000
+MESSAGE = Message(b"POST", b"/mcp?session=1", b"host: here\r\nmcp-session-id: S-02\r\n", b'{"id":1}')
+HOLDER = Replica(slot=2, epoch=9, address="unix:/there")
+SENDER = Replica(slot=1, epoch=7, address="unix:/here")
+ADA = CallerIdentity("ada@läden \n:,", is_proven=True, is_remote=True)
+
+
+def sign(signer: Signer, message: Message = MESSAGE, *, at: int = NOW, number: int | None = None) -> bytes:
+    number = signer.next_number() if number is None else number
+    return signer.sign(message, number=number, target=HOLDER, sender=SENDER, at=at, identity=ADA, read=(3, 5))
+
+
+def verify(value: bytes, message: Message = MESSAGE, *, own: Replica = HOLDER, now: float = NOW) -> Hop | None:
+    return Verifier(KEY).verify(value, message, own=own, now=now)
+
+
+def test_a_signature_says_who_calls_and_who_passes_it_on() -> None:
+    assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, Sender(1, 7), b"a", 1, (3, 5))
+
+
+@pytest.mark.parametrize("principal", [LOCAL, "", "\udc80", "ö" * 500])
+@pytest.mark.parametrize("flag", ["is_proven", "is_remote", "is_page", "principal"])
+def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
+    identity = CallerIdentity(principal) if flag == "principal" else CallerIdentity(principal, **{flag: True})
+    value = Signer(KEY).sign(MESSAGE, number=1, target=HOLDER, sender=SENDER, at=NOW, identity=identity)
+    hop = verify(value)
+    assert hop is not None
+    assert (hop.identity, hop.read) == (identity, ())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(MESSAGE, method=b"GET"),
+        replace(MESSAGE, target=b"/mcp?session=2"),
+        replace(MESSAGE, headers=b"host: here\r\nmcp-session-id: S-03\r\n"),
+        replace(MESSAGE, headers=MESSAGE.headers + b"x: 1\r\n"),
+        replace(MESSAGE, body=b'{"id":2}'),
+        replace(MESSAGE, headers=MESSAGE.headers[:-2], body=b"\r\n" + MESSAGE.body),
+    ],
+    ids=["method", "target", "header", "one more header", "body", "border"],
+)
+def test_no_part_of_the_request_can_be_changed(changed: Message) -> None:
+    assert verify(sign(Signer(KEY)), changed) is None
+
+
+def test_no_part_of_the_header_can_be_changed() -> None:
+    value = sign(Signer(KEY))
+    for position in range(len(value)):
+        changed = bytearray(value)
+        changed[position] ^= 1
+        assert verify(bytes(changed)) is None, f"with another byte {position}"
+    fields = value.split(b" ")
+    for number in range(len(fields)):
+        assert verify(b" ".join(fields[:number] + fields[number + 1 :])) is None, f"without field {number}"
+
+
+@pytest.mark.parametrize("value", [b"", b" ", b"1", b"\xff" * 10, b"1 2.9 1.7 0 a.1 0: - " + b"0" * 64])
+def test_anything_else_is_no_signature(value: bytes) -> None:
+    assert verify(value) is None
+
+
+def test_a_signature_is_good_for_one_replica_only() -> None:
+    value = sign(Signer(KEY))
+    assert verify(value, own=replace(HOLDER, slot=3)) is None
+    assert verify(value, own=replace(HOLDER, epoch=10)) is None
+    assert verify(value, own=replace(HOLDER, address="elsewhere")) is not None
+
+
+def test_another_key_signs_nothing() -> None:
+    assert verify(sign(Signer(b"x" * 32))) is None
+
+
+@pytest.mark.parametrize(("off", "is_good"), [(0, True), (119, True), (-119, True), (121, False), (-121, False)])
+def test_a_signature_is_good_for_two_minutes(off: int, is_good: bool) -> None:
+    assert (verify(sign(Signer(KEY)), now=NOW + off) is not None) == is_good
+
+
+def test_a_signature_is_good_once() -> None:
+    verifier, value = Verifier(KEY), sign(Signer(KEY))
+    assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) is not None
+    assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) is None
+    assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW + WINDOW_SECONDS) is None
+
+
+def test_requests_may_overtake_each_other_and_none_is_good_twice() -> None:
+    verifier, signer = Verifier(KEY), Signer(KEY)
+    values = [sign(signer) for _ in range(100)]
+    order = values[50:] + values[:50]
+    assert all(verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) for value in order)
+    assert not any(verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) for value in order)
+
+
+def test_what_is_remembered_of_a_signer_is_bounded_and_what_is_forgotten_is_refused() -> None:
+    verifier, signer = Verifier(KEY), Signer(KEY)
+    first = sign(signer, number=1)
+    late = sign(signer, number=2)
+    assert verifier.verify(first, MESSAGE, own=HOLDER, now=NOW) is not None
+    for number in range(3, 2 * NUMBERS_KEPT):
+        assert verifier.verify(sign(signer, number=number), MESSAGE, own=HOLDER, now=NOW) is not None
+    [numbers] = verifier._seen.values()
+    assert len(numbers._taken) <= NUMBERS_KEPT
+    assert verifier.verify(first, MESSAGE, own=HOLDER, now=NOW) is None
+    assert verifier.verify(late, MESSAGE, own=HOLDER, now=NOW) is None
+
+
+def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
+    verifier = Verifier(KEY)
+    old = sign(Signer(KEY, "old"))
+    assert verifier.verify(old, MESSAGE, own=HOLDER, now=NOW) is not None
+    later = NOW + 10 * WINDOW_SECONDS
+    assert verifier.verify(sign(Signer(KEY, "new"), at=later), MESSAGE, own=HOLDER, now=later) is not None
+    assert list(verifier._seen) == [b"new"]
+    assert verifier.verify(old, MESSAGE, own=HOLDER, now=later) is None
+
+
+def test_a_response_proves_that_its_writer_has_the_key() -> None:
+    signer, hop = Signer(KEY, "a"), Hop(ADA, Sender(1, 7), b"a", 4, ())
+    proof = Verifier(KEY).prove(hop)
+    assert signer.is_proof(proof, 4)
+    assert not signer.is_proof(proof, 5)
+    assert not signer.is_proof(Verifier(b"x" * 32).prove(hop), 4)
+    assert not signer.is_proof(None, 4)
+    assert not Signer(KEY, "b").is_proof(proof, 4)
