@@ -105,7 +105,8 @@ class SessionDirectory:
         """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
         while self._sessions:
             for key, session in list(self._sessions.items()):
-                if not session.is_busy and self._remove(key) is not None:
+                is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
+                if not is_at_work and self._remove(key) is not None:
                     self._begin_rest(key, session)
             await self._clock.sleep(HAND_OVER_SECONDS)
 
