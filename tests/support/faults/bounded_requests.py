@@ -31,6 +31,7 @@ class Answer:
 
     message: dict[str, Any]
     asked: Span
+    process: int
 
 
 async def send(
@@ -50,7 +51,7 @@ async def send(
         world.counts["answers that say that a process was lost"] += 1
         _require_faults(world, number, asked, f"{message['error']}")
         raise Unanswered(message["error"]["message"])
-    return Answer(message, asked)
+    return Answer(message, asked, number)
 
 
 async def within_bound(
@@ -130,6 +131,13 @@ def _hear_refusal(world: World, number: int, status: int, headers: dict[str, str
         world.findings.require(has_advice, Rule.RIGHT_ANSWERS, f"no Retry-After: {text}")
         world.counts["requests that are told to come again"] += 1
         _require_faults(world, number, asked, text)
+    raise Unanswered(text)
+
+
+def hear_of_a_loss(world: World, answer: Answer, text: str) -> None:
+    """The process that the request was passed on to was lost with it. Raises: Unanswered."""
+    world.counts["answers that say that a process was lost"] += 1
+    _require_faults(world, answer.process, answer.asked, text)
     raise Unanswered(text)
 
 

@@ -171,7 +171,7 @@ class FaultCaller(SessionCaller):
                 self.world.progress()
                 continue
             asked = self.ledger.cuts[cut] = Span(began, moment())
-            self._hear_end(call_id, message, asked)
+            self._hear_end(call_id, message, asked, process)
             return
         raise AssertionError(f"a stream that was cut at {began:.3f} cannot be taken up again")
 
@@ -197,13 +197,13 @@ class FaultCaller(SessionCaller):
             assert response.status == 200, (response.status, await response.text())
             return await last_message(EventReader(response))
 
-    def _hear_end(self, call_id: str, message: Json, asked: Span) -> None:
+    def _hear_end(self, call_id: str, message: Json, asked: Span, process: RestartableProcess) -> None:
         if "error" in message:
             assert "was restarted while it served this" in message["error"]["message"], message
             self.world.counts["streams resumed, to hear of the restart"] += 1
             return
         result = message["result"]
-        self.ledger.hear(result, asked)
+        self.ledger.hear(result, asked, self.world.teller(self.world.number_of(process)))
         if self.is_well(result) and "structuredContent" not in result:
             assert text_of(result) == call_id, result
             self.world.counts["streams resumed to the result"] += 1

@@ -12,6 +12,7 @@ from support.sessions.replies import told_events
 
 TASK_ENDS = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 SAVED_AFTER = 1.0  # seconds: that an event was told is in the store a tenth of a second later; machines are busy
+READ_AFTER = 4.0  # seconds: until a process that passed a reply back has found out that it was read, and has said so
 
 
 @dataclass(slots=True)
@@ -28,22 +29,24 @@ class Ledger:
     heard: dict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
     cuts: list[Span] = field(default_factory=list)  # streams that the caller itself cut, until it had the rest
     saved: dict[str, float] = field(default_factory=dict)  # that it was told is in the store, and since when
-    _fresh: list[str] = field(default_factory=list)  # heard since it was last known what is in the store
+    _fresh: list[tuple[str, int | None]] = field(default_factory=list)  # since it was last known what is in the store
+    _tellers: dict[tuple[str, Span], int | None] = field(default_factory=dict)
 
-    def hear(self, result: dict[str, Any], asked: Span) -> None:
-        """The events in a reply."""
+    def hear(self, result: dict[str, Any], asked: Span, teller: int | None = None) -> None:
+        """The events in a reply. `teller` is the number of the process that may have passed it back for another."""
         structured = result.get("structuredContent")
         groups = structured.get("events", []) if isinstance(structured, dict) and "triggers" in structured else []
         for event in [*told_events(result), *(event for group in groups for event in group["events"])]:
             assert self.events.setdefault(event["id"], event)["type"] == event["type"]
             self.heard[event["id"]].append(asked)
-            self._fresh.append(event["id"])
+            self._fresh.append((event["id"], teller))
+            self._tellers[event["id"], asked] = teller
 
-    def hear_of_a_commit(self, asked: Span) -> None:
+    def hear_of_a_commit(self, asked: Span, teller: int | None = None) -> None:
         """What this reply says is in the store, and so is whatever the same process told before."""
-        for event_id in self._fresh:
+        for event_id, told_by in self._fresh:
             span = Span(self.heard[event_id][0].began, asked.ended)
-            if not self._disturbances(span):
+            if told_by == teller and not self._disturbances(span):
                 self.saved.setdefault(event_id, asked.ended)
         self._fresh.clear()
 
@@ -95,14 +98,25 @@ class Ledger:
         return all(map(self.timeline.explains_loss, self.heard[event_id]))
 
     def _check_repeated(self, event_id: str, findings: Findings) -> None:
-        """Between two replies that carried an event lies a fault, soon after the first, and nothing was saved."""
+        """Between two replies that carried an event lies a fault, soon after the first, and nothing was saved.
+
+        But for one of the process that passed the first one back: if it falls before it has said that the reply was
+        read, nobody knows that, and so it is told again.
+        """
         for one, other in pairwise(sorted(self.heard[event_id])):
+            if self._fell_before_it_was_read(event_id, one):
+                continue
             between = self._disturbances(Span(one.began, other.ended))
             soon = self._disturbances(Span(one.began, one.ended + SAVED_AFTER))
             findings.require(between and soon, Rule.TOLD_ONCE, f"without a fault: {self._told(event_id)}")
             saved = self.saved.get(event_id)
             is_saved = saved is not None and saved <= other.began
             findings.require(not is_saved, Rule.TOLD_ONCE, f"though it was known to be told: {self._told(event_id)}")
+
+    def _fell_before_it_was_read(self, event_id: str, told: Span) -> bool:
+        teller = self._tellers[event_id, told]
+        faults = self.timeline.unclean(Span(told.began, told.ended + READ_AFTER))
+        return teller is not None and any(fault.target == teller for fault in faults)
 
     def _check_timers(self, findings: Findings) -> None:
         fired: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -6,7 +6,7 @@ from typing import Any
 
 from support.callers.http_process import HttpCaller
 from support.callers.restartable_process import RestartableProcess
-from support.faults.bounded_requests import Answer, Unanswered, open_connection, send
+from support.faults.bounded_requests import Answer, Unanswered, hear_of_a_loss, open_connection, send
 from support.faults.findings import Rule
 from support.faults.ledger import Ledger
 from support.faults.timeline import Span
@@ -66,9 +66,12 @@ class SessionCaller:
         given = arguments | (self.session if session is None else session)
         answer = await send(self.world, process, self.at(process), {"name": tool, "arguments": given}, own=own)
         result = answer.message["result"]
-        if result.get("isError") and result["structuredContent"]["error"]["code"] == NO_SESSION:
+        error = result["structuredContent"]["error"] if result.get("isError") else {}
+        if error.get("code") == NO_SESSION:
             self.world.findings.add(Rule.SESSIONS_KEPT, f"{self.name}: {tool} at {answer.asked.ended:.3f}: {result}")
             raise Unanswered("the session is lost")
+        if error.get("details", {}).get("reason") == "replica":
+            hear_of_a_loss(self.world, answer, f"{self.name}: {error}")
         return answer
 
     async def call(
@@ -77,9 +80,10 @@ class SessionCaller:
         """The result, and when it was asked for. Raises: Unanswered."""
         answer = await self.ask(tool, own=own, at=at, **arguments)
         result = dict(answer.message["result"])
-        self.ledger.hear(result, answer.asked)
+        teller = self.world.teller(answer.process)
+        self.ledger.hear(result, answer.asked, teller)
         if tool == "set_timer" and not result.get("isError"):
-            self.ledger.hear_of_a_commit(answer.asked)
+            self.ledger.hear_of_a_commit(answer.asked, teller)
         return result, answer.asked
 
     async def open_another(self) -> "OtherSession":

@@ -111,6 +111,17 @@ def test_a_commit_says_nothing_of_what_another_process_told_before_a_fault(ledge
     assert found(ledger, "e1") == []
 
 
+@pytest.mark.parametrize(("began", "is_explained"), [(3.0, True), (5.0, False)])
+def test_who_falls_before_it_has_said_that_a_reply_was_read_may_make_another_tell_it_again(
+    ledger: Ledger, began: float, *, is_explained: bool
+) -> None:
+    ledger.hear(reply(event("e1")), asked(0), 0)
+    ledger.hear_of_a_commit(asked(0.2), 0)
+    ledger.hear(reply(event("e1")), asked(8), 1)
+    add_fault(ledger, FaultKind.KILL, began, began + 0.1)
+    assert found(ledger, "e1") == ([] if is_explained else [Rule.TOLD_ONCE])
+
+
 def test_a_timer_that_fires_twice_and_a_task_that_ends_twice_are_found(ledger: Ledger) -> None:
     ledger.timers["t1"], ledger.tasks["k1"] = asked(0), asked(0)
     for moment, number in ((1, 1), (3, 3)):
