@@ -126,6 +126,11 @@ class SessionDirectory:
         """Whether no other process can have taken over what is here. If not, `confirm`."""
         return self._storage is None or self._storage.is_sure
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nothing that is here may be served until it is confirmed."""
+        return self._storage is not None and self._storage.is_in_doubt
+
     async def confirm(self) -> None:
         """Let go of what others have taken over."""
         if self._storage is not None:
