@@ -14,7 +14,6 @@ from support.faults.world import World
 from support.sessions.replies import text_of
 
 CLEAR = {"TOOL_ERR_SERVER_DISCONNECTED", "TOOL_ERR_EXECUTION_FAILED"}
-RESUMES = 30  # tries, until a stream that was cut has its end
 QUIET = [{"type": "timeout"}]
 
 
@@ -163,12 +162,13 @@ class FaultCaller(SessionCaller):
         self.world.counts["streams cut"] += 1
         if last_id is None or self.is_modern:
             return
-        for _ in range(RESUMES):
+        while moment() < began + self.world.recovery:
             process = await self.world.choose(self.chance)
             try:
                 message = await within_bound(self.world, process, self._resume(process, last_id), own=0)
             except Unanswered:
                 self.world.progress()
+                await asyncio.sleep(self.world.pause)  # who is told to come again waits a little
                 continue
             asked = self.ledger.cuts[cut] = Span(began, moment())
             self._hear_end(call_id, message, asked, process)

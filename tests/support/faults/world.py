@@ -19,13 +19,15 @@ class World:
     """Callers ask any of its processes, as if a balancer had chosen it.
 
     Times are seconds: `bound` is what an answer may take besides its call's own time, `at_once` the same while nothing
-    is wrong, `felt` how long a fault is felt after it; `patience` is that of callers with a process that stands still.
+    is wrong, `felt` how long a fault is felt after it; `patience` is that of callers with a process that stands still;
+    after `recovery` whatever was disturbed by faults works, though they may come one after the other.
     """
 
     bound = 60.0
     at_once = 60.0
     felt = 0.0
     patience = 5.0
+    recovery = 60.0
     pause = 0.0
     """Between two steps of a caller, on average."""
 
