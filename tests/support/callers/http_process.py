@@ -217,7 +217,8 @@ async def _answer_in(response: aiohttp.ClientResponse) -> Json:
     """As JSON, or at the end of a stream, which a slow one becomes."""
     if response.content_type != "text/event-stream":
         return dict(await response.json())
-    return next(event.message for event in reversed(await EventReader(response).rest()) if event.message is not None)
+    messages = [event.message for event in await EventReader(response).rest() if event.message is not None]
+    return messages[-1] if messages else {}
 
 
 def _call(tool: str, arguments: Json, token: str | int | None) -> Json:

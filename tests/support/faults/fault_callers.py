@@ -17,6 +17,10 @@ CLEAR = {"TOOL_ERR_SERVER_DISCONNECTED", "TOOL_ERR_EXECUTION_FAILED"}
 QUIET = [{"type": "timeout"}]
 
 
+class UnknownStream(Exception):
+    """It cannot be taken up again, says the process."""
+
+
 class FaultCaller(SessionCaller):
     """What it does is chance."""
 
@@ -166,6 +170,11 @@ class FaultCaller(SessionCaller):
             process = await self.world.choose(self.chance)
             try:
                 message = await within_bound(self.world, process, self._resume(process, last_id), own=0)
+            except UnknownStream as error:
+                if not self.world.timeline.explains_loss(Span(began, moment())):
+                    self.world.findings.add(Rule.RIGHT_ANSWERS, f"{self.name}: {error}")
+                self.world.counts["streams that went with a process while the store was away"] += 1
+                return
             except Unanswered:
                 self.world.progress()
                 await asyncio.sleep(self.world.pause)  # who is told to come again waits a little
@@ -194,6 +203,8 @@ class FaultCaller(SessionCaller):
         began, headers = moment(), self.caller.headers | {"last-event-id": last_id}
         async with process.http.get(process.url, headers=headers) as response:
             await refuse(self.world, process, response, began)
+            if response.status == 400:
+                raise UnknownStream(await response.text())
             assert response.status == 200, (response.status, await response.text())
             return await last_message(EventReader(response))
 

@@ -81,9 +81,9 @@ class SessionCaller:
         answer = await self.ask(tool, own=own, at=at, **arguments)
         result = dict(answer.message["result"])
         teller = self.world.teller(answer.process)
-        self.ledger.hear(result, answer.asked, teller)
         if tool == "set_timer" and not result.get("isError"):
             self.ledger.hear_of_a_commit(answer.asked, teller)
+        self.ledger.hear(result, answer.asked, teller)  # that this reply told something is saved only after it
         return result, answer.asked
 
     async def open_another(self) -> "OtherSession":
