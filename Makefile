@@ -18,7 +18,7 @@ help:
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
-	@echo "make soak         the long tests: a thousand sessions, a hundred restarts and fifty kills under load"
+	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
 	@echo "make programs     only the browser and the servers that the tests need; with sudo, unless they are there"

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.backends.counting_http import Era
+from support.faults.chaos import Chaos, chaos_seed, run_chaos
+from support.faults.chaos_schedule import random_schedule
 from support.faults.kills import kills_under_load
 from support.faults.mixed_load import mixed_load
 from support.faults.restarts import restarts_under_load
@@ -33,6 +35,14 @@ async def test_a_hundred_restarts_under_load_lose_nothing_and_run_nothing_twice(
 async def test_fifty_kills_under_the_load_of_eight_callers_lose_nothing_and_run_nothing_twice(tmp_path: Path) -> None:
     counts = await kills_under_load(tmp_path, 50)
     assert min(counts["calls"], counts["tasks completed"], counts["timers"], counts["notifications promised"]) > 50
+
+
+async def test_fifteen_minutes_of_faults_to_three_replicas_and_their_redis_lose_nothing(tmp_path: Path) -> None:
+    """CHAOS_MINUTES sets another length."""
+    seed, minutes = chaos_seed(), float(os.environ.get("CHAOS_MINUTES", "15"))
+    schedule = random_schedule(seed, seconds=60 * minutes, replicas=3)
+    outcome = await run_chaos(tmp_path, Chaos(schedule=schedule, seed=seed))
+    assert not outcome.findings.found, str(outcome.findings)
 
 
 async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behind() -> None:

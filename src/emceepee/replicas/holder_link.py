@@ -1,7 +1,8 @@
 """The way to one holder of sessions: its connections, what is on its way there, and what became of its responses.
 
-A holder keeps what a response carried until it hears that the caller has read it (decision 17). That rides on the next
-request to it; what has not after a second goes by itself, and what was not read goes at once.
+A holder keeps what a response carried until it hears that the caller has read it (decision 17), and counts its events
+as delivered when it hears that it was written. Both ride on the next request to it, or go by themselves after a moment;
+what was not read goes at once.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from emceepee.backends.http1.response import Response
 from emceepee.clock import Handle, epoch_milliseconds
 from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
-from emceepee.replicas.settlement import Unsettled
+from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, Message, Signer
 from emceepee.replicas.wire import SETTLE_PATH, proof_in, settlement
 from emceepee.state.replica import Replica
@@ -26,6 +27,7 @@ from emceepee.web.asgi import CallerConnection
 
 log = EventLog("replicas")
 SETTLE_AFTER = 1.0  # seconds that the news of what was read waits for a request to ride on
+WRITTEN_AFTER = 0.05  # the same for what was written: that events were delivered is promised to be saved in 100 ms
 SETTLE_ATTEMPTS = 30  # then the holder is taken for gone, and what it kept with it
 NOBODY = CallerIdentity()
 
@@ -60,7 +62,7 @@ class SentHop:
 
     number: int
     response: Response
-    read: tuple[int, ...]
+    news: News
     """What rode on it."""
 
 
@@ -72,6 +74,7 @@ class HolderLink:
         self._connections = parts.pool.of(_origin(holder.address))
         self._unsettled = Unsettled()
         self._timer: Handle | None = None
+        self._settles_at = 0.0
         self._settling: asyncio.Task[None] | None = None
         self._attempts = 0
         self._was_expected = self._is_refusal_logged = self._is_over = False
@@ -82,7 +85,7 @@ class HolderLink:
     async def send(self, message: Message, identity: CallerIdentity) -> SentHop:
         """As soon as it is written. Raises: NotConnected."""
         connection = self._connections.take() or await self._connections.connect()
-        parts, read = self.parts, self._unsettled.take_some_read()
+        parts, news = self.parts, self._unsettled.take_some()
         number = parts.signer.next_number()
         signature = parts.signer.sign(
             message,
@@ -91,13 +94,13 @@ class HolderLink:
             sender=parts.own(),
             at=int(epoch_milliseconds(parts.pool.clock.now())) // 1000,
             identity=identity,
-            read=read,
+            news=news,
         )
         wire = b"%b %b HTTP/1.1\r\n%b%b: %b\r\ncontent-length: %d\r\n\r\n%b" % (
             *(message.method, message.target, message.headers),
             *(HOP_HEADER, signature, len(message.body), message.body),
         )
-        return SentHop(number, connection.send(wire), read)
+        return SentHop(number, connection.send(wire), news)
 
     def is_answered(self, hop: SentHop) -> bool:
         """Whether the holder itself has answered; if not, it has not even looked at the request."""
@@ -119,9 +122,13 @@ class HolderLink:
             partial(self._mark, hop.number, was_read=False), if_read=partial(self._mark, hop.number, was_read=True)
         )
 
+    def report_written(self, hop: SentHop) -> None:
+        if self._unsettled.mark_written(hop.number) and not self._is_over:
+            self._settle_within(WRITTEN_AFTER)
+
     def report_unread(self, hop: SentHop) -> None:
         """The response is not passed back, or not all of it. The request, and what rode on it, may not have arrived."""
-        self._unsettled.put_back(hop.read)
+        self._unsettled.put_back(hop.news)
         self._unsettled.expect(hop.number)
         self._mark(hop.number, was_read=False)
 
@@ -129,13 +136,16 @@ class HolderLink:
         if not self._unsettled.mark(number, was_read=was_read) or self._is_over:
             return
         if was_read:
-            self._settle_later()
+            self._settle_within(SETTLE_AFTER)
         else:
             self._settle()
 
-    def _settle_later(self) -> None:
-        if self._timer is None:
-            self._timer = self.parts.pool.clock.call_later(SETTLE_AFTER, self._settle)
+    def _settle_within(self, seconds: float) -> None:
+        at = self.parts.pool.clock.monotonic() + seconds
+        if self._timer is None or at < self._settles_at:
+            self._stop_timer()
+            self._settles_at = at
+            self._timer = self.parts.pool.clock.call_later(seconds, self._settle)
 
     def _settle(self) -> None:
         self._stop_timer()
@@ -144,14 +154,14 @@ class HolderLink:
 
     async def _tell_all(self) -> None:
         while self._unsettled.has_news:
-            read, unread = self._unsettled.take_all()
+            news = self._unsettled.take_all()
             try:
-                await self._tell(settlement(read, unread))
+                await self._tell(settlement(news))
             except HttpFailure:
                 self._attempts += 1
                 if self._attempts < SETTLE_ATTEMPTS:
-                    self._unsettled.put_back(read, unread)
-                    self._settle_later()
+                    self._unsettled.put_back(news)
+                    self._settle_within(SETTLE_AFTER)
                 return
             self._attempts = 0
 
@@ -179,7 +189,7 @@ class HolderLink:
         self._is_over = True
         self._stop_timer()
         if self._was_expected:
-            await self._tell(settlement(*self._unsettled.take_all(), is_farewell=True))
+            await self._tell(settlement(self._unsettled.take_all(), is_farewell=True))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

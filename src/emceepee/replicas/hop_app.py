@@ -77,8 +77,8 @@ class HopApp:
         connection: HopConnection = scope["extensions"][CONNECTION]
         connection.join(hop)
         if scope.get("raw_path") == SETTLE_PATH:
-            read, unread, is_farewell = parse_settlement(body)
-            self._senders.settle(hop, read, unread, is_farewell=is_farewell)
+            news, is_farewell = parse_settlement(body)
+            self._senders.settle(hop, news, is_farewell=is_farewell)
             await _respond(send, 200, (HOP_HEADER, self._verifier.prove(hop)))
             return
         exchange = self._senders.begin(hop, connection)

@@ -27,6 +27,7 @@ LONGEST_SOCKET_PATH = 100  # bytes; systems take 104 or 108
 FOLDER_PREFIX = "emceepee-replica-"  # which the store knows, too: it clears away what dead processes left
 HEAD_ROOM = 16 << 10  # bytes of a head beyond what a caller may send
 HEADER_ROOM = 8
+TOLD_SECONDS = 3.0  # longer than a call may take that is given up: for what was begun, and for those who pass it back
 IDLE_SECONDS = 300.0  # longer than the other side keeps a connection that it does not use
 
 
@@ -60,6 +61,7 @@ class BoundListener:
                 serving.result()
             yield HopListener(senders)
         finally:
+            await asyncio.wait({tasks.spawn(senders.wait_until_told(), name="wait")}, timeout=TOLD_SECONDS)
             server.should_exit = True
             await asyncio.wait({serving}, timeout=2 * CLOSE_TASKS_SECONDS)
             await tasks.close(within=CLOSE_IDLE_SECONDS)

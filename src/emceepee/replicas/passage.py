@@ -81,6 +81,7 @@ class Passage:
             self._link.expect(self._hop, self._caller)
         await self._begin()
         await self._request.send({"type": "http.response.body", "body": body})
+        self._link.report_written(self._hop)
         return Outcome.ANSWERED
 
     async def _stream(self) -> Outcome:
@@ -100,6 +101,7 @@ class Passage:
         self._stop_watching()  # once the response is complete, the server below reports the caller as gone
         self._link.expect(self._hop, self._caller)
         await send({"type": "http.response.body", "body": b""})
+        self._link.report_written(self._hop)
         return Outcome.ANSWERED
 
     async def _begin(self) -> None:

@@ -3,17 +3,21 @@
 For an application a request that was passed on has a connection like any other (`CallerConnection`), but it cannot be
 that of the socket. Many callers share that, so neither a next request on it nor its end says that anything was read.
 
-    served ──▶ response written ──▶ the sender says: read          forgotten
-                                ──▶ the sender says: not read      reported
-                                ──▶ the sender is gone             reported: nobody knows
+    served ──▶ response passed back ──▶ the sender says: written   its events are delivered, as far as is known
+                                    ──▶ the sender says: read      forgotten
+                                    ──▶ the sender says: not read  reported
+                                    ──▶ the sender is gone         reported: nobody knows
 
 A sender is gone when it has had no connection for a while, or when the store says so (`drop`). One that stops in order
 says farewell, and after that everything counts as read.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from emceepee.clock import Clock
+from emceepee.futures import resolve
+from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop, Sender
 from emceepee.web.asgi import CallerConnection
 
@@ -24,12 +28,14 @@ MOST_KEPT = 10_000  # responses per sender of which nothing was heard; beyond it
 class HopExchange:
     """A request that was passed on, as the connection of its caller."""
 
-    __slots__ = ("_below", "_is_abandoned", "reports")
+    __slots__ = ("_below", "_is_abandoned", "_is_written", "_when_written", "is_served", "reports")
 
     def __init__(self, below: CallerConnection) -> None:
         self._below = below
-        self._is_abandoned = False
+        self._is_abandoned = self._is_written = False
+        self._when_written: list[Callable[[], None]] = []
         self.reports: list[Callable[[], None]] = []
+        self.is_served = False
 
     def is_gone(self) -> bool:
         return self._is_abandoned or self._below.is_gone()
@@ -44,9 +50,27 @@ class HopExchange:
         assert if_read is None, "a request is passed on once"
         self.reports.append(report)
 
+    def when_written(self, report: Callable[[], None]) -> None:
+        if self._is_written or self._is_abandoned:  # then another connection took over what this one began
+            report()
+        else:
+            self._when_written.append(report)
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether it is being served, or someone waits to hear that it was written."""
+        return not self.is_served or bool(self._when_written)
+
+    def report_written(self) -> None:
+        self._is_written = True
+        reports, self._when_written = self._when_written, []
+        for report in reports:
+            report()
+
     def report_unread(self) -> None:
         """The caller is gone; the socket may not have told yet."""
         self._is_abandoned = True
+        self._when_written = []
         reports, self.reports = self.reports, []
         for report in reports:
             report()
@@ -60,11 +84,23 @@ class _KnownSender:
         self.connections = 0
         self.exchanges: dict[int, HopExchange] = {}  # by number; the oldest first
 
+    def hear(self, news: News) -> None:
+        for number in news.written:
+            if (exchange := self.exchanges.get(number)) is not None:
+                exchange.report_written()
+        for number in news.read:
+            if (exchange := self.exchanges.pop(number, None)) is not None:
+                exchange.report_written()
+        for number in news.unread:
+            if (exchange := self.exchanges.pop(number, None)) is not None:
+                exchange.report_unread()
+
 
 class Senders:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, _KnownSender] = {}  # by instance
+        self._all_told: asyncio.Future[None] | None = None  # while someone waits for that
 
     def __repr__(self) -> str:
         return f"<Senders {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
@@ -93,28 +129,39 @@ class Senders:
     def begin(self, hop: Hop, below: CallerConnection) -> HopExchange:
         sender = self._of(hop)
         sender.replica = hop.sender
-        exchanges = sender.exchanges
-        for number in hop.read:
-            exchanges.pop(number, None)
-        exchange = exchanges[hop.number] = HopExchange(below)
-        if len(exchanges) > MOST_KEPT:
-            del exchanges[next(iter(exchanges))]
+        sender.hear(hop.news)
+        exchange = sender.exchanges[hop.number] = HopExchange(below)
+        if len(sender.exchanges) > MOST_KEPT:
+            sender.exchanges.pop(next(iter(sender.exchanges))).report_written()
         return exchange
 
     def finish(self, hop: Hop, exchange: HopExchange) -> None:
         """The application is done with it; what it wants to know may come later."""
+        exchange.is_served = True
         if not exchange.reports and (sender := self._known.get(hop.instance)) is not None:
             sender.exchanges.pop(hop.number, None)
+        self._end_wait()
 
-    def settle(self, hop: Hop, read: list[int], unread: list[int], *, is_farewell: bool) -> None:
-        exchanges = self._of(hop).exchanges
-        for number in (*hop.read, *read):
-            exchanges.pop(number, None)
-        for number in unread:
-            if (exchange := exchanges.pop(number, None)) is not None:
-                exchange.report_unread()
+    def settle(self, hop: Hop, news: News, *, is_farewell: bool) -> None:
+        sender = self._of(hop)
+        sender.hear(hop.news)
+        sender.hear(news)
         if is_farewell:
-            exchanges.clear()
+            sender.hear(News(read=tuple(sender.exchanges)))
+
+        self._end_wait()
+
+    async def wait_until_told(self) -> None:
+        """Until nothing is being served, and all senders have said that they have passed on what they got."""
+        self._all_told = asyncio.get_running_loop().create_future()
+        self._end_wait()
+        await self._all_told
+
+    def _end_wait(self) -> None:
+        if self._all_told is not None and not any(
+            one.is_on_the_way for sender in self._known.values() for one in sender.exchanges.values()
+        ):
+            resolve(self._all_told, None)
 
     # Their end.
 
@@ -126,6 +173,7 @@ class Senders:
     def _give_up(self, instance: bytes) -> None:
         for exchange in self._known.pop(instance).exchanges.values():
             exchange.report_unread()
+        self._end_wait()
 
     def _of(self, hop: Hop) -> _KnownSender:
         sender = self._known.get(hop.instance)

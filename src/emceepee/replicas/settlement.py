@@ -1,8 +1,20 @@
-"""What became of the responses that were passed back, as far as their holder has not been told yet. Numbers only."""
+"""What became of the responses that were passed back, as far as their holder has not been told yet. Numbers only.
 
-from collections.abc import Iterable
+expected ──▶ written to the caller ──▶ read
+    └────────────────┴────────────────▶ not read
+"""
 
-MOST_PER_REQUEST = 32  # numbers that ride on one request
+from typing import NamedTuple
+
+MOST_PER_REQUEST = 32  # numbers of each kind that ride on one request
+
+
+class News(NamedTuple):
+    """What a holder is told. A response that was read was written, too."""
+
+    written: tuple[int, ...] = ()
+    read: tuple[int, ...] = ()
+    unread: tuple[int, ...] = ()
 
 
 class Unsettled:
@@ -10,42 +22,58 @@ class Unsettled:
 
     def __init__(self) -> None:
         self._open: set[int] = set()  # the caller's connection will tell
+        self._written: dict[int, None] = {}
         self._read: list[int] = []
         self._unread: list[int] = []
 
     def __repr__(self) -> str:
-        return f"<Unsettled open={len(self._open)} read={len(self._read)} unread={len(self._unread)}>"
+        counts = f"open={len(self._open)} written={len(self._written)} read={len(self._read)}"
+        return f"<Unsettled {counts} unread={len(self._unread)}>"
 
     @property
     def has_news(self) -> bool:
-        return bool(self._read or self._unread)
+        return bool(self._written or self._read or self._unread)
 
     def expect(self, number: int) -> None:
         self._open.add(number)
+
+    def mark_written(self, number: int) -> bool:
+        """Whether that is news."""
+        if number in self._open:
+            self._written[number] = None
+            return True
+        return False
 
     def mark(self, number: int, *, was_read: bool) -> bool:
         """Whether that is news: of an aborted response one may hear twice."""
         if number not in self._open:
             return False
         self._open.discard(number)
+        self._written.pop(number, None)
         (self._read if was_read else self._unread).append(number)
         return True
 
-    def take_some_read(self) -> tuple[int, ...]:
+    def take_some(self) -> News:
         """What may be told on the way."""
-        if not self._read:
-            return ()
-        some = tuple(self._read[:MOST_PER_REQUEST])
+        if not self._read and not self._written:
+            return NO_NEWS
+        news = News(tuple(self._written)[:MOST_PER_REQUEST], tuple(self._read[:MOST_PER_REQUEST]))
+        for number in news.written:
+            del self._written[number]
         del self._read[:MOST_PER_REQUEST]
-        return some
+        return news
 
-    def take_all(self) -> tuple[list[int], list[int]]:
-        """Read, and not read."""
-        taken = self._read, self._unread
-        self._read, self._unread = [], []
-        return taken
+    def take_all(self) -> News:
+        news = News(tuple(self._written), tuple(self._read), tuple(self._unread))
+        self._written, self._read, self._unread = {}, [], []
+        return news
 
-    def put_back(self, read: Iterable[int], unread: Iterable[int] = ()) -> None:
-        """They could not be told."""
-        self._read.extend(read)
-        self._unread.extend(unread)
+    def put_back(self, news: News) -> None:
+        """It could not be told."""
+        for number in news.written:
+            self.mark_written(number)  # unless more is known by now
+        self._read.extend(news.read)
+        self._unread.extend(news.unread)
+
+
+NO_NEWS = News()

@@ -2,12 +2,13 @@
 
 Everything is in one header:
 
-    emceepee-hop: 1 TARGET SENDER TIME INSTANCE.NUMBER IDENTITY READ MAC
+    emceepee-hop: 1 TARGET SENDER TIME INSTANCE.NUMBER IDENTITY WRITTEN READ MAC
 
 TARGET and SENDER are `slot.epoch`. INSTANCE is of one signer, drawn at random, and NUMBER counts what it signs, so both
-together are a nonce, and name the request afterwards. IDENTITY is what the guard of the sender found out. READ are the
-numbers of earlier requests whose responses have been read. MAC is an HMAC-SHA256 of all that, of the method, the path
-with its query, the headers that are passed on, and a digest of the body.
+together are a nonce, and name the request afterwards. IDENTITY is what the guard of the sender found out. WRITTEN
+and READ are the numbers of earlier requests whose responses were written to their callers, and have been read. MAC is
+an HMAC-SHA256 of all that, of the method, the path with its query, the headers that are passed on, and a digest
+of the body.
 
 A response proves with the same header that whoever answers has the key, too: `prove`.
 """
@@ -21,6 +22,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from emceepee.guard.identity import CallerIdentity
+from emceepee.replicas.settlement import NO_NEWS, News
 from emceepee.state.replica import Replica
 
 HOP_HEADER = b"emceepee-hop"
@@ -57,7 +59,7 @@ class Hop:
     sender: Sender
     instance: bytes
     number: int
-    read: tuple[int, ...]
+    news: News
 
 
 class Signer:
@@ -81,10 +83,10 @@ class Signer:
         sender: Replica,
         at: int,
         identity: CallerIdentity,
-        read: tuple[int, ...] = (),
+        news: News = NO_NEWS,
     ) -> bytes:
-        """The value of the header. `at` is in seconds since the epoch."""
-        fields = b"%b %d.%d %d.%d %d %b.%d %b %b" % (
+        """The value of the header. `at` is in seconds since the epoch; of the news, what was not read is not in it."""
+        fields = b"%b %d.%d %d.%d %d %b.%d %b %b %b" % (
             VERSION,
             target.slot,
             target.epoch,
@@ -94,7 +96,8 @@ class Signer:
             self._instance,
             number,
             _encode_identity(identity),
-            ",".join(map(str, read)).encode() or NOTHING,
+            _encode_numbers(news.written),
+            _encode_numbers(news.read),
         )
         return b"%b %b" % (fields, _mac(self._key, fields, message))
 
@@ -118,15 +121,15 @@ class Verifier:
         version, *parts = fields.split(b" ")
         if version != VERSION:  # the replica that wrote it is newer
             return None
-        target, sender, at, nonce, identity, read = parts
+        target, sender, at, nonce, identity, written, read = parts
         if target != b"%d.%d" % (own.slot, own.epoch) or abs(now - int(at)) > WINDOW_SECONDS:
             return None
         instance, _, number = nonce.partition(b".")
         if not self._take(instance, int(number), now):
             return None
         slot, _, epoch = sender.partition(b".")
-        numbers = () if read == NOTHING else tuple(map(int, read.split(b",")))
-        return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), numbers)
+        news = News(_decode_numbers(written), _decode_numbers(read))
+        return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), news)
 
     def prove(self, hop: Hop) -> bytes:
         return _proof(self._key, hop.instance, hop.number)
@@ -172,6 +175,14 @@ def _mac(key: bytes, fields: bytes, message: Message) -> bytes:
 
 def _proof(key: bytes, instance: bytes, number: int) -> bytes:
     return hmac.digest(key, b"answered %b.%d" % (instance, number), "sha256").hex().encode()
+
+
+def _encode_numbers(numbers: tuple[int, ...]) -> bytes:
+    return ",".join(map(str, numbers)).encode() or NOTHING
+
+
+def _decode_numbers(block: bytes) -> tuple[int, ...]:
+    return () if block == NOTHING else tuple(map(int, block.split(b",")))
 
 
 @lru_cache(maxsize=1024)  # a caller is the same in every request

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import HOP_HEADER
 from emceepee.web.asgi import Header, Scope
 
@@ -43,15 +44,15 @@ def passed_back(headers: Iterable[Header]) -> list[Header]:
     return [pair for pair in headers if pair[0] == b"content-length" or pair[0] not in _HOP_BY_HOP]
 
 
-def settlement(read: Iterable[int], unread: Iterable[int], *, is_farewell: bool = False) -> bytes:
-    """What became of responses, by the numbers of their requests; after a farewell all others were read."""
-    numbers = (" ".join(map(str, some)).encode() for some in (read, unread))
+def settlement(news: News, *, is_farewell: bool = False) -> bytes:
+    """What became of responses; after a farewell all others were read."""
+    numbers = (" ".join(map(str, some)).encode() for some in news)
     return b"\n".join((*numbers, FAREWELL if is_farewell else b""))
 
 
-def parse_settlement(body: bytes) -> tuple[list[int], list[int], bool]:
-    read, unread, farewell = body.split(b"\n")
-    return [int(one) for one in read.split()], [int(one) for one in unread.split()], farewell == FAREWELL
+def parse_settlement(body: bytes) -> tuple[News, bool]:
+    *numbers, farewell = body.split(b"\n")
+    return News(*(tuple(map(int, some.split())) for some in numbers)), farewell == FAREWELL
 
 
 def proof_in(headers: Iterable[Header]) -> bytes | None:

@@ -119,6 +119,11 @@ class Activity:
             self._unsaved.mark(RecordKind.DELIVERY)
             self._wake_waiters(*events)
 
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether a reply carries events, and it is not known yet that it was written."""
+        return self._outbox.is_on_the_way
+
     # At rest.
 
     @property

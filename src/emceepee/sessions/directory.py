@@ -106,7 +106,8 @@ class SessionDirectory:
         """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
         while self._sessions:
             for key, session in list(self._sessions.items()):
-                if not session.is_busy and self._remove(key) is not None:
+                is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
+                if not is_at_work and self._remove(key) is not None:
                     self._begin_rest(key, session)
             await self._clock.sleep(HAND_OVER_SECONDS)
 
@@ -125,6 +126,11 @@ class SessionDirectory:
     def is_sure(self) -> bool:
         """Whether no other process can have taken over what is here. If not, `confirm`."""
         return self._storage is None or self._storage.is_sure
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nothing that is here may be served until it is confirmed."""
+        return self._storage is not None and self._storage.is_in_doubt
 
     async def confirm(self) -> None:
         """Let go of what others have taken over."""

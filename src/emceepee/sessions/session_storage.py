@@ -139,8 +139,12 @@ class SessionStorage:
     def is_sure(self) -> bool:
         return self._store.is_sure
 
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._store.is_in_doubt
+
     async def confirm(self) -> None:
-        """After a pause: let go of what others have taken over. If the store does not answer, nobody could."""
+        """Let go of what others have taken over. If the store does not answer, nobody could: but see `is_in_doubt`."""
         async with self._confirming:
             if not self.is_sure and self._clock.monotonic() >= self._asks_again_at:
                 await self._confirm()

@@ -232,6 +232,11 @@ class Outbox:
         self._returned = sorted({*self._returned, *kept})
         return [self._events[number - self._first] for number in kept]
 
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether a reply carries events, and it is not known yet that it was written."""
+        return bool(self._unconfirmed)
+
     # At rest.
 
     @property

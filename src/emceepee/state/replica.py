@@ -3,14 +3,19 @@
 lease      sent ├────────── lease_seconds ──────────┤ lapses
 its owner       ├─ sure of its sessions ─────────┤ must ask the store before it serves any
 the others                                          ├ may take over, if they could reach the store for a while
+
+If the store does not answer, its owner goes on, because nobody else gets an answer either. But not if it stood still
+itself when its lease lapsed: then others may have taken over before the store went away.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 SURE_SHARE = 0.9  # of a lease: the rest is for clocks that do not run alike
 RENEWALS_PER_LEASE = 3  # two may be lost
 GRACE_SHARE = 0.5  # of a lease: after the store was away, its owner has that long to renew it
+LOOKS_PER_LEASE = 10  # at the time, by which a process sees that it stood still
+STILL_SHARE = 0.3  # of a lease: who comes that late to a look stood still; others would need longer to take over
 _SLOT = re.compile(r"-(\d{2,5})\Z")
 
 
@@ -46,15 +51,35 @@ class LeaseWatch:
     """When the last renewal that succeeded was sent."""
     steady_since: float
     """Since when none came too late."""
+    seen_at: float = field(init=False)
+    """When the process was last seen at work."""
+    _stood_still: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.seen_at = self.renewed_at
 
     def renewed(self, sent_at: float) -> None:
+        self._stood_still = False
         if sent_at - self.renewed_at >= self.lease_seconds:
             self.steady_since = sent_at
         self.renewed_at = sent_at
 
+    def look(self, now: float) -> None:
+        """The process is at work."""
+        self._stood_still, self.seen_at = self.stood_still(now), now
+
     @property
     def renew_every(self) -> float:
         return self.lease_seconds / RENEWALS_PER_LEASE
+
+    @property
+    def look_every(self) -> float:
+        return self.lease_seconds / LOOKS_PER_LEASE
+
+    def stood_still(self, now: float) -> bool:
+        """Whether it was not at work when it ceased to be sure, and has not renewed its lease since."""
+        has_lapsed = self.is_sure(self.seen_at) and not self.is_sure(now)
+        return self._stood_still or (has_lapsed and now - self.seen_at > self.lease_seconds * STILL_SHARE)
 
     def is_sure(self, now: float) -> bool:
         """Whether nobody can have taken over what this process holds."""

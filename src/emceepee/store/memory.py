@@ -103,6 +103,10 @@ class MemoryStore:
     def is_sure(self) -> bool:
         return True
 
+    @property
+    def is_in_doubt(self) -> bool:
+        return False
+
     async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
         return [session_id for session_id, lease in leases.items() if self._own(session_id, lease) is None]
 

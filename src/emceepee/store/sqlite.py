@@ -112,6 +112,10 @@ class SqliteStore:
         """Nobody takes anything from a process that is alive: its lock says so, whatever the time."""
         return True
 
+    @property
+    def is_in_doubt(self) -> bool:
+        return False
+
     async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
         return await self._run(partial(self._sessions.lost, leases))
 

@@ -12,7 +12,8 @@ is based on: a commit with an old one of either changes nothing.
 
 Processes that use one store are *replicas* of each other. Each has a slot, and says where the others reach it. An
 engine that cannot see whether they live goes by leases that lapse; a process that could not renew its own for a while
-is not `is_sure` of what it holds, and asks (`confirm`) before it serves any of it.
+is not `is_sure` of what it holds, and asks (`confirm`) before it serves any of it. If it gets no answer, it goes on
+with what it holds, unless it `is_in_doubt`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -152,6 +153,14 @@ class Store(Protocol):
     @property
     def is_sure(self) -> bool:
         """Whether this process surely holds what it holds. If not, `confirm`."""
+        ...
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it must not serve what it holds before it is confirmed, even if the store does not answer.
+
+        Another may have taken it: the process stood still for too long, or its lease is known to have lapsed.
+        """
         ...
 
     async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:

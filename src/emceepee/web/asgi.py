@@ -108,3 +108,10 @@ class CallerConnection(Protocol):
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         """Call `report` if the response that is written next turns out not to have been read, else `if_read`."""
         ...
+
+    def when_written(self, report: Callable[[], None]) -> None:
+        """Call `report` as soon as the response that was written is on its way to the caller itself.
+
+        That is at once, unless another process has to pass it back.
+        """
+        ...

@@ -38,6 +38,10 @@ def is_sure(store: RedisStore) -> bool:
     return store.is_sure
 
 
+def is_in_doubt(store: RedisStore) -> bool:
+    return store.is_in_doubt
+
+
 def let_lapse(engine: RedisEngine, store: RedisStore) -> None:
     """As Redis does it when the time has come."""
     engine.server.command("DEL", store._names.slot(store._lease.slot))
@@ -104,6 +108,22 @@ async def test_whose_lease_had_lapsed_is_not_sure_because_it_was_renewed(
     await put(holder, change(head("s1"), kept, e="1"))
     with pytest.raises(HeldElsewhere):
         await other.take(key("s1"))
+
+
+async def test_who_stood_still_is_in_doubt_until_redis_answers_and_who_saw_redis_go_is_not(
+    engine: RedisEngine, holder: RedisStore, other: RedisStore
+) -> None:
+    await engine.clock.advance(LEASE_SECONDS * SURE_SHARE / 2)
+    assert not is_in_doubt(holder)
+    engine.clock.sleep_through(LEASE_SECONDS)
+    assert is_in_doubt(holder)
+    await holder.confirm({})
+    assert not is_in_doubt(holder)
+    let_lapse(engine, holder)
+    await holder._lease.renew()
+    assert is_in_doubt(holder), "its lease had lapsed"
+    await holder.confirm({})
+    assert not is_in_doubt(holder)
 
 
 async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine, holder: RedisStore) -> None:

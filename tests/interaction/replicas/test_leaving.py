@@ -9,6 +9,7 @@ import pytest
 from emceepee.backends.http1.address import Origin
 from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.senders import GONE_SECONDS
+from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop
 from emceepee.server.http.connection import CONFIRMED_TICKS
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
@@ -222,10 +223,10 @@ async def test_what_rode_on_a_request_that_was_lost_is_told_again(
         request.connection.abort_response()
         return True
 
-    told: list[tuple[list[int], list[int]]] = []
+    told: list[News] = []
 
-    def keep(hop: Hop, read: list[int], unread: list[int], *, is_farewell: bool) -> None:
-        told.append((read, unread))
+    def keep(hop: Hop, news: News, *, is_farewell: bool) -> None:
+        told.append(news)
 
     answer_with_news(replicas)
     caller = replicas.post(b"1")
@@ -235,7 +236,7 @@ async def test_what_rode_on_a_request_that_was_lost_is_told_again(
     caller.received = b""
     caller.send(post(b"2"))
     assert await caller.answer() == {"outcome": "LOST"}
-    await eventually(lambda: told == [([1], [2])])
+    await eventually(lambda: told == [News(read=(1,), unread=(2,))])
 
 
 async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
@@ -252,6 +253,7 @@ async def test_a_replica_that_dies_leaves_its_responses_unread(replicas: Replica
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
+    replicas.forwarder.drop(replicas.holder)  # it tells nothing any more
     for connection in list(replicas.forwarder._parts.pool.open):
         connection.abort()
     await eventually(lambda: "(1, 7, 0, 1)" in repr(replicas.listener))

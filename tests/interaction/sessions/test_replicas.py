@@ -11,6 +11,7 @@ from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.placement import TURN_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavailable
+from emceepee.state.events import EventType
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Commit, Lease, StoredSession, StoreUnavailable
@@ -232,6 +233,22 @@ async def test_a_replica_that_stops_hands_its_idle_sessions_over_at_once_and_the
         busy.open_calls -= 1
         await replicas.clock.advance(0.1)
         assert await whose(second, busy_key, may_guess=False) is None
+
+
+async def test_a_session_is_not_handed_over_before_it_is_known_whether_its_last_reply_was_written() -> None:
+    """Else the next replica tells the same events again."""
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        session.activity.emit(EventType.NOTIFICATION, "here", method="news")
+        taken = session.activity.deliver(session.activity.undelivered(), 1)
+        first.directory.begin_stop()
+        await replicas.clock.advance(0.1)
+        assert await whose(second, DESK) == 0
+        session.activity.confirm(taken)
+        await replicas.clock.advance(0.1)
+        assert await whose(second, DESK, may_guess=False) is None
+        assert kinds(await second.directory.find_or_open(DESK)) == []
 
 
 class UnsteadyStore(MemoryStore):

@@ -93,7 +93,7 @@ class HttpProcess:
         caller = HttpCaller(self, headers)
         hello = HELLO | {"protocolVersion": version, "clientInfo": {"name": client, "version": "1"}}
         async with caller.post("initialize", hello) as response:
-            answer = await response.json()
+            answer = await _answer_in(response)
             assert "result" in answer, answer
             caller.headers["mcp-session-id"] = response.headers["mcp-session-id"]
             caller.headers["mcp-protocol-version"] = answer["result"]["protocolVersion"]
@@ -211,6 +211,14 @@ class ModernCaller(HttpCaller):
         if isinstance(name := message.get("params", {}).get("name"), str):
             routing["mcp-name"] = name
         return self.headers | routing
+
+
+async def _answer_in(response: aiohttp.ClientResponse) -> Json:
+    """As JSON, or at the end of a stream, which a slow one becomes."""
+    if response.content_type != "text/event-stream":
+        return dict(await response.json())
+    messages = [event.message for event in await EventReader(response).rest() if event.message is not None]
+    return messages[-1] if messages else {}
 
 
 def _call(tool: str, arguments: Json, token: str | int | None) -> Json:

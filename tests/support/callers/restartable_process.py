@@ -1,6 +1,7 @@
 """A real `emceepee serve` that is killed or stopped and started again on the same state. Its callers go on with it."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,10 +16,17 @@ from support.waiting import eventually
 class RestartableProcess(HttpProcess):
     """`starts` counts its processes. Each has another address, which callers learn because they ask for it here."""
 
-    def __init__(self, http: aiohttp.ClientSession, state: Path, *arguments: str, env: dict[str, str] | None) -> None:
+    def __init__(
+        self,
+        http: aiohttp.ClientSession,
+        state: Path,
+        *arguments: str,
+        env: dict[str, str] | None,
+        module: str = "emceepee",
+    ) -> None:
         super().__init__(None, "", http)
         self.state, self.starts = state, 0
-        self._arguments, self._env = arguments, env
+        self._arguments, self._env, self._module = arguments, env, module
         self._reading: asyncio.Task[None] | None = None
 
     @property
@@ -31,7 +39,7 @@ class RestartableProcess(HttpProcess):
 
     async def start(self) -> None:
         assert not self.is_running
-        self._process = process = await launch(*self._arguments, env=self._env, state=self.state)
+        self._process = process = await launch(*self._arguments, env=self._env, module=self._module, state=self.state)
         assert process.stderr is not None
         self.url = await address_of(process, self.log)
         self._reading = asyncio.create_task(read_log(process.stderr, self.log))
@@ -48,6 +56,13 @@ class RestartableProcess(HttpProcess):
         """In order: it must end by itself."""
         self.process.terminate()
         assert await self._wait() == 0, self.log
+
+    def pause(self) -> None:
+        """It stands still, with all its connections open. What it started goes on."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     async def restart(self, how: str) -> None:
         """After a `kill`, or a `stop`."""

@@ -6,11 +6,18 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from support.backends.counting_http import CountingBackend
 from support.callers.restartable_process import restartable_process
-from support.faults.kill_callers import KINDS, KillCaller, World
+from support.faults import ledger
+from support.faults.fault_callers import FaultCaller
+from support.faults.session_caller import KINDS
+from support.faults.settling import check, settle
+from support.faults.timeline import FaultKind
+from support.faults.world import World
 from support.figures import record_figure
 from support.server_programs import puppet
 
@@ -26,39 +33,50 @@ async def kills_under_load(state: Path, kills: int) -> Counter[str]:
     """
     seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
     record_figure(f"{kills} kills with SEED={seed}")
+    env = {"EMCEEPEE_CONFIG": json.dumps({"limits": LIMITS})}
+    async with (
+        counting_backends() as backends,
+        restartable_process(state, "--log-level", "warn", env=env) as endpoint,
+    ):
+        world = World([endpoint], backends)
+        callers = await open_callers(world, state, seed, KINDS)
+        await _under_load(world, callers, kills, random.Random(seed))
+        for caller in callers:
+            await settle(caller)
+        for caller in callers:
+            await check(caller)
+        await endpoint.stop()
+    assert not world.findings.found, str(world.findings)
+    counts = world.counts + ledger.count(caller.ledger for caller in callers)
+    record_figure("; ".join(f"{what}: {count}" for what, count in sorted(counts.items())))
+    return counts
+
+
+@asynccontextmanager
+async def counting_backends() -> AsyncIterator[dict[str, CountingBackend]]:
+    """One of each era. At the end nothing may have run twice."""
     backends = {"old": CountingBackend("legacy"), "new": CountingBackend("2026-07-28")}
     for backend in backends.values():
         backend.tools += ["hold", "notify"]
         await backend.start()
     try:
-        env = {"EMCEEPEE_CONFIG": json.dumps({"limits": LIMITS})}
-        async with restartable_process(state, "--log-level", "warn", env=env) as endpoint:
-            world = World(endpoint, backends)
-            callers = await _callers(world, state, seed)
-            await _under_load(world, callers, kills, random.Random(seed))
-            for caller in callers:
-                await caller.settle()
-            for caller in callers:
-                await caller.check()
-            await endpoint.stop()
+        yield backends
     finally:
         for backend in backends.values():
             await backend.stop()
     for backend in backends.values():
         assert max(backend.ran.values()) == 1, "a call ran twice"
-    counts = world.counts + _told(callers)
-    record_figure("; ".join(f"{what}: {count}" for what, count in sorted(counts.items())))
-    return counts
 
 
-async def _callers(world: World, state: Path, seed: int) -> list[KillCaller]:
-    offer = state / "offer.json"
+async def open_callers(world: World, folder: Path, seed: int, kinds: Sequence[str]) -> list[FaultCaller]:
+    """Each with a session, and three servers that all of them may call."""
+    offer = folder / "offer.json"
     offer.write_text(json.dumps({"tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}}))
     callers = [
-        KillCaller(world, kind, f"{kind} {number}", random.Random(f"{seed} {number}"))
-        for number, kind in enumerate(KINDS)
+        FaultCaller(world, kind, f"{kind} {number}", random.Random(f"{seed} {number}"))
+        for number, kind in enumerate(kinds)
     ]
-    first = await world.endpoint.caller()
+    first = await world.processes[0].caller(**world.headers)
     for name, backend in world.backends.items():
         await first.value("add_server", name=name, url=backend.url)
     command = {"command": sys.executable, "args": ["-S", puppet.__file__, str(offer)]}
@@ -68,16 +86,17 @@ async def _callers(world: World, state: Path, seed: int) -> list[KillCaller]:
     return callers
 
 
-async def _under_load(world: World, callers: list[KillCaller], kills: int, chance: random.Random) -> None:
-    world.serves.set()
+async def _under_load(world: World, callers: list[FaultCaller], kills: int, chance: random.Random) -> None:
+    (endpoint,) = world.processes
     running = [asyncio.create_task(caller.run()) for caller in callers]
     try:
         for _ in range(kills):
             await _until_a_moment(world, running, chance)
-            world.serves.clear()
-            await world.endpoint.kill()
-            await world.endpoint.start()
-            world.serves.set()
+            world.out_of_service.add(0)
+            with world.timeline.fault(FaultKind.KILL, 0):
+                await endpoint.kill()
+            await endpoint.start()
+            world.out_of_service.clear()
         await _until_a_moment(world, running, chance)
         world.is_over = True
         async with asyncio.timeout(60):
@@ -102,17 +121,3 @@ async def _until_a_moment(world: World, running: "list[asyncio.Task[None]]", cha
     stepping = asyncio.create_task(world.progressed.wait())
     await asyncio.wait({stepping}, timeout=chance.uniform(0, LONGEST_MOMENT))
     stepping.cancel()
-
-
-def _told(callers: list[KillCaller]) -> Counter[str]:
-    told: Counter[str] = Counter()
-    for caller in callers:
-        ledger = caller.ledger
-        told["events"] += len(ledger.events)
-        told["events told again after a fault"] += ledger.repeated
-        told["timers"] += len(ledger.timers)
-        told["notifications promised"] += len(ledger.notes)
-        told["tasks promised"] += len(ledger.tasks)
-        told["tasks completed"] += len(ledger.completed)
-        told["rounds of intervals"] += len(ledger.of_type("timer_expired")) - len(ledger.timers)
-    return told

@@ -67,6 +67,9 @@ class AsgiRequest:
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         self._unread.append(report)
 
+    def when_written(self, report: Callable[[], None]) -> None:
+        report()
+
     def hang_up(self) -> None:
         self._gone.set()
 

@@ -43,6 +43,8 @@ class ScriptedHolder:
     bodies: list[bytes] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
     """What nobody read, of what `keep_if_unread` was asked for."""
+    written: list[str] = field(default_factory=list)
+    """What is on its way to its callers, of what `serve_carrying` was asked for."""
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
         self.requests.append(request)
@@ -51,6 +53,14 @@ class ScriptedHolder:
 
     def keep_if_unread(self, request: HttpRequest, what: str) -> None:
         request.connection.if_unread(lambda: self.unread.append(what))
+
+    async def serve_carrying(self, request: HttpRequest, body: bytes) -> bool:
+        """As a session does whose reply carries events; the body names them."""
+        what = body.decode()
+        self.keep_if_unread(request, what)
+        await respond(request.send, 200, b"{}")
+        request.connection.when_written(lambda: self.written.append(what))
+        return True
 
 
 class HeldStream:

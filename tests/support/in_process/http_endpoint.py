@@ -44,6 +44,9 @@ class OpenConnection:
 
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None: ...
 
+    def when_written(self, report: Callable[[], None]) -> None:
+        report()
+
 
 class EndpointClient:
     """Ask it as a server below it would."""

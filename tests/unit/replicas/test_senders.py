@@ -5,6 +5,7 @@ import pytest
 from emceepee.guard.identity import CallerIdentity
 from emceepee.replicas import senders as senders_module
 from emceepee.replicas.senders import GONE_SECONDS, HopExchange, Senders
+from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop, Sender
 from support.fakes.clock import FakeClock
 from support.in_process.http_endpoint import OpenConnection
@@ -13,7 +14,7 @@ ANN, BEN = b"ann", b"ben"
 
 
 def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
-    return Hop(CallerIdentity(), Sender(slot, 7), instance, number, read)
+    return Hop(CallerIdentity(), Sender(slot, 7), instance, number, News(read=read))
 
 
 class Holder:
@@ -34,7 +35,7 @@ class Holder:
         self.senders.finish(hop(number, instance=instance), exchange)
 
     def settle(self, *, read: tuple[int, ...] = (), unread: tuple[int, ...] = (), is_farewell: bool = False) -> None:
-        self.senders.settle(hop(1000), list(read), list(unread), is_farewell=is_farewell)
+        self.senders.settle(hop(1000), News(read=read, unread=unread), is_farewell=is_farewell)
 
     def kept(self) -> int:
         return sum(len(sender.exchanges) for sender in self.senders._known.values())

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from emceepee.guard.identity import LOCAL, CallerIdentity
+from emceepee.replicas.settlement import NO_NEWS, News
 from emceepee.replicas.signature import NUMBERS_KEPT, WINDOW_SECONDS, Hop, Message, Sender, Signer, Verifier
 from emceepee.state.replica import Replica
 
@@ -13,12 +14,13 @@ NOW = 1_800_000_000
 MESSAGE = Message(b"POST", b"/mcp?session=1", b"host: here\r\nmcp-session-id: S-02\r\n", b'{"id":1}')
 HOLDER = Replica(slot=2, epoch=9, address="unix:/there")
 SENDER = Replica(slot=1, epoch=7, address="unix:/here")
+NEWS = News(written=(4,), read=(3, 5))
 ADA = CallerIdentity("ada@läden \n:,", is_proven=True, is_remote=True)
 
 
 def sign(signer: Signer, message: Message = MESSAGE, *, at: int = NOW, number: int | None = None) -> bytes:
     number = signer.next_number() if number is None else number
-    return signer.sign(message, number=number, target=HOLDER, sender=SENDER, at=at, identity=ADA, read=(3, 5))
+    return signer.sign(message, number=number, target=HOLDER, sender=SENDER, at=at, identity=ADA, news=NEWS)
 
 
 def verify(value: bytes, message: Message = MESSAGE, *, own: Replica = HOLDER, now: float = NOW) -> Hop | None:
@@ -26,7 +28,7 @@ def verify(value: bytes, message: Message = MESSAGE, *, own: Replica = HOLDER, n
 
 
 def test_a_signature_says_who_calls_and_who_passes_it_on() -> None:
-    assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, Sender(1, 7), b"a", 1, (3, 5))
+    assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, Sender(1, 7), b"a", 1, NEWS)
 
 
 @pytest.mark.parametrize("principal", [LOCAL, "", "\udc80", "ö" * 500])
@@ -36,7 +38,7 @@ def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
     value = Signer(KEY).sign(MESSAGE, number=1, target=HOLDER, sender=SENDER, at=NOW, identity=identity)
     hop = verify(value)
     assert hop is not None
-    assert (hop.identity, hop.read) == (identity, ())
+    assert (hop.identity, hop.news) == (identity, NO_NEWS)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
 
 
 def test_a_response_proves_that_its_writer_has_the_key() -> None:
-    signer, hop = Signer(KEY, "a"), Hop(ADA, Sender(1, 7), b"a", 4, ())
+    signer, hop = Signer(KEY, "a"), Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
     proof = Verifier(KEY).prove(hop)
     assert signer.is_proof(proof, 4)
     assert not signer.is_proof(proof, 5)

@@ -1,6 +1,6 @@
 """What goes over a hop, and what does not."""
 
-from emceepee.replicas.settlement import MOST_PER_REQUEST, Unsettled
+from emceepee.replicas.settlement import MOST_PER_REQUEST, NO_NEWS, News, Unsettled
 from emceepee.replicas.wire import (
     parse_settlement,
     passed_back,
@@ -48,8 +48,9 @@ def test_a_response_says_whether_its_reading_matters() -> None:
 
 
 def test_a_settlement_arrives_as_it_was() -> None:
-    assert parse_settlement(settlement([1, 2], [3])) == ([1, 2], [3], False)
-    assert parse_settlement(settlement([], [], is_farewell=True)) == ([], [], True)
+    news = News(written=(4,), read=(1, 2), unread=(3,))
+    assert parse_settlement(settlement(news)) == (news, False)
+    assert parse_settlement(settlement(NO_NEWS, is_farewell=True)) == (NO_NEWS, True)
 
 
 def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
@@ -58,14 +59,26 @@ def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
     assert unsettled.mark(1, was_read=False)
     assert not unsettled.mark(1, was_read=True)
     assert not unsettled.mark(2, was_read=False)
-    assert unsettled.take_all() == ([], [1])
+    assert unsettled.take_all() == News(unread=(1,))
     assert not unsettled.has_news
 
 
 def test_no_more_rides_on_a_request_than_fits() -> None:
     unsettled = Unsettled()
-    unsettled.put_back(range(MOST_PER_REQUEST + 5), [99])
-    assert unsettled.take_some_read() == tuple(range(MOST_PER_REQUEST))
-    assert unsettled.take_some_read() == tuple(range(MOST_PER_REQUEST, MOST_PER_REQUEST + 5))
-    assert unsettled.take_some_read() == ()
-    assert repr(unsettled) == "<Unsettled open=0 read=0 unread=1>"
+    unsettled.put_back(News(read=tuple(range(MOST_PER_REQUEST + 5)), unread=(99,)))
+    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST)))
+    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST, MOST_PER_REQUEST + 5)))
+    assert unsettled.take_some() == NO_NEWS
+    assert repr(unsettled) == "<Unsettled open=0 written=0 read=0 unread=1>"
+
+
+def test_of_a_response_that_was_read_nothing_else_is_told() -> None:
+    unsettled = Unsettled()
+    unsettled.expect(1)
+    assert unsettled.mark_written(1)
+    news = unsettled.take_some()
+    assert news == News(written=(1,))
+    assert unsettled.mark(1, was_read=True)
+    unsettled.put_back(news)
+    assert not unsettled.mark_written(1)
+    assert unsettled.take_all() == News(read=(1,))

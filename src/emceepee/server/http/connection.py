@@ -78,6 +78,9 @@ class ServerConnection(HttpToolsProtocol):
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         self._unconfirmed.append((report, if_read))
 
+    def when_written(self, report: Callable[[], None]) -> None:
+        report()
+
     def _confirm(self) -> None:
         """The last responses were read."""
         unconfirmed, self._unconfirmed = self._unconfirmed, []

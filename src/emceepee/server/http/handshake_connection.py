@@ -125,7 +125,7 @@ class HandshakeConnection:
         if not await exchange.answer(reply, names_session=self._era.is_open, if_unread=if_unread):
             context.keep()
         else:
-            context.confirm()
+            http.connection.when_written(context.confirm)
 
     async def _answer_batch(self, values: list[Any], http: HttpRequest) -> None:
         refusal = self._requests.batch_refusal(values, self._era, self.session.limits.batch_messages)
@@ -154,7 +154,7 @@ class HandshakeConnection:
             keep_all()
         else:
             for context in contexts:
-                context.confirm()
+                http.connection.when_written(context.confirm)
 
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)

@@ -66,8 +66,9 @@ class RequestRouter:
 
     async def route(self, http: HttpRequest, message: Message) -> None:
         """Answer it, or have it answered."""
-        if not self._directory.is_sure:
-            await self._directory.confirm()
+        if not self._directory.is_sure and not await self._confirm():
+            await _send_away(http)
+            return
         try:
             if self.is_draining:
                 await self._hand_over(http, message)
@@ -84,8 +85,8 @@ class RequestRouter:
 
     async def route_hop(self, http: HttpRequest, message: Message) -> bool:
         """One that another replica passed on. False, with nothing done, if it is not for this one, or too late."""
-        if not self._directory.is_sure:
-            await self._directory.confirm()
+        if not self._directory.is_sure and not await self._confirm():
+            return False
         if self.is_draining:
             return False
         try:
@@ -93,6 +94,11 @@ class RequestRouter:
         except SessionElsewhere:
             return False
         return True
+
+    async def _confirm(self) -> bool:
+        """Whether this replica may serve what it has."""
+        await self._directory.confirm()
+        return not self._directory.is_in_doubt
 
     async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: Message) -> None:
         assert self._replicas is not None  # else there is no placement that could say so

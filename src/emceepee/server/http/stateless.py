@@ -123,7 +123,7 @@ class StatelessEndpoint:
         if not await exchange.answer(reply, _http_status(reply), if_unread=if_unread):
             context.keep()
         else:
-            context.confirm()
+            http.connection.when_written(context.confirm)
 
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""

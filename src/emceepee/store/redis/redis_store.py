@@ -107,6 +107,7 @@ class RedisStore:
             raise access.unusable(error) from error
         access.warn()
         store._tasks.spawn(lease.run(), name="renew")
+        store._tasks.spawn(lease.watch(), name="watch")
         return store
 
     @property
@@ -130,6 +131,10 @@ class RedisStore:
     @property
     def is_sure(self) -> bool:
         return self._lease.is_sure
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._lease.is_in_doubt
 
     async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
         term = await self._lease.renew()

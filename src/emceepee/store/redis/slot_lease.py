@@ -102,6 +102,12 @@ class SlotLease:
         return self._confirmed_term == self._term and self._watch.is_sure(self._clock.monotonic())
 
     @property
+    def is_in_doubt(self) -> bool:
+        if self.is_sure:
+            return False
+        return self._confirmed_term != self._term or self._watch.stood_still(self._clock.monotonic())
+
+    @property
     def may_take_over(self) -> bool:
         return self._watch.may_take_over(self._clock.monotonic())
 
@@ -112,6 +118,12 @@ class SlotLease:
                 await self.renew()
             except StoreUnavailable as error:
                 self._report_failure(str(error))
+
+    async def watch(self) -> None:
+        """See whether this process stands still. Not by the renewals, which wait for Redis."""
+        while True:
+            await self._clock.sleep(self._watch.look_every)
+            self._watch.look(self._clock.monotonic())
 
     async def renew(self) -> int:
         """The term after it. Raises: StoreUnavailable."""

@@ -214,3 +214,24 @@ async def test_the_last_replica_that_stops_says_so() -> None:
 
 async def _nothing() -> dict[str, Any]:
     return {"type": "http.disconnect"}
+
+
+async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stood still, others may have taken what it has, and the store is away by now."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        confirmed: list[bool] = []
+
+        async def confirm() -> None:
+            confirmed.append(True)
+
+        for name, value in (("is_sure", False), ("is_in_doubt", True)):
+            monkeypatch.setattr(type(second.installation.directory), name, value)
+        monkeypatch.setattr(second.installation.directory, "confirm", confirm)
+        answered = await second.ask("POST", body=ping, mcp_session_id=connection)
+        assert (answered.status, confirmed) == (503, [True])
+        assert "retry-after" in answered.headers
+        monkeypatch.setattr(type(second.installation.directory), "is_in_doubt", False)
+        answered = await second.ask("POST", body=ping, mcp_session_id=connection)
+        assert answered.status == 200, "it saw the store go away: nobody can have taken it"

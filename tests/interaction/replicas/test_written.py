@@ -1,0 +1,58 @@
+"""Events count as delivered when the replica that was asked has written them to its caller, and not before."""
+
+import asyncio
+
+import pytest
+
+from emceepee.replicas import listener
+from emceepee.replicas.holder_link import WRITTEN_AFTER
+from support.in_process.hops import Replicas, post
+from support.waiting import eventually
+
+
+async def test_a_holder_is_told_a_moment_later_that_a_response_was_written(replicas: Replicas) -> None:
+    replicas.target.serve = replicas.target.serve_carrying
+    await replicas.post(b"news").answer()
+    assert replicas.target.written == []
+    await replicas.clock.advance(WRITTEN_AFTER)
+    await eventually(lambda: replicas.target.written == ["news"], what="the holder was told")
+    assert replicas.target.unread == []
+
+
+async def test_that_it_was_written_rides_on_the_next_request(replicas: Replicas) -> None:
+    replicas.target.serve = replicas.target.serve_carrying
+    caller = replicas.caller()
+    for body in (b"first", b"second"):
+        caller.received = b""
+        caller.send(post(body))
+        await caller.answer()
+    assert replicas.target.written == ["first"]
+
+
+async def test_what_a_replica_was_lost_with_was_not_written(replicas: Replicas) -> None:
+    """It got the response, and is killed before it has told that it passed it on."""
+    replicas.target.serve = replicas.target.serve_carrying
+    caller = replicas.post(b"news")
+    await caller.answer()
+    replicas.forwarder.drop(replicas.holder)  # it tells nothing any more
+    replicas.listener.drop(replicas.forwarder._parts.own())
+    assert (replicas.target.written, replicas.target.unread) == ([], ["news"])
+
+
+async def test_a_holder_that_stops_waits_until_it_is_told(replicas: Replicas) -> None:
+    replicas.target.serve = replicas.target.serve_carrying
+    await replicas.post(b"news").answer()
+    stopping = asyncio.ensure_future(replicas.stop_holder())
+    await replicas.clock.advance(WRITTEN_AFTER)
+    await asyncio.wait_for(stopping, 20)
+    assert replicas.target.written == ["news"]
+
+
+async def test_a_holder_that_stops_does_not_wait_for_ever_for_one_that_says_nothing(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "TOLD_SECONDS", 0.1)
+    replicas.target.serve = replicas.target.serve_carrying
+    await replicas.post(b"news").answer()
+    await asyncio.wait_for(replicas.stop_holder(), 20)
+    assert replicas.target.written == []

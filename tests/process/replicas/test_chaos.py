@@ -1,0 +1,24 @@
+"""Three replicas on one Redis under the load of sixteen callers, while any of them is killed, paused or stopped.
+
+`make soak` does it for fifteen minutes. EMCEEPEE_CHAOS_SEED repeats the faults of a run.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from support.faults.chaos import Chaos, chaos_seed, run_chaos
+from support.faults.chaos_schedule import random_schedule
+
+SECONDS = 120
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+
+
+async def test_two_minutes_of_faults_lose_nothing_run_nothing_twice_and_leave_nobody_waiting(tmp_path: Path) -> None:
+    seed = chaos_seed()
+    schedule = random_schedule(seed, seconds=SECONDS, replicas=3)
+    outcome = await run_chaos(tmp_path, Chaos(schedule=schedule, seed=seed))
+    assert not outcome.findings.found, str(outcome.findings)
+    done = ("calls", "tasks completed", "timers", "notifications promised", "questions answered", "streams cut")
+    assert min(outcome.counts[what] for what in done) > 50, outcome.counts

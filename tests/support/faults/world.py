@@ -1,0 +1,73 @@
+"""What callers under faults have in common: the processes, the backends, and what was found wrong."""
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from support.backends.counting_http import CountingBackend
+from support.callers.restartable_process import RestartableProcess
+from support.faults.findings import Findings
+from support.faults.timeline import FaultKind, Span, Timeline, moment
+from support.waiting import eventually
+
+NOTICED_AFTER = 1.5  # seconds: then the checks of a balancer have found out that a process stands still
+
+
+class World:
+    """Callers ask any of its processes, as if a balancer had chosen it.
+
+    Times are seconds: `bound` is what an answer may take besides its call's own time, `at_once` the same while nothing
+    is wrong, `felt` how long a fault is felt after it; `patience` is that of callers with a process that stands still;
+    after `recovery` whatever was disturbed by faults works, though they may come one after the other.
+    """
+
+    bound = 60.0
+    at_once = 60.0
+    felt = 0.0
+    patience = 5.0
+    recovery = 60.0
+    pause = 0.0
+    """Between two steps of a caller, on average."""
+
+    def __init__(self, processes: Sequence[RestartableProcess], backends: Mapping[str, CountingBackend]) -> None:
+        self.processes, self.backends = processes, backends
+        self.headers: dict[str, str] = {}  # of every request
+        self.timeline, self.findings = Timeline(), Findings()
+        self.counts: Counter[str] = Counter()
+        self.out_of_service: set[int] = set()  # as a balancer knows it: killed, or about to stop
+        self.steps = 0
+        self.progressed = asyncio.Event()  # set with each step that a caller has made
+        self.is_over = False
+        self.slowest = 0.0  # seconds that an answer took, besides its call's own time
+        self._numbers = itertools.count(1)
+
+    def new_id(self) -> str:
+        return f"c{next(self._numbers)}"
+
+    def progress(self) -> None:
+        self.steps += 1
+        self.progressed.set()
+
+    def teller(self, number: int) -> int | None:
+        """The process, if what it says may be what another has told it."""
+        return number if len(self.processes) > 1 else None
+
+    def number_of(self, process: RestartableProcess) -> int:
+        return self.processes.index(process)
+
+    async def choose(self, chance: random.Random, other_than: RestartableProcess | None = None) -> RestartableProcess:
+        """One that is in service, as soon as there is one; another than that if there is another."""
+        await eventually(lambda: bool(self._in_service()), what="a process is in service", within=60)
+        chosen = self._in_service()
+        return chance.choice([each for each in chosen if each is not other_than] or chosen)
+
+    def _in_service(self) -> list[RestartableProcess]:
+        return [each for number, each in enumerate(self.processes) if self._is_in_service(number)]
+
+    def _is_in_service(self, number: int) -> bool:
+        now = moment()
+        faults = self.timeline.of(number, Span(now, now))
+        stands_still = any(each.kind is FaultKind.PAUSE and now - each.began > NOTICED_AFTER for each in faults)
+        return number not in self.out_of_service and not stands_still
