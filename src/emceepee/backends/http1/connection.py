@@ -22,7 +22,8 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from emceepee.backends.http1.errors import HttpFailure, NoResponse, ResponseTooLarge
+from emceepee.backends.http1.connect_errors import alert_words
+from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.inflate import inflater_for
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
 from emceepee.clock import Handle
@@ -247,6 +248,8 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _broken(self, exc: Exception | None) -> HttpFailure:
+        if not self._has_data and (words := alert_words(exc)) is not None:
+            return NotConnected(words)  # TLS ended before the server could read a request
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
         if self._has_data:
             return HttpFailure(f"the connection ended in the middle of the answer{why}")
