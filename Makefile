@@ -39,7 +39,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
-	$(PIN) --extra dev $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) --extra dev --extra keyring $(PINS) pyproject.toml -o requirements.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
 		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
 	done

@@ -8,6 +8,7 @@ import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
 from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, ReplicaConfig, load, locate_state, parse
+from emceepee.secret_references import References
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.store.location import STATE_VARIABLE, StateLocation
@@ -16,7 +17,7 @@ HTTP = {"url": "https://host/mcp"}
 
 
 def parsed(document: Any, **environment: str) -> Config:
-    return parse(json.dumps(document), source="file.json", environment=environment)
+    return parse(json.dumps(document), source="file.json", references=References(environment=environment))
 
 
 def refused(document: Any, **environment: str) -> str:
@@ -196,7 +197,7 @@ def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
 
 def test_text_that_is_no_json_names_the_file_and_the_place() -> None:
     with pytest.raises(ConfigError, match=r"file\.json: not valid JSON: .*line 2"):
-        parse('{\n"servers" []}', source="file.json", environment={})
+        parse('{\n"servers" []}', source="file.json", references=References(environment={}))
 
 
 def test_keys_that_mean_nothing_are_named_for_a_warning() -> None:

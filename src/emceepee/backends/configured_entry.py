@@ -1,4 +1,4 @@
-"""A server as the configuration file writes it: with what names files of this machine, which is the operator's alone."""
+"""A server as the configuration file writes it: with what names files of this machine, which only the operator may."""
 
 from dataclasses import replace
 from pathlib import Path
