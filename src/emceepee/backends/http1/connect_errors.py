@@ -20,20 +20,30 @@ CERTIFICATE_REFUSED = frozenset(
         *("TLSV1_ALERT_ACCESS_DENIED", "TLSV1_ALERT_DECRYPT_ERROR"),
     }
 )
+HANDSHAKE_ENDED = frozenset({"SSLV3_ALERT_HANDSHAKE_FAILURE", "UNEXPECTED_EOF_WHILE_READING"})
 WHERE_OURS_GOES = "give one with tls.cert and tls.key of this server in the configuration file"
+# Not every server says so: those that Python's event loops serve only hang up.
+MAY_WANT_CERTIFICATE = f"if it wants a client certificate, or another one, {WHERE_OURS_GOES}"
 
 
 def describe(
-    error: Exception, *, seconds: float = 0.0, settings: TlsSettings | None = None, proxy: Proxy | None = None
+    error: Exception,
+    *,
+    seconds: float = 0.0,
+    is_tls: bool = False,
+    settings: TlsSettings | None = None,
+    proxy: Proxy | None = None,
 ) -> str:
     """`seconds` is how long was waited; `proxy` is what the connection led through."""
     through = "" if proxy is None else f" through the proxy {proxy}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {error.verify_message}{_advice(error.verify_code, settings, proxy)}"
     if isinstance(error, ssl.SSLError):
-        return _tls_words(error, settings)
+        return _tls_words(error)
     if isinstance(error, TimeoutError) and error.errno is None:
         return f"no connection{through} within {seconds:g} s"
+    if is_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
+        return f"it hung up during the TLS handshake; {MAY_WANT_CERTIFICATE}"
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, gaierror):
         return os.strerror(error.errno)  # without what loops add to it
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
@@ -49,15 +59,14 @@ def alert_words(error: Exception | None) -> str | None:
     return None
 
 
-def _tls_words(error: ssl.SSLError, settings: TlsSettings | None) -> str:
+def _tls_words(error: ssl.SSLError) -> str:
     if (words := alert_words(error)) is not None:
         return words
     if error.reason in NO_TLS:
         return "it does not speak TLS there; perhaps its address begins with http://, and not with https://"
     said = _plain(error.reason) if error.reason else str(error.strerror or error)
-    if error.reason == "SSLV3_ALERT_HANDSHAKE_FAILURE" and (settings is None or settings.cert is None):
-        return f"it refuses our TLS ({said}); if it wants a client certificate, {WHERE_OURS_GOES}"
-    return f"TLS failed: {said}"
+    hint = f"; {MAY_WANT_CERTIFICATE}" if error.reason in HANDSHAKE_ENDED else ""
+    return f"TLS failed: {said}{hint}"
 
 
 def _advice(code: int, settings: TlsSettings | None, proxy: Proxy | None) -> str:

@@ -177,7 +177,9 @@ class OriginPool:
                 connection = await connector.open(self._key, lambda: ClientConnection(self, loop))
         except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
             seconds, proxy = self._pool.connect_seconds, connector.proxy_for(self._key)
-            words = describe(error, seconds=seconds, settings=self._key.tls, proxy=proxy)
+            words = describe(
+                error, seconds=seconds, is_tls=self._key.origin.is_tls, settings=self._key.tls, proxy=proxy
+            )
             raise NotConnected(words) from error
         if not connection.is_open or self._pool.is_closed:
             connection.abort()

@@ -43,6 +43,8 @@ class Proxy:
             raise BadProxy(f"{variable}: {EXPECTED}") from None
         if parts.scheme not in _PORTS:
             raise BadProxy(f"{variable}: {EXPECTED}; proxies of the kind {parts.scheme}:// are not supported")
+        if parts.path not in ("", "/") or parts.query or parts.fragment:
+            raise BadProxy(f"{variable}: {EXPECTED}, and nothing more; in a password / ? # @ are %2F %3F %23 %40")
         if not host or not host.isprintable() or " " in host:
             raise BadProxy(f"{variable}: {EXPECTED}")
         origin = Origin(parts.scheme == "https", host, port or _PORTS[parts.scheme])
