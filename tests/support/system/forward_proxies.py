@@ -17,7 +17,7 @@ from support.system.balancers import STOP_SECONDS, find_program
 from support.system.ports import free_port
 from support.waiting import eventually
 
-USER, PASSWORD = "ada", "pass:w@rd"
+USER, PASSWORD = "ada", "s3cretW0rd"  # tinyproxy takes letters and digits only
 _PLACE = re.compile(r"(?:CONNECT |[A-Z]+ http://)(?P<host>\[[^\]]*\]|[^:/ ]+)(?::(?P<port>\d+))?")
 
 

@@ -231,7 +231,9 @@ class HttpWire:
         try:
             body = await self.body(response)
         except HttpFailure as error:
-            return broken(self.url, error)
+            if self._http.forwarding_proxy is None:
+                return broken(self.url, error)
+            body = b""  # a proxy may refuse before it has read the request, and hang up: the status says enough
         message = _rpc_error(body)
         answered: JsonObject | None = message and message["error"]
         words = str(answered.get("message", "")) if answered else _excerpt(body)
@@ -239,14 +241,14 @@ class HttpWire:
         if self.session_id and is_whole and status_says_session_lost(status, words):
             return session_lost(status)
         if status == UNAUTHORIZED:
-            return refused(status, words)
+            return refused(status, (words + through_proxy(self._http)).strip())
         if message is not None and answered is not None:
             key = message.get("id")
             if number is not None and not names_request(key, number) and not names_none(key):
                 return misdirected(key)
             return RpcError(answered, status=status)
         said = redirect_words(self.url, response) if 300 <= status < 400 else words
-        return refused(status, said + through_proxy(self._http))
+        return refused(status, (said + through_proxy(self._http)).strip())
 
 
 def broken(url: str, error: HttpFailure) -> LinkError:

@@ -10,7 +10,7 @@ from emceepee.backends.http1.proxies import Proxy
 
 HEAD_BYTES = 64 << 10  # of a proxy's answer
 SHOWN_CHARS = 80  # of what a proxy says
-LOGIN_WANTED, FORBIDDEN = 407, 403
+LOGIN_WANTED, LOGIN_REFUSED, FORBIDDEN = 407, 401, 403  # some proxies refuse a wrong password as servers do
 _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] (?P<status>\d{3})(?: (?P<words>[^\r\n]*))?\r\n").match
 
@@ -73,7 +73,7 @@ def check_answer(head: bytes, proxy: Proxy, place: str) -> None:
 
 def refusal_words(proxy: Proxy, status: int, said: str, place: str) -> str:
     answer = f"HTTP {status} {said}".rstrip()
-    if status == LOGIN_WANTED:
+    if status in (LOGIN_WANTED, LOGIN_REFUSED):
         what = "does not accept the password in" if proxy.credentials is not None else "wants a password, in"
         return f"the proxy {proxy} {what} {proxy.variable} ({answer}); write http://USER:PASSWORD@HOST:PORT there"
     if status == FORBIDDEN:

@@ -20,11 +20,12 @@ from emceepee.backends.http1.response import Response
 from support.backends.raw_server import Peer, RawServer, raw_server
 from support.fakes.clock import FakeClock
 from support.system.certificates import Authority, server_context
-from support.system.forward_proxies import PASSWORD, USER, ForwardProxy, forward_proxy
+from support.system.forward_proxies import USER, ForwardProxy, forward_proxy
 from support.waiting import eventually
 
 HOST = "tracker.test"  # which no resolver knows: only a proxy leads there
 BOUND = 10.0
+PASSWORD = "s3cret:w@rd/"
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ async def test_a_stream_comes_through_as_it_is_written(
 
 @pytest.mark.parametrize("is_tls", [True, False])
 async def test_a_proxy_that_asks_for_a_password_gets_it(is_tls: bool, secure: RawServer, authority: Authority) -> None:
-    login = f"{USER}:{quote(PASSWORD)}@"
+    login = f"{USER}:{quote(PASSWORD, safe='')}@"
     async with (
         forward_proxy(password=PASSWORD) as proxy,
         raw_server() as plain,

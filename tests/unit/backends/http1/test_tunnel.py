@@ -33,6 +33,7 @@ def test_a_proxy_that_wants_a_password_is_told_from_one_that_got_a_wrong_one() -
     wants = "wants a password, in HTTPS_PROXY (HTTP 407 Proxy Authentication Required); write http://USER:PASSWORD@"
     assert wants in refusal(head)
     assert "does not accept the password in HTTPS_PROXY" in refusal(head, PROVEN)
+    assert "does not accept the password in HTTPS_PROXY" in refusal(b"HTTP/1.0 401 Unauthorized\r\n\r\n", PROVEN)
 
 
 def test_a_proxy_that_forbids_a_server_names_it_and_says_what_to_do() -> None:
