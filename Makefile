@@ -9,7 +9,7 @@ PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
 .PHONY: serve demo test simulate soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
-	browser nginx haproxy redis clean help
+	browser nginx haproxy redis tinyproxy clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -40,7 +40,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
-	$(PIN) --extra dev $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) --extra dev --extra keyring $(PINS) pyproject.toml -o requirements.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
 		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
 	done
@@ -80,7 +80,7 @@ define install
 endef
 
 # What the tests need of the system. All but this is installed below this directory.
-programs: browser nginx haproxy redis
+programs: browser nginx haproxy redis tinyproxy
 
 browser:
 	$(call install,$(BROWSERS),chromium fonts-dejavu-core,The console is tested in Chromium or Chrome)
@@ -93,6 +93,9 @@ haproxy:
 
 redis:
 	$(call install,redis-server,redis-server,State that replicas share is tested on a real Redis)
+
+tinyproxy:
+	$(call install,tinyproxy,tinyproxy,Servers are reached through a real proxy)
 
 setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
 

@@ -125,7 +125,7 @@ async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock, store: Store | None = None) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
+    async with Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer:
         many_principals = config.http.sole_principal is None
         registry = ServerRegistry(
             config.servers,
@@ -320,7 +320,13 @@ def http_parts(
     http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
-        oauth = OAuthCheck(http.oauth_issuer, resource=http.oauth_resource, scopes=http.oauth_scopes, clock=clock)
+        oauth = OAuthCheck(
+            http.oauth_issuer,
+            resource=http.oauth_resource,
+            scopes=http.oauth_scopes,
+            clock=clock,
+            egress=config.egress,
+        )
     rules = GateRules(
         tokens=http.tokens,
         hosts=frozenset(http.allow_hosts),

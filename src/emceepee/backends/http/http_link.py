@@ -20,10 +20,10 @@ from emceepee.backends.http.wire import (
     HttpWire,
     best_effort,
     broken,
-    host_of,
     misdirected,
     session_lost,
 )
+from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
@@ -182,7 +182,7 @@ class HttpLink(LinkLifetime):
         return self._envelope is not None
 
     def _target(self) -> str:
-        return f"{host_of(self._wire.url)} requests={len(self._in_flight)}"
+        return f"{place_of(self._wire.url)} requests={len(self._in_flight)}"
 
     # Connecting.
 

@@ -341,7 +341,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
         await asyncio.Event().wait()
 
     async with a_link(dialer, server) as (link, peer):
-        monkeypatch.setattr("emceepee.backends.http1.pool.open_socket", silent)
+        monkeypatch.setattr("emceepee.backends.http1.connector.open_socket", silent)
         busy = asking(link)
         await peer.request()
         connecting = asking(link)
