@@ -35,8 +35,8 @@ GROUND = (
     "errors.py",
     "futures.py",
 )
-CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py")
-MOST_HANDED_THROUGH = 18
+CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py", "server/http/joined_writes.py")
+MOST_HANDED_THROUGH = 19
 MOST_ROOM_FILES = 35
 ERAS = ("2025-11-25", "2026-07-28")
 
