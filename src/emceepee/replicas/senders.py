@@ -171,7 +171,11 @@ class Senders:
             self._give_up(instance)
 
     def _give_up(self, instance: bytes) -> None:
-        for exchange in self._known.pop(instance).exchanges.values():
+        sender = self._known[instance]
+        exchanges, sender.exchanges = sender.exchanges, {}
+        if not sender.connections:  # else it may only have been paused, and goes on with those that it has
+            del self._known[instance]
+        for exchange in exchanges.values():
             exchange.report_unread()
         self._end_wait()
 

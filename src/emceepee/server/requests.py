@@ -44,6 +44,7 @@ from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
+MOVED = "Another replica took this session over while it served this, which may have run. Look how things stand there."
 SendMessage = Callable[[JsonObject], None]
 Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
 
@@ -111,7 +112,8 @@ class Requests:
             if task is not None:
                 task.uncancel()  # the caller's own wish, or the end of its connection: the transport ends in order
             context.is_cancelled = True
-            return error_message(request.request_id, REQUEST_CANCELLED, "Request cancelled")
+            is_moved = context.session is not None and context.session.is_lost
+            return error_message(request.request_id, REQUEST_CANCELLED, MOVED if is_moved else "Request cancelled")
         except Exception as error:
             return error_for(request, error)
         finally:

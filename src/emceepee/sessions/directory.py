@@ -29,6 +29,7 @@ log = EventLog("sessions")
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
 HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
+LAST_ANSWERS_SECONDS = 0.5  # for requests in a session that another replica has taken over
 CREATE_TRIES = 3  # for a session under a name that other replicas open, too
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
 
@@ -453,7 +454,14 @@ class SessionDirectory:
         key = next((key for key, known in self._sessions.items() if known is session), None)
         if key is not None and self._remove(key) is not None:
             log.warning("session_taken_by_another_process", session=session.session_id)
-            self._tasks.spawn(self._close(session), name="let go")
+            self._tasks.spawn(self._close_lost(session), name="let go")
+
+    async def _close_lost(self, session: Session) -> None:
+        """Who waits for an answer in it has a moment to get the one that says so."""
+        try:
+            await self._clock.sleep(LAST_ANSWERS_SECONDS)
+        finally:
+            await self._close(session)
 
     def _expires_at(self, session: Session) -> datetime:
         return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)

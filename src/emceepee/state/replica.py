@@ -5,7 +5,7 @@ its owner       ├─ sure of its sessions ─────────┤ must 
 the others                                          ├ may take over, if they could reach the store for a while
 
 If the store does not answer, its owner goes on, because nobody else gets an answer either. But not if it stood still
-itself when its lease lapsed: then others may have taken over before the store went away.
+itself when its lease lapsed, or later: then others may have taken over before it asked.
 """
 
 import re
@@ -77,9 +77,9 @@ class LeaseWatch:
         return self.lease_seconds / LOOKS_PER_LEASE
 
     def stood_still(self, now: float) -> bool:
-        """Whether it was not at work when it ceased to be sure, and has not renewed its lease since."""
-        has_lapsed = self.is_sure(self.seen_at) and not self.is_sure(now)
-        return self._stood_still or (has_lapsed and now - self.seen_at > self.lease_seconds * STILL_SHARE)
+        """Whether it was not at work for a while without being sure, and has not renewed its lease since."""
+        is_late = now - self.seen_at > self.lease_seconds * STILL_SHARE
+        return self._stood_still or (is_late and not self.is_sure(now))
 
     def is_sure(self, now: float) -> bool:
         """Whether nobody can have taken over what this process holds."""

@@ -47,7 +47,8 @@ async def send(
     if "error" in message:
         is_clear = MAY_HAVE_RUN.search(message["error"]["message"])
         if not is_clear:
-            world.findings.add(Rule.RIGHT_ANSWERS, f"{params['name']}: {status} {message['error']}")
+            text = f"{params['name']} at process {number} in {asked.began:.3f}-{asked.ended:.3f}"
+            world.findings.add(Rule.RIGHT_ANSWERS, f"{text}: {status} {message['error']}")
         world.counts["answers that say that a process was lost"] += 1
         _require_faults(world, number, asked, f"{message['error']}")
         raise Unanswered(message["error"]["message"])

@@ -116,6 +116,22 @@ async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
     assert holder.unread == [2]
 
 
+async def test_a_sender_that_was_only_paused_goes_on_with_the_connections_that_it_has(holder: Holder) -> None:
+    holder.senders.join(hop(1))
+    holder.serve(1)
+    holder.senders.drop(Sender(1, 7))
+    assert holder.unread == [1]
+    holder.serve(2)
+    holder.senders.join(hop(3))
+    holder.senders.leave(ANN)
+    await holder.clock.advance(10 * GONE_SECONDS)
+    assert holder.unread == [1], "one connection is left"
+    holder.senders.leave(ANN)
+    await holder.clock.advance(GONE_SECONDS)
+    assert holder.unread == [1, 2]
+    assert repr(holder.senders) == "<Senders []>"
+
+
 def test_a_sender_whose_lease_has_lapsed_is_gone_whatever_its_connections_say(holder: Holder) -> None:
     holder.senders.join(hop(1))
     holder.serve(1)

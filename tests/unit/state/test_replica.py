@@ -34,11 +34,15 @@ def test_who_was_not_at_work_when_its_lease_lapsed_stood_still_also_before_it_ha
     assert watch.stood_still(3 * LEASE)
 
 
-def test_a_pause_that_was_over_before_the_lease_lapsed_or_began_after_it_says_nothing(watch: LeaseWatch) -> None:
+def test_a_pause_that_was_over_before_the_lease_lapsed_says_nothing(watch: LeaseWatch) -> None:
     watch.look(SURE_UNTIL - 0.1)
     look_all_the_time(watch, 2 * LEASE)
-    watch.look(5 * LEASE)
-    assert not watch.stood_still(5 * LEASE)
+    assert not watch.stood_still(2 * LEASE)
+
+
+def test_who_saw_the_store_go_and_stood_still_then_does_not_know_whether_it_came_back(watch: LeaseWatch) -> None:
+    look_all_the_time(watch, 2 * LEASE)
+    assert watch.stood_still(5 * LEASE)
 
 
 def test_a_busy_machine_is_late_but_does_not_stand_still(watch: LeaseWatch) -> None:

@@ -12,6 +12,7 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.server.http.routing import SLACK_SECONDS
+from emceepee.sessions.directory import LAST_ANSWERS_SECONDS
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered
@@ -235,3 +236,36 @@ async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(m
         monkeypatch.setattr(type(second.installation.directory), "is_in_doubt", False)
         answered = await second.ask("POST", body=ping, mcp_session_id=connection)
         assert answered.status == 200, "it saw the store go away: nobody can have taken it"
+
+
+async def test_a_request_that_finds_out_that_its_session_is_anothers_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing ends it before it has its answer."""
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        saving = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(type(session.unsaved), "save", lambda _: saving)
+        call = second.call("set_timer", duration_ms=60_000, message="tea")
+        answered, task = await second.start("POST", call, mcp_session_id=connection)
+        second.installation.directory._let_go(session)
+        await settle()
+        saving.set_result(None)
+        await asyncio.wait_for(task, 5)
+        assert json.loads(answered.body)["result"]["structuredContent"]["error"]["details"]["reason"] == "replica"
+
+
+async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        monkeypatch.setattr(type(session.unsaved), "save", lambda _: asyncio.get_running_loop().create_future())
+        call = second.call("set_timer", duration_ms=60_000, message="tea")
+        answered, task = await second.start("POST", call, mcp_session_id=connection)
+        second.installation.directory._let_go(session)
+        await second.clock.advance(LAST_ANSWERS_SECONDS)
+        await asyncio.wait_for(task, 5)
+        assert "may have run" in json.loads(answered.body)["error"]["message"]
