@@ -70,6 +70,7 @@ class ScriptedBackend:
         self.asked: list[Asked] = []
         self.seen: list[tuple[str, JsonObject]] = []
         self.cancelled: list[Asked] = []
+        self.answered: list[JsonObject] = []  # requests of its own, by the session and not by the link
         self.links: list[ScriptedLink] = []
         self.refuses: LinkError | None = None
         self.identity: str | None = None
@@ -113,6 +114,7 @@ class ScriptedLink:
         self.facts = backend.facts
         self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
         self.log_level: str | None = None
+        self.leaves_session = False
         self._process: JsonObject | None = {"pid": next(backend.pids)} if backend.is_process else None
 
     async def request(
@@ -153,6 +155,14 @@ class ScriptedLink:
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         self.backend.seen.append((method, params or {}))
+
+    async def send_answer(self, message: JsonObject) -> None:
+        if self.closed.done():
+            raise LinkError(Failure.CLOSED, self.closed.result().reason)
+        self.backend.answered.append(message)
+
+    def leave_session(self) -> None:
+        self.leaves_session = True
 
     def set_log_level(self, level: str) -> None:
         self.log_level = level

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
 
@@ -16,6 +17,7 @@ class ScriptedListener:
         self.withdrawn: list[str] = []
         self.heard: list[tuple[str, JsonObject, object | None]] = []
         self.lines: list[tuple[str, str]] = []
+        self.tasks: list[BackendTask] = []
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
@@ -36,6 +38,12 @@ class ScriptedListener:
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         self.heard.append((method, params, origin))
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return None
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        self.tasks.append(task)
 
     def handle_output(self, line: str, source: str) -> None:
         self.lines.append((line, source))

@@ -61,7 +61,7 @@ async def an_installation(
         await placement.refresh()
     storage = None if store is None else SessionStorage(store, clock, placement, settings)
     dialer = ScriptedDialer(**backends)
-    directory = SessionDirectory(session_parts(registry, dialer, clock, settings), storage)
+    directory = SessionDirectory(session_parts(registry, dialer, clock, settings, store), storage)
     await directory.look_after_store()
     try:
         yield Installation(clock, directory, backend, backends, registry, dialer, placement)
