@@ -74,6 +74,7 @@ class ScriptedBackend:
         self.links: list[ScriptedLink] = []
         self.refuses: LinkError | None = None
         self.identity: str | None = None
+        self.resumption: object | None = None
         self.opens: asyncio.Future[None] | None = None  # when set, a connect waits for it
         self.closes: asyncio.Future[None] | None = None  # when set, closing a link waits for it
         self.is_busy = False
@@ -107,7 +108,6 @@ class ScriptedLink:
     """One connection to a scripted backend."""
 
     mirrors_arguments = False
-    resumption: object | None = None
 
     def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
         self.backend, self.listener = backend, listener
@@ -152,6 +152,10 @@ class ScriptedLink:
     @property
     def identity(self) -> str | None:
         return self.backend.identity
+
+    @property
+    def resumption(self) -> object | None:
+        return self.backend.resumption
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         self.backend.seen.append((method, params or {}))

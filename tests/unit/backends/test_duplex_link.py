@@ -243,5 +243,5 @@ async def test_only_calls_and_what_is_about_tasks_say_that_tasks_are_followed(li
     for method in ("tools/call", "tasks/get", "tools/list", "resources/read"):
         await line.ask(method)
     declared = [message["params"]["_meta"][CLIENT_CAPABILITIES_META_KEY] for message in line.sent]
-    offer = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    offer: JsonObject = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     assert declared == [offer, offer, {}, {}]

@@ -17,7 +17,7 @@ FIRST_PAUSE = 0.02  # seconds: a task that is quick is done by then
 LEAST_INTERVAL = 0.05  # whatever a backend asks for
 USUAL_INTERVAL = 1.0  # of one that asks for nothing
 LONGEST_INTERVAL = 60.0
-PUSHED_INTERVAL = 30.0  # while the backend tells of changes by itself: such messages may be lost
+PUSHED_FACTOR, LEAST_PUSHED, LONGEST_PUSHED = 5, 5.0, 30.0  # while changes are told unasked; a cut may lose that
 RESULT_SECONDS = 10.0  # for a result that is known to be there
 FIRST_RETRY, LONGEST_RETRY = 0.25, 15.0
 MOST_REFUSALS = 5  # in a row, before the task is given up
@@ -178,7 +178,7 @@ def step(state: Following, event: Event) -> Step:
 
 def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     if state.status.is_final and not snapshot.status.is_final:
-        return state, []  # older than what is known
+        return state, [PollAfter(RESULT_SECONDS)]  # older than what is known
     before = state
     state = replace(
         state,
@@ -250,7 +250,8 @@ def _lost(state: Following, inquiry: Inquiry) -> Step:
 
 def _poll(state: Following) -> Step:
     if state.is_pushed:
-        return state, [PollAfter(max(PUSHED_INTERVAL, _interval(state)))]
+        seldom = min(max(_interval(state) * PUSHED_FACTOR, LEAST_PUSHED), LONGEST_PUSHED)
+        return state, [PollAfter(max(seldom, _interval(state)))]
     pause = min(state.pause, _interval(state))
     return replace(state, pause=pause * 2), [PollAfter(pause)]
 
