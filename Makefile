@@ -93,7 +93,7 @@ haproxy:
 redis:
 	$(call install,redis-server,redis-server,State that replicas share is tested on a real Redis)
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed programs
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"

@@ -6,6 +6,7 @@ in the folder: each run of `dig` adds a line to `NAME.ran`, and ends when `NAME.
 
 import asyncio
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from fastmcp import Context, FastMCP
@@ -22,7 +23,12 @@ async def _told_to_end(name: str) -> None:
 
 
 server = FastMCP("digger")
-server.add_extension(TasksExtension(url=sys.argv[3] if len(sys.argv) > 3 else "memory://"))
+server.add_extension(
+    TasksExtension(
+        url=sys.argv[3] if len(sys.argv) > 3 else "memory://",
+        redelivery_timeout=timedelta(seconds=1),  # after which a restarted server goes on with what it was at
+    )
+)
 
 
 @server.tool(task=True)

@@ -104,9 +104,7 @@ async def test_a_task_goes_on_in_the_next_process_and_its_result_is_told_once(pl
         await place.clock.advance(MOMENT)
     async with play.machine.process(backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
-        assert of_tasks(events(session)) == ["task_created", "task_completed"], (
-            "as nobody confirmed that they were read"
-        )
+        assert of_tasks(events(session)) == ["task_created", "task_completed"], "no second ones"
         result = await call_tool({"name": "get_task_result", "arguments": {"task_id": name}}, session)
         assert result["content"][0] == DONE["content"][0]
     assert play.backend.counted("tools/call") == 1
