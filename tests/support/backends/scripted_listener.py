@@ -18,6 +18,7 @@ class ScriptedListener:
         self.heard: list[tuple[str, JsonObject, object | None]] = []
         self.lines: list[tuple[str, str]] = []
         self.tasks: list[BackendTask] = []
+        self.takes: asyncio.Task[None] | None = None  # who answers what is to outlive the link
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
@@ -40,7 +41,7 @@ class ScriptedListener:
         self.heard.append((method, params, origin))
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        return None
+        return self.takes
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
         self.tasks.append(task)
