@@ -49,7 +49,7 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Clients that cannot live in the same environment as the SDK that emceepee uses.
+# Clients and servers that cannot live in the same environment as the SDK that emceepee uses.
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
