@@ -349,6 +349,12 @@ async def test_a_question_that_is_sent_again_after_a_cut_is_not_asked_twice(earl
     assert len(await open_ids(earlier)) == 1
 
 
+async def test_a_task_that_asks_too_much_at_once_is_left_to_the_limits_of_its_link(earlier: Scene) -> None:
+    await begin_task(earlier)
+    taken = [backend_of(earlier).request(key) for key in range(QUIET.questions_per_server + 1)]
+    assert taken == [True] * QUIET.questions_per_server + [False]
+
+
 # Endings.
 
 

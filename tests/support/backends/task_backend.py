@@ -78,10 +78,10 @@ class TaskBackend(ScriptedBackend):
         """Tell of the newest task unasked, as a backend of 2025-11-25 may."""
         self.link.listener.handle_notification("notifications/tasks/status", self._view(self.task), None)
 
-    def request(self, key: int | str, method: str = "elicitation/create", **params: Any) -> None:
-        """Ask something about the newest task, as a backend of 2025-11-25 does."""
-        asked = FORM | params | {"_meta": {RELATED_TASK: {"taskId": self.task.task_id}}}
-        assert self.link.listener.take_request(key, method, asked) is not None
+    def request(self, key: int | str) -> bool:
+        """Ask something about the newest task, as a backend of 2025-11-25 does. False if it is the link's to answer."""
+        asked = FORM | {"_meta": {RELATED_TASK: {"taskId": self.task.task_id}}}
+        return self.link.listener.take_request(key, "elicitation/create", asked) is not None
 
     def forget(self) -> None:
         """As after a restart."""

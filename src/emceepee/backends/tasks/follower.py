@@ -130,10 +130,15 @@ class TaskFollower:
         with suppress(LinkError):
             self.handle(Told(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
 
-    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None]":
-        """Have a request of the backend answered, on whichever link there is by then; once, if it comes again."""
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        """Have a request of the backend answered, on whichever link there is by then; once, if it comes again.
+
+        None if it asks too much at once: then the link refuses what is too much for it.
+        """
         if (known := self._asking.get(key)) is not None:
             return known
+        if len(self._asking) >= self._limits.questions_per_server:
+            return None
         self._change(replace(self.task, questions={**self.task.questions, key: OpenQuestion(key, method, params)}))
         return self._begin_asking(key, self._answer_request(key, method, params))
 

@@ -18,6 +18,7 @@ RELATED_TASK = "io.modelcontextprotocol/related-task"
 STATUS_CHANGED = "notifications/tasks/status"
 TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})  # of 2026-07-28, which are routed by task
 LONGEST_TASK_ID = 1000  # characters
+LONGEST_MESSAGE = 1000
 MOST_QUESTIONS = 100  # in one answer
 
 
@@ -88,7 +89,7 @@ def read_snapshot(said: JsonObject, *, is_modern: bool) -> Snapshot:
     return Snapshot(
         # A status that is not known here cannot be a final one: those are fixed.
         status=RemoteStatus(status) if status in set(RemoteStatus) else RemoteStatus.WORKING,
-        message=message if isinstance(message, str) and message else None,
+        message=message[:LONGEST_MESSAGE] if isinstance(message, str) and message else None,
         interval=_seconds(said.get("pollIntervalMs" if is_modern else "pollInterval")),
         questions=_questions(said.get("inputRequests")) if is_modern else {},
         result=_mapping(said.get("result")) if is_modern else None,

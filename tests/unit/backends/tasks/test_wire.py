@@ -72,6 +72,10 @@ def test_an_interval_that_makes_no_sense_is_none(interval: object) -> None:
     assert read_snapshot({"status": "working", "pollInterval": interval}, is_modern=False).interval is None
 
 
+def test_a_message_that_is_too_long_is_cut() -> None:
+    assert len(read_snapshot({"status": "working", "statusMessage": "x" * 9000}, is_modern=True).message or "") == 1000
+
+
 def test_a_status_that_nobody_knows_is_not_the_end() -> None:
     assert read_snapshot({"status": "pondering"}, is_modern=True).status is RemoteStatus.WORKING
     with pytest.raises(LinkError, match="how it stands"):
