@@ -50,7 +50,7 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Clients that cannot live in the same environment as the SDK that emceepee uses.
+# Clients and servers that cannot live in the same environment as the SDK that emceepee uses.
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
@@ -97,7 +97,7 @@ redis:
 tinyproxy:
 	$(call install,tinyproxy,tinyproxy,Servers are reached through a real proxy)
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed programs
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"

@@ -31,6 +31,7 @@ from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
@@ -143,6 +144,7 @@ async def session_parts(config: Config, clock: Clock, store: Store | None = None
             budget=budget,
             journals=journals,
             results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
+            sealing=Sealing(store if store is not None and store.is_durable else None),
             structured_notices=config.notices == "all",
         )
 

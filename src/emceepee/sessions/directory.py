@@ -274,6 +274,8 @@ class SessionDirectory:
         if self._resting:
             await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
         if self._storage is not None:
+            for open_session in self._sessions.values():
+                open_session.calls.leave_kept()
             await self._storage.close(self._sessions.values())
         await asyncio.gather(*(self._close(session) for key in list(self._sessions) if (session := self._remove(key))))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
@@ -428,7 +430,7 @@ class SessionDirectory:
         session.keys = stored.head.keys
         try:
             await session.open()
-            rest = self._storage.restore(session, stored)
+            rest = await self._storage.restore(session, stored)
             if self.on_load is not None:
                 await self.on_load(session, rest)
         except BaseException:

@@ -183,8 +183,10 @@ class SessionStorage:
         except StoreUnavailable:
             return None  # the next sweep asks again
 
-    def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
+    async def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
         """Returns what is stored for its connections."""
+        if any(key.kind == RecordKind.BACKEND_TASK for key in stored.records):
+            await session.sealing.load()
         self.saver.follow(session, stored)
         return restore(session, stored.records)
 

@@ -11,12 +11,14 @@ from itertools import count
 
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
+from emceepee.store.secret_box import SecretBox
 from emceepee.store.store import (
     Commit,
     HeldElsewhere,
     Lease,
     NameTaken,
     RecordKey,
+    Sealer,
     ServerConfiguration,
     SessionHead,
     StoredLogin,
@@ -120,6 +122,9 @@ class MemoryStore:
 
     async def replica_secret(self) -> bytes:
         return self._open().secret
+
+    async def sealer(self) -> Sealer | None:
+        return SecretBox(self._open().secret)
 
     # Sessions.
 

@@ -26,7 +26,7 @@ from emceepee.store.owners import Owners
 from emceepee.store.secret_box import StateKey
 from emceepee.store.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.shared_tables import SharedTables
-from emceepee.store.store import Commit, Lease, ServerConfiguration, StoredLogin, StoredSession, StoreError
+from emceepee.store.store import Commit, Lease, Sealer, ServerConfiguration, StoredLogin, StoredSession, StoreError
 from emceepee.store.work_queue import WorkQueue
 
 DURATIONS_KEPT = 1000
@@ -127,6 +127,9 @@ class SqliteStore:
 
     async def replica_secret(self) -> bytes:
         return await self._run(self._shared.replica_secret)
+
+    async def sealer(self) -> Sealer | None:
+        return await self._run(self._shared.sealer)
 
     # Sessions.
 

@@ -96,6 +96,16 @@ class StoredLogin:
     until: datetime
 
 
+class Sealer(Protocol):
+    """Encrypts. What was sealed for one place is not opened in another."""
+
+    def seal(self, plain: bytes, *, place: Sequence[str]) -> bytes: ...
+
+    def open(self, sealed: bytes, *, place: Sequence[str]) -> bytes:
+        """Raises: ValueError."""
+        ...
+
+
 class StoreError(Exception):
     """The text names the file and says what to do."""
 
@@ -180,6 +190,10 @@ class Store(Protocol):
 
     async def replica_secret(self) -> bytes:
         """Known to those who use the store, and to nobody else: they sign with it what they ask of each other."""
+        ...
+
+    async def sealer(self) -> Sealer | None:
+        """For what is secret in the records of a session. None: there is no key, and it must not be stored."""
         ...
 
     # Sessions.

@@ -25,6 +25,7 @@ from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.store import (
     Commit,
     Lease,
+    Sealer,
     ServerConfiguration,
     StoredLogin,
     StoredSession,
@@ -162,6 +163,9 @@ class RedisStore:
             return await self._key.signing_secret(self._commands, self._names)
         except Unknown as error:
             raise error.because from None
+
+    async def sealer(self) -> Sealer | None:
+        return self._key.box
 
     # Sessions.
 
