@@ -79,9 +79,12 @@ async def _check_others(caller: FaultCaller) -> None:
         try:
             await caller.ask("list_timers", session=other.session)
             caller.world.counts["more sessions"] += 1
-        except Unanswered:
-            if caller.world.timeline.explains_loss(other.opened):
-                findings.found[:] = before
+        except Unanswered as error:
+            findings.found[:] = before
+            if not caller.world.timeline.explains_loss(other.opened):
+                name = other.session or other.caller.headers["mcp-session-id"]
+                text = f"{name}, opened by {caller.name} in {other.opened.began:.3f}-{other.opened.ended:.3f}: {error}"
+                findings.add(Rule.SESSIONS_KEPT, text)
         finally:
             caller.caller = own
 

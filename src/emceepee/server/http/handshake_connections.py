@@ -57,14 +57,19 @@ class HandshakeConnections:
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
-        connection = self._by_id.get(connection_id)
+        connection = self._find_here(connection_id)
         if connection is None and self._directory.may_be_stored and connection_id not in self._leaving:
             for kind in (KeyKind.ID, KeyKind.CONNECTION):
                 key = SessionKey(principal, kind, connection_id)
                 if await self._directory.use(key, may_guess=may_guess) is not None:
                     break
-            connection = self._by_id.get(connection_id)
+            connection = self._find_here(connection_id)
         return connection if connection is not None and connection.key.principal == principal else None
+
+    def _find_here(self, connection_id: str) -> HandshakeConnection | None:
+        """Unless another replica has its session, and it only waits for its last requests to be answered."""
+        connection = self._by_id.get(connection_id)
+        return None if connection is None or connection.session.is_lost else connection
 
     async def restore(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
         """The connections of a session that was just loaded."""
@@ -131,7 +136,7 @@ class HandshakeConnections:
         """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
         ended = self._by_session.pop(session, [])
         for connection in ended:
-            self._by_id.pop(connection.connection_id, None)
+            self._drop(connection)
         if ended:
             asking = asyncio.current_task()
             closing = asyncio.gather(*(connection.close(asking) for connection in ended))
@@ -166,8 +171,12 @@ class HandshakeConnections:
         record = None if connection is None else connection.message_record(number_of(record_id))
         return None if record is None else write_message(record)
 
+    def _drop(self, connection: HandshakeConnection) -> None:
+        if self._by_id.get(connection.connection_id) is connection:  # its session may be back already
+            del self._by_id[connection.connection_id]
+
     def _remove(self, connection: HandshakeConnection) -> None:
-        self._by_id.pop(connection.connection_id, None)
+        self._drop(connection)
         self._leaving.add(connection.connection_id)
         connection.forget_records()
         others = self._by_session.get(connection.session, [])

@@ -269,3 +269,25 @@ async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an
         await second.clock.advance(LAST_ANSWERS_SECONDS)
         await asyncio.wait_for(task, 5)
         assert "may have run" in json.loads(answered.body)["error"]["message"]
+
+
+async def test_a_session_that_another_replica_took_over_serves_nobody_while_its_last_requests_are_answered() -> None:
+    async with two_replicas() as (_, replicas, first, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        owner = replicas.stores[1]._owner
+        paused = replicas.stores[1]._memory.alive.pop(owner)
+        assert first.installation.placement is not None
+        await first.installation.placement.refresh()
+        timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        replicas.stores[1]._memory.alive[owner] = paused
+        second.installation.directory._let_go(session)
+        timers = (await second.value(connection, "list_timers"))["timers"]
+        assert [each["timerId"] for each in timers] == [timer["timerId"]]
+        replicas.stores[0].die()
+        assert second.installation.placement is not None
+        await second.installation.placement.refresh()
+        assert (await second.value(connection, "list_timers"))["timers"] == timers, "it is here again"
+        assert len(second.sessions()) == 1
+        await second.clock.advance(2 * LAST_ANSWERS_SECONDS)
+        assert await second.status(connection) == 200
