@@ -97,7 +97,7 @@ class AuthorizationServer:
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
         if (error := self._refusal(form)) is not None:
             return web.json_response({"error": error}, status=400)
-        return web.json_response(self._issue(is_bound="dpop" in request.headers))
+        return web.json_response(self.issue(is_bound="dpop" in request.headers))
 
     async def revoke(self, request: web.Request) -> web.Response:
         token = str((await request.post())["token"])
@@ -126,7 +126,7 @@ class AuthorizationServer:
                 return None
         return "unsupported_grant_type"
 
-    def _issue(self, *, is_bound: bool) -> dict[str, Any]:
+    def issue(self, *, is_bound: bool = False) -> dict[str, Any]:
         number = next(self._numbers)
         access, refresh = f"access-{number}", f"refresh-{number}"
         self.valid.add(access)
