@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 MOST_SCOPES = 200
+LOGINS_PER_CALL = 3
 OFFLINE = "offline_access"
 
 Scopes: TypeAlias = tuple[str, ...]
@@ -35,3 +36,11 @@ def scopes_to_ask(
 def with_offline_access(scopes: Scopes, supported: Scopes | None) -> Scopes:
     """With the scope that brings a refresh token, where the authorization server lists it."""
     return join(scopes, (OFFLINE,)) if scopes and OFFLINE in (supported or ()) else scopes
+
+
+def is_worth_asking(demanded: Scopes | None, *, asked: Scopes, logins: int) -> bool:
+    """Whether another login can help a call that was refused for lack of scopes, after so many for the same call.
+
+    A server that wants what was asked for already would want it again, and a person would be asked for ever.
+    """
+    return logins < LOGINS_PER_CALL and not set(demanded or ()) <= set(asked)

@@ -1,6 +1,13 @@
 """Which scopes are asked for."""
 
-from emceepee.backends.oauth.scopes import join, parse_scopes, scopes_to_ask, with_offline_access
+from emceepee.backends.oauth.scopes import (
+    LOGINS_PER_CALL,
+    is_worth_asking,
+    join,
+    parse_scopes,
+    scopes_to_ask,
+    with_offline_access,
+)
 
 
 def test_the_challenge_decides() -> None:
@@ -35,3 +42,14 @@ def test_offline_access_is_added_where_it_is_offered_and_others_are_named() -> N
 def test_each_scope_is_named_once() -> None:
     assert parse_scopes("  b a  b ") == ("b", "a")
     assert join(("a", "b"), None, ("b", "c")) == ("a", "b", "c")
+
+
+def test_a_server_that_wants_what_was_asked_for_already_is_not_asked_again() -> None:
+    assert is_worth_asking(("write",), asked=("read",), logins=0)
+    assert not is_worth_asking(("write",), asked=("read", "write"), logins=0)
+    assert not is_worth_asking(None, asked=("read",), logins=0)
+
+
+def test_a_server_that_always_wants_something_else_is_asked_a_few_times_per_call() -> None:
+    allowed = [is_worth_asking((f"scope-{n}",), asked=("read",), logins=n) for n in range(LOGINS_PER_CALL + 2)]
+    assert allowed == [True] * LOGINS_PER_CALL + [False, False]
