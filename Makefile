@@ -8,7 +8,7 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+.PHONY: serve demo test simulate soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
 	browser nginx haproxy redis clean help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test         lint, types, import contracts and all tests"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
+	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts and fifty kills under load"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
@@ -153,6 +154,10 @@ screenshots: setup
 bench: $(BENCH_TOOLS)
 	@echo "== the benchmark"
 	@$(BIN)/python -m bench $(BENCH)
+
+simulate: $(VENV)/.installed
+	@echo "== the simulation"
+	@$(BIN)/python -m bench.simulate $(SIMULATE)
 
 bench-long: $(BENCH_TOOLS)
 	@echo "== memory over a million calls"

@@ -12,6 +12,7 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.login import LOGIN_PATH
+from emceepee.console.peers import PeerConsoles
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import LOCAL
 from emceepee.guard.login_throttle import LoginThrottle
@@ -266,8 +267,9 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
         placement = None if replicas is None else replicas.placement
         storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
         directory = SessionDirectory(parts, storage)
-        made = replace(http_parts(config, directory, clock, logins), replicas=replicas)
+        made = replace(http_parts(config, directory, clock, logins, peers=replication.consoles), replicas=replicas)
         endpoint = HttpEndpoint(made)
+        console = made.fallback if isinstance(made.fallback, ConsoleApp) else None
         if logins is not None:
             await logins.load()
 
@@ -277,7 +279,7 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
                 await welcome(address, config.http, logins, invite)
 
         try:
-            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint):
+            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint, console):
                 await directory.look_after_store()
                 await serve_http(
                     endpoint,
@@ -312,8 +314,9 @@ def http_parts(
     logins: Logins | None = None,
     *,
     only_logins: bool = False,
+    peers: PeerConsoles | None = None,
 ) -> HttpParts:
-    """With `logins`, there is a console."""
+    """With `logins`, there is a console, which shows what `peers` have, too."""
     http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
@@ -339,7 +342,7 @@ def http_parts(
         oauth=oauth,
         requires_session=http.require_session,
         body_bytes=limits.request_body_bytes,
-        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits), Assets(package_files()))
+        fallback=ConsoleApp(gate, logins, ConsoleApi(directory, clock, config.limits, peers), Assets(package_files()))
         if logins
         else None,
     )

@@ -60,7 +60,10 @@ test("a new feed takes the place of all that was told before, in the order of ti
     hello: {},
     sessions: new Map([["new", session("new", "here")]]),
     rows: new RequestLog(),
-    events: [{ createdAt: "2026-01-01T00:00:02Z" }, { createdAt: "2026-01-01T00:00:01Z" }],
+    events: [
+      { id: "2", createdAt: "2026-01-01T00:00:02Z" },
+      { id: "1", createdAt: "2026-01-01T00:00:01Z" },
+    ],
     logs: [],
   });
   assert.deepEqual([[...store.sessions.keys()], store.logs, store.isReady], [["new"], [], true]);
@@ -73,8 +76,22 @@ test("a new feed takes the place of all that was told before, in the order of ti
 
 test("only the newest events are kept", () => {
   const store = new Store();
-  store.addEvents(Array.from({ length: 10_005 }, (_, index) => ({ createdAt: String(index).padStart(6, "0") })));
+  const moments = Array.from({ length: 10_005 }, (_, index) => String(index).padStart(6, "0"));
+  store.addEvents(moments.map((moment) => ({ id: moment, createdAt: moment })));
   assert.deepEqual([store.events.length, store.events[0].createdAt], [10_000, "000005"]);
+});
+
+test("an event that is told again, by whoever took its session over, is there once", () => {
+  const store = new Store();
+  const event = (id) => ({ id, createdAt: id });
+  const snapshot = { hello: {}, sessions: new Map(), rows: new RequestLog(), logs: [] };
+  store.replaceAll({ ...snapshot, events: [event("1"), event("1")] });
+  store.addEvents([event("2")]);
+  store.addEvents([event("1"), event("2"), event("3"), event("3")]);
+  assert.deepEqual(
+    store.events.map(({ id }) => id),
+    ["1", "2", "3"],
+  );
 });
 
 test("questions of all sessions stand in the order they were asked, and a task is found in any", () => {

@@ -36,8 +36,8 @@ GROUND = (
     "futures.py",
 )
 CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py")
-MOST_HANDED_THROUGH = 17
-MOST_ROOM_FILES = 34
+MOST_HANDED_THROUGH = 18
+MOST_ROOM_FILES = 35
 ERAS = ("2025-11-25", "2026-07-28")
 
 

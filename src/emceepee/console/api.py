@@ -1,12 +1,16 @@
 """What the page asks for and does: each route is one query or action on a session of the one who is logged in."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 
 from emceepee.clock import Clock, iso
+from emceepee.codec import encode
 from emceepee.console.feed import Feed, SessionSource, server_row
+from emceepee.console.other_sessions import OtherSessions, SessionNotHere
+from emceepee.console.peers import NoPeers, PeerConsoles
 from emceepee.console.request import ConsoleRequest, Route
-from emceepee.console.rows import detail, waterfall
+from emceepee.console.rows import detail, joined_waterfall, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
@@ -24,13 +28,22 @@ SHOWN_BYTES = 256 << 10  # of a task's result
 Action = Callable[[Session, JsonObject], Awaitable[JsonObject]]
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenFeed:
+    feed: Feed
+    request: ConsoleRequest
+
+
 class ConsoleApi:
     """The routes with data behind them. None is open: each is served for a principal only."""
 
-    def __init__(self, source: SessionSource, clock: Clock, limits: Limits) -> None:
+    def __init__(self, source: SessionSource, clock: Clock, limits: Limits, peers: PeerConsoles | None = None) -> None:
+        """`peers` have the sessions that are not here."""
         self._source, self._clock, self._limits = source, clock, limits
+        self._peers = peers or NoPeers()
+        self._others = OtherSessions(self._peers, lambda: [each.feed for each in self._streams.values()])
         self._tasks = TaskOwner("console")
-        self._streams: dict[Writing, ConsoleRequest] = {}
+        self._streams: dict[Writing, _OpenFeed] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -59,8 +72,8 @@ class ConsoleApi:
 
     def end_stale_streams(self) -> None:
         """Who is no longer logged in is told nothing more."""
-        for stream, request in list(self._streams.items()):
-            if not request.is_logged_in():
+        for stream, each in list(self._streams.items()):
+            if not each.request.is_logged_in():
                 stream.stop()
 
     async def close(self) -> None:
@@ -68,9 +81,11 @@ class ConsoleApi:
         await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     async def _feed(self, request: ConsoleRequest) -> None:
-        feed = Feed(self._source, request.principal or "", self._clock, self._limits)
+        await self._confirm()
+        peers = NoPeers() if request.is_from_peer else self._peers
+        feed = Feed(self._source, request.principal or "", self._clock, self._limits, peers)
         stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
-        self._streams[stream] = request
+        self._streams[stream] = _OpenFeed(feed, request)
         if self._is_ending:
             stream.stop()
         try:
@@ -79,25 +94,46 @@ class ConsoleApi:
             del self._streams[stream]
 
     async def _waterfall(self, request: ConsoleRequest) -> None:
-        sessions = self._source.sessions_of(request.principal or "")
-        await respond_json(request.send, 200, waterfall(sessions, iso(self._clock.now())))
+        await self._confirm()
+        own = waterfall(self._source.sessions_of(request.principal or ""), iso(self._clock.now()))
+        documents = [] if request.is_from_peer else await self._others.waterfalls(request)
+        await respond_json(request.send, 200, joined_waterfall(own, documents) if documents else own)
 
     async def _run_query(self, run: Action, request: ConsoleRequest) -> None:
-        session = self._session(request, request.query.get("session"))
-        await respond_json(request.send, 200, await run(session, dict(request.query)))
+        session_id = request.query.get("session")
+        session = await self._find(request, session_id)
+        if session is None:
+            await self._others.query(request, session_id)
+        else:
+            await respond_json(request.send, 200, await run(session, dict(request.query)))
 
     async def _run_action(self, run: Action, request: ConsoleRequest) -> None:
         given = await request.json()
-        session = self._session(request, given.get("session"))
-        session.touch()
-        await respond_json(request.send, 200, await run(session, given))
+        session = await self._find(request, given.get("session"))
+        if session is None:
+            await self._others.act(request, given.get("session"), encode(given))
+        else:
+            session.touch()
+            await respond_json(request.send, 200, await run(session, given))
 
-    def _session(self, request: ConsoleRequest, session_id: object) -> Session:
-        """Raises: EmceepeeError. Another principal's session is as unknown as one that never was."""
+    async def _find(self, request: ConsoleRequest, session_id: object) -> Session | None:
+        """None if another replica may have it; another principal's session is as unknown as one that never was.
+
+        Raises:
+            SessionNotHere: nobody else is to be asked.
+        """
+        await self._confirm()
         for session in self._source.sessions_of(request.principal or ""):
             if session.session_id == session_id:
                 return session
-        raise EmceepeeError("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)
+        if request.is_from_peer:
+            raise SessionNotHere
+        return None
+
+    async def _confirm(self) -> None:
+        """What other replicas have taken over meanwhile is no longer here."""
+        if not self._source.is_sure:
+            await self._source.confirm()
 
     async def _end_session(self, session: Session, given: JsonObject) -> JsonObject:
         if not await self._source.end(session):

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
 from emceepee.console.login import LOGIN_PATH, LoginPages, redirect
+from emceepee.console.other_sessions import SessionNotHere
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.gate import Gate
@@ -90,6 +91,19 @@ class ConsoleApp:
             await self._admit(route, scope, headers, receive, answer)
         return True
 
+    async def serve_peer(self, scope: Scope, body: bytes, receive: Receive, send: Send, *, principal: str) -> bool:
+        """Answer another replica, which has let the principal in. False, with nothing done, if that is not here."""
+        route = self._table.get(scope["path"], {}).get(scope["method"])
+        if self._is_draining or route is None or route.is_open:
+            return False
+        answer = _Answer(send)
+        request = _request_of(scope, dict(scope["headers"]), _with_body(body, receive), answer, principal)
+        try:
+            await self._serve_route(route, replace(request, is_from_peer=True), answer)
+        except SessionNotHere:
+            return False
+        return True
+
     def drain(self) -> None:
         """Nothing new begins, and streams end."""
         self._is_draining = True
@@ -115,11 +129,14 @@ class ConsoleApp:
             await self._serve_route(route, request, answer)
 
     async def _serve_route(self, route: Route, request: ConsoleRequest, answer: "_Answer") -> None:
+        """Raises: SessionNotHere, for another replica only."""
         try:
             await route.serve(request)
         except CallerLeft:
             pass
         except EmceepeeError as error:
+            if request.is_from_peer and isinstance(error, SessionNotHere):
+                raise
             await answer.fail(STATUSES.get(error.code, OTHER_STATUS), _error_body(error))
         except Exception:
             logger.exception("%s %s failed", route.method, route.path)
@@ -173,6 +190,16 @@ def _request_of(
         send=answer.send,
         peer=_peer(scope),
     )
+
+
+def _with_body(body: bytes, receive: Receive) -> Receive:
+    """For a request whose body was read already: only its end is still to come."""
+    parts = [{"type": "http.request", "body": body}]
+
+    async def receive_again() -> JsonObject:
+        return parts.pop() if parts else await receive()
+
+    return receive_again
 
 
 def _peer(scope: Scope) -> str | None:

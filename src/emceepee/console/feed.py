@@ -7,8 +7,11 @@ from typing import Protocol
 from emceepee import __version__
 from emceepee.backends.connection import Connection
 from emceepee.clock import Clock, epoch_milliseconds, iso, within
-from emceepee.codec import encode
+from emceepee.console.frames import Frame, gone_frame, make_frame
+from emceepee.console.peer_feeds import PeerFeeds
+from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
 from emceepee.console.rows import log_view, row
+from emceepee.console.tellers import Tellers
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLine
 from emceepee.sessions.session import Session
@@ -19,12 +22,19 @@ from emceepee.web.streams import PING, PING_SECONDS
 
 BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
 LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged in
+READY_SECONDS = 1.0  # for other replicas to tell what they have; what comes later is added then
 MOST_ROWS = 500  # in one message, so that a page is never busy with one for long
 
 
 class SessionSource(Protocol):
-    """All sessions there are, as the console sees them."""
+    """All sessions that are here, as the console sees them."""
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether no other replica can have taken any of them over. If not, `confirm`."""
+        ...
+
+    async def confirm(self) -> None: ...
     def sessions_of(self, principal: str) -> list[Session]: ...
     def watch(self, watcher: Callable[[Session], None]) -> None: ...
     def unwatch(self, watcher: Callable[[Session], None]) -> None: ...
@@ -32,24 +42,37 @@ class SessionSource(Protocol):
 
 
 class Feed:
-    """One page's feed: `frames` is the stream."""
+    """One page's feed: `frames` is the stream. It tells of what `peers` have, too."""
 
-    def __init__(self, source: SessionSource, principal: str, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, source: SessionSource, principal: str, clock: Clock, limits: Limits, peers: PeerConsoles | None = None
+    ) -> None:
         self._source, self._principal, self._clock, self._limits = source, principal, clock, limits
         self._followed: dict[str, _SessionFeed] = {}
         self._due = asyncio.Event()
         self._is_new = True  # whether sessions came or went since the last look
+        self._tellers = Tellers()
+        self._others = PeerFeeds(peers or NoPeers(), principal, clock, self._tellers, self._due.set)
+
+    def teller_of(self, session_id: str) -> Peer | None:
+        """Which replica has the session, by what was told here."""
+        return self._tellers.teller_of(session_id)
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         began = self._clock.monotonic()
         self._source.watch(self._sessions_changed)
+        self._others.start()
         try:
-            yield _frame("hello", self._hello())
+            yield make_frame("hello", self._hello()).encoded
             for frame in self._changed_frames():
                 yield frame
-            yield _frame("ready", {})
+            while not self._others.are_settled and (left := began + READY_SECONDS - self._clock.monotonic()) > 0:
+                if await self._wait_for_change(left):
+                    for frame in self._changed_frames():
+                        yield frame
+            yield make_frame("ready", {}).encoded
             while self._clock.monotonic() - began < LONGEST_SECONDS:
-                if not await self._wait_for_change():
+                if not await self._wait_for_change(PING_SECONDS):
                     yield PING
                     continue
                 await self._clock.sleep(BATCH_SECONDS)
@@ -59,12 +82,13 @@ class Feed:
             self._source.unwatch(self._sessions_changed)
             for followed in self._followed.values():
                 followed.close()
+            await self._others.close()
 
-    async def _wait_for_change(self) -> bool:
-        """Wait until something is different; False if nothing was for so long that a ping is due."""
+    async def _wait_for_change(self, seconds: float) -> bool:
+        """Wait until something is different; False if nothing was for so long."""
         waiting = asyncio.ensure_future(self._due.wait())
         try:
-            await within(self._clock, PING_SECONDS, waiting)
+            await within(self._clock, seconds, waiting)
         except TimeoutError:
             return False
         finally:
@@ -81,15 +105,19 @@ class Feed:
         if self._is_new:
             self._is_new = False
             yield from self._session_changes()
-        for followed in list(self._followed.values()):
+        for session_id, followed in list(self._followed.items()):
             if followed.is_different:
-                yield from followed.changed_frames()
+                for frame in followed.changed_frames():
+                    if frame.name != "session" or self._tellers.tell(OWN, session_id):
+                        yield frame.encoded
+        yield from self._others.take()
 
     def _session_changes(self) -> Iterator[bytes]:
         present = {session.session_id: session for session in self._source.sessions_of(self._principal)}
         for session_id in self._followed.keys() - present.keys():
             self._followed.pop(session_id).close()
-            yield _frame("session_gone", {"id": session_id})
+            if self._tellers.end(OWN, session_id):
+                yield gone_frame(session_id).encoded
         for session_id, session in present.items():
             if session_id not in self._followed:
                 self._followed[session_id] = _SessionFeed(session, self._due.set)
@@ -128,23 +156,23 @@ class _SessionFeed:
             self.is_different = True
             self._due()
 
-    def changed_frames(self) -> Iterator[bytes]:
+    def changed_frames(self) -> Iterator[Frame]:
         self.is_different = False
         session = self._session
         view = session_view(session)
         if (lasting := _without_countdowns(view)) != self._shown:
             self._shown = lasting
-            yield _frame("session", view)
+            yield make_frame("session", view)
         rows = [row(span, session) for span in session.journal.since(self._revision)]
         self._revision = session.journal.revision
         for start in range(0, len(rows), MOST_ROWS):
-            yield _frame("requests", {"rows": rows[start : start + MOST_ROWS]})
+            yield make_frame("requests", {"rows": rows[start : start + MOST_ROWS]})
         events, self._event = session.activity.seen_since(self._event)
         if events:
             shown = [{"session": session.session_id} | redacted(event_view(event)) for event in events]
-            yield _frame("events", {"events": shown})
+            yield make_frame("events", {"events": shown})
         if lines := [log_view(line, session) for line in self._new_lines()]:
-            yield _frame("logs", {"logs": lines})
+            yield make_frame("logs", {"logs": lines})
 
     def _new_lines(self) -> Iterator[LogLine]:
         for buffers in self._session.buffers_of(None):
@@ -180,7 +208,3 @@ def _without_countdowns(view: JsonObject) -> JsonObject:
     """What only time changes is not news."""
     servers = [{key: value for key, value in server.items() if key != "nextRetryMs"} for server in view["servers"]]
     return view | {"servers": servers}
-
-
-def _frame(name: str, data: JsonObject) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), encode(data))

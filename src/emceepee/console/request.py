@@ -23,6 +23,7 @@ class ConsoleRequest:
     send: Send
     peer: str | None = None  # the address that it came from
     is_logged_in: Callable[[], bool] = lambda: True  # whether the login still holds, for long responses
+    is_from_peer: bool = False  # another replica asks for the page: it wants what is here, and nothing else
 
     async def body(self) -> bytes:
         """Raises: InvalidArguments, CallerLeft."""

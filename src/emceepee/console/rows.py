@@ -106,6 +106,22 @@ def waterfall(sessions: list[Session], now: str) -> JsonObject:
     }
 
 
+def joined_waterfall(own: JsonObject, others: list[JsonObject]) -> JsonObject:
+    """The document with those of other replicas in it. A session that moved meanwhile may be in two of them."""
+    sessions: dict[str, list[JsonObject]] = {}
+    for document in (own, *others):
+        for session_id, requests in document["sessions"].items():
+            sessions.setdefault(session_id, []).extend(requests)
+    rows = [row for requests in sessions.values() for row in requests]
+    stats = {
+        "totalRequests": len(rows),
+        "sessionCount": len(sessions),
+        "byStatus": dict(Counter(row["status"] for row in rows)),
+        "byType": dict(Counter(row["type"] for row in rows)),
+    }
+    return own | {"stats": stats, "sessions": sessions}
+
+
 def _document(span: Span, session_id: str) -> JsonObject:
     optional = {
         "server": span.server,

@@ -5,19 +5,29 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.errors import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool, most_descriptors
+from emceepee.backends.http1.response import Response
 from emceepee.clock import Clock
+from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
-from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage
-from emceepee.replicas.passage import Passage
+from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
+from emceepee.replicas.passage import FAILED_STATUS, Passage
 from emceepee.replicas.signature import Message, Signer
-from emceepee.replicas.wire import passed_on, request_target
+from emceepee.replicas.wire import NOT_HELD_STATUS, passed_on, request_target
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.state.replica import Replica
 
 CONNECT_SECONDS = 2.0  # to a machine that is near; the caller's request waits for nothing else so far
+
+
+class NotAnswered(Exception):
+    """A request of this replica's own that another one did not answer, or not to the end."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.name)
+        self.outcome = outcome
 
 
 class Forwarder:
@@ -71,6 +81,31 @@ class Forwarder:
         for passage in self._passages():
             passage.break_off()
 
+    @asynccontextmanager
+    async def ask(self, replica: Replica, message: Message, identity: CallerIdentity) -> AsyncIterator[Response]:
+        """The response to a request that no caller has made, to be read within the context. Raises: NotAnswered."""
+        try:
+            link = self._links.get(replica) or self._open_link(replica)
+            hop = await link.send(message, identity)
+        except (NotConnected, ValueError):
+            raise NotAnswered(Outcome.UNREACHABLE) from None
+        asking, response = _Asking(hop), hop.response
+        link.passages.add(asking)
+        try:
+            await response.wait_for_head()
+            if not link.is_answered(hop):
+                raise NotAnswered(Outcome.LOST if response.status == FAILED_STATUS else Outcome.UNREACHABLE)
+            if response.status == NOT_HELD_STATUS:
+                raise NotAnswered(Outcome.NOT_HELD)
+            yield response
+        except HttpFailure:
+            raise NotAnswered(Outcome.LOST) from None
+        finally:
+            link.passages.discard(asking)
+            if not response.status:
+                link.report_unread(hop)  # what rode on it may not have arrived, either
+            response.close()
+
     def drop(self, replica: Replica) -> None:
         """It is gone, though its connections may look alive: whatever is on its way there breaks off."""
         for holder in [one for one in self._links if (one.slot, one.epoch) == (replica.slot, replica.epoch)]:
@@ -90,3 +125,15 @@ class Forwarder:
             self.drop(earlier)
         link = self._links[holder] = HolderLink(holder, self._parts)
         return link
+
+
+class _Asking:
+    """On its way for this replica itself."""
+
+    is_standing = False  # whoever asks for a stream ends it in time
+
+    def __init__(self, hop: SentHop) -> None:
+        self._hop = hop
+
+    def break_off(self) -> None:
+        self._hop.response.close()

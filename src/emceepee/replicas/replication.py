@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from emceepee.clock import Clock
+from emceepee.console.app import ConsoleApp
+from emceepee.console.peers import PeerConsoles
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.replicas.console_hops import ConsoleHops, ReplicaConsoles
 from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import BoundListener, bind
@@ -33,6 +36,7 @@ class Replication:
         self._store: Store | None = None
         self._forwarder: Forwarder | None = None
         self._placement: Placement | None = None
+        self.consoles: PeerConsoles | None = None  # of the others, once it has joined them
 
     @classmethod
     @asynccontextmanager
@@ -66,10 +70,11 @@ class Replication:
         tls: ssl.SSLContext | None = None if self._tls is None else self._tls.client
         async with Forwarder.running(self._clock, key=self._key, own=self._own, tls=tls) as forwarder:
             self._forwarder = forwarder
+            self.consoles = ReplicaConsoles(forwarder, self._placement, self._clock)
             yield ReplicaParts(forwarder=forwarder, placement=self._placement, lease_seconds=lease_seconds)
 
     @asynccontextmanager
-    async def serving(self, endpoint: HttpEndpoint) -> AsyncIterator[None]:
+    async def serving(self, endpoint: HttpEndpoint, console: ConsoleApp | None = None) -> AsyncIterator[None]:
         """Serve what others pass on, and keep looking who they are."""
         if self._listener is None or self._placement is None or self._forwarder is None:
             yield
@@ -79,6 +84,7 @@ class Replication:
             key=self._key,
             own=self._own,
             endpoint=endpoint,
+            console=None if console is None else ConsoleHops(console),
             body_bytes=self._limits.request_body_bytes,
         )
         tasks = TaskOwner("replicas")

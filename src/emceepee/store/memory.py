@@ -78,6 +78,7 @@ class MemoryStore:
         memory.alive[self._owner] = self._replica
         memory.watching.append(self)
         self.on_shared_change: Callable[[], None] | None = None
+        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
 
     def another_process(self, address: str = "") -> "MemoryStore":
         """The same memory, used by another process."""
@@ -86,7 +87,7 @@ class MemoryStore:
     def die(self) -> None:
         """Stop at once, as a process that is killed."""
         self._memory.alive.pop(self._owner, None)
-        self.on_shared_change = None
+        self.on_shared_change = self.on_replicas_gone = None
 
     @property
     def is_durable(self) -> bool:
@@ -111,6 +112,11 @@ class MemoryStore:
 
     async def replicas(self) -> Sequence[Replica]:
         return list(self._open().alive.values())
+
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        for store in self._open().watching:
+            if store is not self and store.on_replicas_gone is not None:
+                store.on_replicas_gone(epochs)
 
     async def replica_secret(self) -> bytes:
         return self._open().secret

@@ -57,7 +57,9 @@ class SqliteStore:
     """Made by `open`."""
 
     def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool, owners: Owners) -> None:
-        self.on_shared_change: Callable[[], None] | None = None  # never called: a file tells of nothing by itself
+        # Never called: a file tells of nothing by itself.
+        self.on_shared_change: Callable[[], None] | None = None
+        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
         self._clock = clock
         self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()
@@ -127,6 +129,9 @@ class SqliteStore:
 
     async def replicas(self) -> Sequence[Replica]:
         return await self._run(self._database.owners.replicas)
+
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        """A file has no way to."""
 
     async def replica_secret(self) -> bytes:
         return await self._run(self._shared.replica_secret)

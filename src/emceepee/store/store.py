@@ -176,6 +176,13 @@ class Store(Protocol):
         """Those that are alive, this one among them."""
         ...
 
+    on_replicas_gone: Callable[[Collection[int]], None] | None
+    """Called with the epochs of those that another process has found gone, where the engine hears of that by itself."""
+
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        """Tell the other processes who is gone, where the engine can. They would find out later."""
+        ...
+
     async def replica_secret(self) -> bytes:
         """Known to those who use the store, and to nobody else: they sign with it what they ask of each other."""
         ...

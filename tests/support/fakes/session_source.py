@@ -10,6 +10,7 @@ class SessionSource:
 
     def __init__(self, *sessions: Session) -> None:
         self.sessions = list(sessions)
+        self.is_sure = True
         self.ended: list[Session] = []
         self._watchers: list[Callable[[Session], None]] = []
 
@@ -19,6 +20,9 @@ class SessionSource:
 
     def sessions_of(self, principal: str) -> list[Session]:
         return [session for session in self.sessions if session.principal == principal]
+
+    async def confirm(self) -> None:
+        self.is_sure = True
 
     def watch(self, watcher: Callable[[Session], None]) -> None:
         self._watchers.append(watcher)

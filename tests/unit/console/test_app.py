@@ -13,6 +13,7 @@ from hypothesis.strategies import binary, sampled_from, text
 
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets
+from emceepee.console.other_sessions import SessionNotHere
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, TimedOut
 from emceepee.guard.gate import Gate, GateRules
@@ -283,3 +284,54 @@ def raising(error: Exception) -> Callable[[], None]:
         raise error
 
     return fail
+
+
+# For another replica, which has let its principal in.
+
+
+async def serve_peer(console: Console, method: str, path: str, body: bytes = b"") -> Answered | None:
+    """None if nothing was done."""
+    answered, scope = Answered(), asked(method, path, "a=1")
+    if await console.endpoint.serve_peer(scope, body, hung_up, answered.send, principal="ada"):
+        assert answered.is_whole
+        return answered
+    assert answered.status == 0
+    return None
+
+
+async def test_another_replica_is_served_what_its_principal_may_see(console: Console) -> None:
+    answered = await serve_peer(console, "GET", "/waterfall/json")
+    assert answered is not None
+    assert json.loads(answered.body) == {"principal": "ada", "query": {"a": "1"}}
+    answered = await serve_peer(console, "POST", "/console/answer", b'{"session":"s"}')
+    assert answered is not None
+    assert (answered.status, json.loads(answered.body)) == (200, {"session": "s"})
+
+
+async def test_another_replica_gets_no_page_and_no_login(console: Console) -> None:
+    for route in console.endpoint.routes:
+        if route.is_open:
+            assert await serve_peer(console, route.method, route.path) is None
+    for method, path in (("GET", "/nothing"), ("DELETE", "/waterfall/json")):
+        assert await serve_peer(console, method, path) is None
+
+
+async def test_a_session_that_is_not_here_is_told_to_another_replica_apart_from_other_errors(console: Console) -> None:
+    def not_here() -> None:
+        raise SessionNotHere
+
+    def wrong() -> None:
+        raise InvalidArguments("Not so.")
+
+    console.api.fails = not_here
+    assert await serve_peer(console, "GET", "/console/fails") is None
+    assert (await console.ask("GET", "/console/fails", **console.cookie())).status == 404
+    console.api.fails = wrong
+    answered = await serve_peer(console, "GET", "/console/fails")
+    assert answered is not None
+    assert (answered.status, answered.error["message"]) == (400, "Not so.")
+
+
+async def test_a_console_that_stops_begins_nothing_for_others(console: Console) -> None:
+    console.endpoint.drain()
+    assert await serve_peer(console, "GET", "/waterfall/json") is None

@@ -97,7 +97,6 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
-        self.is_over = False  # nobody is waited for any more
         parts.directory.on_end = self._end_connections_of
         parts.directory.on_load = self._connections.restore
 
@@ -139,6 +138,11 @@ class HttpEndpoint:
     def is_draining(self) -> bool:
         return self._router.is_draining
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is waited for any more."""
+        return self._router.is_over
+
     def drain(self) -> None:
         """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
         if self.is_draining:
@@ -165,7 +169,7 @@ class HttpEndpoint:
         self._stateless.cancel_requests()
         if self._parts.replicas is not None:
             self._parts.replicas.forwarder.break_off()
-        self.is_over = True
+        self._router.is_over = True
 
     async def close(self) -> None:
         """What stands on the wire for a session ends with it, when the directory closes it."""

@@ -9,6 +9,7 @@
 A request that was passed on is served here or not at all, and never passed on again.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -61,14 +62,21 @@ class RequestRouter:
         self._directory, self._serve, self._replicas = directory, serve, replicas
         self._clock = directory.clock
         self.is_draining = False
+        self.is_over = False  # nobody is waited for any more
 
     async def route(self, http: HttpRequest, message: Message) -> None:
         """Answer it, or have it answered."""
         if not self._directory.is_sure:
             await self._directory.confirm()
-        if self.is_draining:
-            await self._hand_over(http, message)
-            return
+        try:
+            if self.is_draining:
+                await self._hand_over(http, message)
+            else:
+                await self._serve_or_pass_on(http, message)
+        except asyncio.CancelledError:  # whoever stops this process will not wait
+            http.connection.give_up_response()
+
+    async def _serve_or_pass_on(self, http: HttpRequest, message: Message) -> None:
         try:
             await self._serve(http, message)
         except SessionElsewhere as elsewhere:
@@ -93,7 +101,7 @@ class RequestRouter:
         while True:
             if await self._forward(elsewhere.holder, http, message):
                 return
-            if self._clock.monotonic() >= give_up_at:
+            if self.is_over or self._clock.monotonic() >= give_up_at:
                 log.warning("session_out_of_reach", slot=elsewhere.holder.slot)
                 await _send_away(http)
                 return
@@ -127,7 +135,7 @@ class RequestRouter:
         others = [] if self._replicas is None else list(self._replicas.placement.others)
         pause = FIRST_PAUSE
         give_up_at = self._clock.monotonic() + SLACK_SECONDS
-        while others and self._clock.monotonic() < give_up_at:
+        while others and not self.is_over and self._clock.monotonic() < give_up_at:
             if await self._forward(others[0], http, message):
                 return
             others.append(others.pop(0))

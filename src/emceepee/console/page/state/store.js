@@ -83,12 +83,11 @@ export class Store {
    * @param {Snapshot} snapshot
    */
   replaceAll({ hello, sessions, rows, events, logs }) {
-    events.sort(byTime);
     logs.sort(byTime);
     this.hello = hello;
     this.sessions = sessions;
     this.rows = rows;
-    this.events = events;
+    this.events = withoutRepeats([], events).sort(byTime);
     this.logs = logs;
     this.isReady = true;
     for (const session of sessions.values()) this.#labels.set(session.id, session.label);
@@ -116,7 +115,7 @@ export class Store {
 
   /** @param {Wire.SessionEvent[]} events */
   addEvents(events) {
-    this.events = appendNewest(this.events, events, MAX_EVENTS);
+    this.events = appendNewest(this.events, withoutRepeats(this.events, events), MAX_EVENTS);
     this.markChanged("events");
   }
 
@@ -177,6 +176,16 @@ function onNextFrame(callback) {
 function byTime(one, other) {
   const [first, second] = [one, other].map((item) => item.createdAt ?? item.timestamp ?? "");
   return first < second ? -1 : first > second ? 1 : 0;
+}
+
+/**
+ * Whoever takes a session over tells of all that happened in it, and the page may know of it already.
+ * @param {Wire.SessionEvent[]} old
+ * @param {Wire.SessionEvent[]} added
+ */
+function withoutRepeats(old, added) {
+  const known = new Set(old.map((event) => event.id));
+  return added.filter(({ id }) => !known.has(id) && known.add(id));
 }
 
 /**

@@ -1,0 +1,96 @@
+"""What a page wants of sessions that are not here: the other replicas are asked, first the one that told of it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+from urllib.parse import urlencode
+
+from emceepee.codec import decode
+from emceepee.console.peers import Peer, PeerAnswer, PeerConsoles, PeerLost, PeerRequest
+from emceepee.console.request import ConsoleRequest
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.json_types import JsonObject
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.asgi import JSON_TYPE, respond
+
+log = EventLog("console")
+QUERY_SECONDS = 5.0
+ACTION_SECONDS = 60.0  # to reconnect a server may take that long
+
+
+class SessionNotHere(EmceepeeError):
+    def __init__(self) -> None:
+        super().__init__("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)
+
+
+class SessionTeller(Protocol):
+    """A feed, which knows where the sessions are that it told of."""
+
+    def teller_of(self, session_id: str) -> Peer | None: ...
+
+
+class OtherSessions:
+    """Those of other replicas. Each of them serves what its principal may see, and asks nobody else."""
+
+    def __init__(self, peers: PeerConsoles, feeds: Callable[[], Iterable[SessionTeller]]) -> None:
+        self._peers, self._feeds = peers, feeds
+
+    async def query(self, request: ConsoleRequest, session_id: object) -> None:
+        """Answer it. Raises: SessionNotHere."""
+        wanted = _peer_request(request)
+        for peer in self._probable_first(session_id):
+            try:
+                answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
+            except PeerLost:
+                continue  # another may have the session by now
+            if answer is not None:
+                await _pass_back(request, answer)
+                return
+        raise SessionNotHere
+
+    async def act(self, request: ConsoleRequest, session_id: object, body: bytes) -> None:
+        """Have it done once. Raises: EmceepeeError."""
+        wanted = _peer_request(request, body)
+        for peer in self._probable_first(session_id):
+            try:
+                answer = await self._peers.ask(peer, wanted, within=ACTION_SECONDS)
+            except PeerLost:
+                raise EmceepeeError(
+                    "The replica of emceepee that was asked did not answer. It may have done it: look how things stand."
+                ) from None
+            if answer is not None:
+                await _pass_back(request, answer)
+                return
+        raise SessionNotHere
+
+    async def waterfalls(self, request: ConsoleRequest) -> list[JsonObject]:
+        """The documents of those that answer in time."""
+        wanted = _peer_request(request)
+        found = await asyncio.gather(*(self._ask_for_waterfall(peer, wanted) for peer in self._peers.peers))
+        return [document for document in found if document is not None]
+
+    async def _ask_for_waterfall(self, peer: Peer, wanted: PeerRequest) -> JsonObject | None:
+        try:
+            answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
+            document = None if answer is None or answer.status != 200 else decode(answer.body)
+        except (PeerLost, ValueError) as error:
+            log.warning("peer_left_out", peer=peer, error=str(error))
+            return None
+        return document if isinstance(document, dict) else None
+
+    def _probable_first(self, session_id: object) -> Sequence[Peer]:
+        """Nobody, if it is no id of a session."""
+        if not isinstance(session_id, str):
+            return ()
+        tellers = {feed.teller_of(session_id) for feed in self._feeds()}
+        return sorted(self._peers.peers, key=lambda peer: peer not in tellers)
+
+
+def _peer_request(request: ConsoleRequest, body: bytes = b"") -> PeerRequest:
+    query = f"?{urlencode(request.query)}" if request.query else ""
+    method = "POST" if body else "GET"
+    return PeerRequest(principal=request.principal or "", method=method, target=request.path + query, body=body)
+
+
+async def _pass_back(request: ConsoleRequest, answer: PeerAnswer) -> None:
+    await respond(request.send, answer.status, answer.body, JSON_TYPE)

@@ -1,0 +1,215 @@
+"""What other replicas tell a page: their feeds, read in the background and put into one.
+
+    a replica comes ──▶ open ──▶ hello … ready ──▶ whatever is different ──┐
+                         ▲ after a pause                                   │ the feed breaks off
+                         └─────────────────────────────────────────────────┤
+                                       LINGER_SECONDS later, if it is not open again: its sessions are gone
+                                       for the page, unless another replica has told of them meanwhile
+
+Nothing here waits for the page, nor the page for any of this: what it has not read yet is bounded, and then the other
+replica has to wait.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+
+from emceepee.clock import Clock, Handle, epoch_milliseconds, give_up_after
+from emceepee.console.frames import Frame, FrameSplitter, gone_frame, make_frame, parse_frame
+from emceepee.console.peers import Peer, PeerConsoles, PeerLost
+from emceepee.console.tellers import Tellers
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("console")
+LINGER_SECONDS = 3.0  # for a feed to come back, or for another replica to take a session over
+SILENCE_SECONDS = 40.0  # a feed pings every 15 s: after two missed pings it is dead
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds until a feed that broke off is opened again
+MOST_WAITING = 1 << 20  # bytes of one feed that the page has not read
+LOST = "The replica of emceepee that served this was lost."
+
+
+class PeerFeeds:
+    """Of one page. `due` is called when there is something to take."""
+
+    def __init__(
+        self, peers: PeerConsoles, principal: str, clock: Clock, tellers: Tellers, due: Callable[[], None]
+    ) -> None:
+        self._peers, self._principal, self._clock, self._tellers, self._due = peers, principal, clock, tellers, due
+        self._feeds: dict[Peer, _PeerFeed] = {}
+        self._tasks = TaskOwner("peer feeds")
+
+    def __repr__(self) -> str:
+        return f"<PeerFeeds {list(self._feeds.values())}>"
+
+    def start(self) -> None:
+        self._peers.watch(self._follow_peers)
+        self._follow_peers()
+
+    async def close(self) -> None:
+        self._peers.unwatch(self._follow_peers)
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
+        for feed in self._feeds.values():
+            feed.stop_lingering()
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether each has told everything at first, or could not be asked."""
+        return all(feed.is_settled for feed in self._feeds.values())
+
+    def take(self) -> Iterator[bytes]:
+        """What they told since."""
+        for feed in list(self._feeds.values()):
+            for _ in range(len(feed.waiting)):  # not more: the next ones have their turn, too
+                for frame in self._hear(feed, feed.pop()):
+                    yield frame.encoded
+            if feed.is_lost:
+                feed.is_lost = False
+                for frame in self._give_up(feed):
+                    yield frame.encoded
+
+    def _hear(self, feed: "_PeerFeed", encoded: bytes) -> Iterator[Frame]:
+        try:
+            frame = parse_frame(encoded)
+            match frame.name:
+                case "hello":
+                    self._tellers.begin(feed.peer)
+                    feed.begin()
+                case "ready":
+                    feed.is_settled = feed.is_complete = True
+                    yield from map(gone_frame, self._tellers.complete(feed.peer))
+                case "session":
+                    if self._tellers.tell(feed.peer, frame.data["id"]):
+                        yield frame
+                case "session_gone":
+                    if self._tellers.end(feed.peer, frame.data["id"]):
+                        yield frame
+                case "logs" if feed.repeats:
+                    pass  # the page has them, and could not tell
+                case name:
+                    if name == "requests":
+                        feed.keep_pending(frame.data["rows"])
+                    yield frame
+        except (ValueError, LookupError, TypeError) as error:
+            log.warning("peer_feed_unreadable", error=str(error))
+
+    def _give_up(self, feed: "_PeerFeed") -> Iterator[Frame]:
+        """Nobody will tell how its requests ended."""
+        if feed.pending:
+            now = epoch_milliseconds(self._clock.now())
+            ended = {"status": "error", "error": LOST}
+            rows = [row | ended | {"endedAt": max(now, row["startedAt"])} for row in feed.pending.values()]
+            feed.pending.clear()
+            yield make_frame("requests", {"rows": rows})
+        yield from map(gone_frame, self._tellers.leave(feed.peer))
+        if feed.peer not in self._peers.peers:
+            self._feeds.pop(feed.peer, None)
+
+    # In the background.
+
+    def _follow_peers(self) -> None:
+        peers = self._peers.peers
+        for peer in peers:
+            feed = self._feeds.get(peer)
+            if feed is None:
+                feed = self._feeds[peer] = _PeerFeed(peer)
+            if feed.reading is None or feed.reading.done():
+                feed.reading = self._tasks.spawn(self._follow(feed), name=peer)
+        for feed in self._feeds.values():
+            if feed.peer not in peers and feed.reading is not None:
+                feed.reading.cancel()
+
+    async def _follow(self, feed: "_PeerFeed") -> None:
+        pause = FIRST_PAUSE
+        while True:
+            opened = feed.opened
+            try:
+                await self._read(feed)
+            except (PeerLost, TimeoutError, ValueError):
+                pass
+            finally:
+                self._linger(feed)
+            pause = FIRST_PAUSE if feed.opened > opened else min(2 * pause, LONGEST_PAUSE)
+            await self._clock.sleep(pause)
+
+    async def _read(self, feed: "_PeerFeed") -> None:
+        """Raises: PeerLost, TimeoutError, ValueError."""
+        splitter = FrameSplitter()
+        async with aclosing(self._peers.feed(feed.peer, self._principal)) as pieces:
+            while True:
+                async with give_up_after(self._clock, SILENCE_SECONDS):
+                    piece = await anext(pieces, b"")
+                if not piece:
+                    return
+                if frames := splitter.split(piece):
+                    feed.put(frames)
+                    self._due()
+                await feed.room.wait()
+
+    def _linger(self, feed: "_PeerFeed") -> None:
+        feed.is_settled = True
+        feed.stop_lingering()
+        feed.lingering = self._clock.call_later(LINGER_SECONDS, lambda: self._lose(feed))
+        self._due()
+
+    def _lose(self, feed: "_PeerFeed") -> None:
+        feed.is_lost = True
+        self._due()
+
+
+class _PeerFeed:
+    """The feed of one replica, and what the page has not read of it."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.reading: asyncio.Task[None] | None = None
+        self.lingering: Handle | None = None
+        self.waiting: deque[bytes] = deque()
+        self._size = 0  # of what waits
+        self.room = asyncio.Event()
+        self.room.set()
+        self.pending: dict[str, JsonObject] = {}  # the rows of requests that have not ended, by their ids
+        self.opened = 0  # how often it has begun
+        self.is_settled = self.is_complete = self.is_lost = False
+
+    def __repr__(self) -> str:
+        state = "complete" if self.is_complete else "settled" if self.is_settled else "opening"
+        return f"<_PeerFeed {self.peer} {state} waiting={len(self.waiting)}>"
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it tells again what the page has heard before the feed broke off."""
+        return self.opened > 1 and not self.is_complete
+
+    def begin(self) -> None:
+        self.opened += 1
+        self.pending.clear()
+        self.is_lost = self.is_complete = False
+        self.stop_lingering()
+
+    def put(self, frames: list[bytes]) -> None:
+        self.waiting.extend(frames)
+        self._size += sum(map(len, frames))
+        if self._size > MOST_WAITING:
+            self.room.clear()
+
+    def pop(self) -> bytes:
+        frame = self.waiting.popleft()
+        self._size -= len(frame)
+        if self._size <= MOST_WAITING:
+            self.room.set()
+        return frame
+
+    def keep_pending(self, rows: list[JsonObject]) -> None:
+        for row in rows:
+            if row["status"] == "pending":
+                self.pending[row["id"]] = row
+            else:
+                self.pending.pop(row["id"], None)
+
+    def stop_lingering(self) -> None:
+        if self.lingering is not None:
+            self.lingering.cancel()
+            self.lingering = None

@@ -1,0 +1,90 @@
+"""The console over hops: what a page is shown of sessions at other replicas, and what they are shown of those here."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+
+from emceepee.clock import Clock, give_up_after
+from emceepee.console.app import ConsoleApp
+from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
+from emceepee.guard.identity import CallerIdentity
+from emceepee.replicas.forwarder import Forwarder, NotAnswered
+from emceepee.replicas.signature import Message
+from emceepee.server.http.exchange import HttpRequest
+from emceepee.server.http.forwarding import Outcome
+from emceepee.sessions.placement import Placement
+from emceepee.state.replica import Replica
+
+LARGEST_ANSWER = 64 << 20  # bytes; all requests that a replica keeps, with their arguments, are the most
+FEED_TARGET = b"/console/feed"
+_HOST = b"host: replica\r\n"
+_JSON = b"content-type: application/json\r\n"
+_page = partial(CallerIdentity, is_proven=True, is_page=True)
+
+
+class ReplicaConsoles:
+    """The consoles of the other replicas (`PeerConsoles`)."""
+
+    def __init__(self, forwarder: Forwarder, placement: Placement, clock: Clock) -> None:
+        self._forwarder, self._placement, self._clock = forwarder, placement, clock
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        return [_name(replica) for replica in self._placement.others]
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        self._placement.on_change.append(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        if watcher in self._placement.on_change:
+            self._placement.on_change.remove(watcher)
+
+    async def feed(self, peer: Peer, principal: str) -> AsyncGenerator[bytes, None]:
+        """Raises: PeerLost."""
+        message = Message(b"GET", FEED_TARGET, _HOST, b"")
+        try:
+            async with self._forwarder.ask(self._find(peer), message, _page(principal)) as response:
+                if response.status != 200:
+                    raise PeerLost(f"it answered {response.status}")
+                while piece := await response.readany():
+                    yield piece
+        except NotAnswered as error:
+            raise PeerLost(str(error)) from None
+
+    async def ask(self, peer: Peer, request: PeerRequest, *, within: float) -> PeerAnswer | None:
+        """Raises: PeerLost."""
+        headers = _HOST + _JSON if request.body else _HOST
+        message = Message(request.method.encode(), request.target.encode(), headers, request.body)
+        try:
+            async with (
+                give_up_after(self._clock, within),
+                self._forwarder.ask(self._find(peer), message, _page(request.principal)) as response,
+            ):
+                return PeerAnswer(response.status, await response.read(LARGEST_ANSWER))
+        except NotAnswered as error:
+            if error.outcome is Outcome.LOST:
+                raise PeerLost(str(error)) from None
+            return None
+        except TimeoutError:
+            raise PeerLost(f"no answer within {within:g} s") from None
+
+    def _find(self, peer: Peer) -> Replica:
+        """Raises: NotAnswered if it is gone."""
+        for replica in self._placement.others:
+            if _name(replica) == peer:
+                return replica
+        raise NotAnswered(Outcome.UNREACHABLE)
+
+
+class ConsoleHops:
+    """Serves the console to other replicas (`HopTarget`)."""
+
+    def __init__(self, console: ConsoleApp) -> None:
+        self._console = console
+
+    async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
+        principal = request.identity.principal
+        return await self._console.serve_peer(request.scope, body, request.receive, request.send, principal=principal)
+
+
+def _name(replica: Replica) -> Peer:
+    return Peer(f"{replica.slot}.{replica.epoch}")

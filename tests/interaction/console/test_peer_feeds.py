@@ -1,0 +1,270 @@
+"""A page hears of the sessions at all replicas, in one feed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee.console.feed import BATCH_SECONDS, READY_SECONDS, Feed
+from emceepee.console.peer_feeds import FIRST_PAUSE, LINGER_SECONDS, LONGEST_PAUSE, LOST, MOST_WAITING, SILENCE_SECONDS
+from emceepee.state.limits import Limits
+from emceepee.web.streams import PING
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.fakes.peer_consoles import FakePeer, FakePeers
+from support.fakes.session_source import SessionSource
+from support.sessions.scene import Scene, a_scene
+
+Told = tuple[str, Any]
+
+
+class Page:
+    """Reads a feed in the background."""
+
+    def __init__(self, scene: Scene, peers: FakePeers) -> None:
+        self.scene, self.peers = scene, peers
+        self.source = SessionSource(scene.session)
+        self.feed = Feed(self.source, "local", scene.clock, Limits(), peers)
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self._told: list[Told] = []
+        self.reader = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for frame in self.feed.frames():
+            await self.may_read.wait()
+            if frame != PING:
+                name, data = frame.decode().strip().split("\n")
+                self._told.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+
+    async def told(self, after: float = BATCH_SECONDS) -> list[Told]:
+        """What came since the last look and in the next moment."""
+        await settle()
+        await self.scene.clock.advance(after)
+        await settle()
+        told, self._told = self._told, []
+        return told
+
+    async def sessions(self, after: float = BATCH_SECONDS) -> list[tuple[str, str]]:
+        """What was told of sessions that are not here."""
+        own = self.scene.session.session_id
+        return [
+            (name, data["id"])
+            for name, data in await self.told(after)
+            if name.startswith("session") and data["id"] != own
+        ]
+
+
+@asynccontextmanager
+async def a_page(*peers: FakePeer) -> AsyncIterator[Page]:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        page = Page(scene, FakePeers(*peers))
+        try:
+            yield page
+        finally:
+            page.reader.cancel()
+            await asyncio.wait([page.reader])
+            assert page.peers.watchers == []
+            assert page.peers.open_feeds == 0
+
+
+@pytest.fixture
+def other() -> FakePeer:
+    return FakePeer("2.5")
+
+
+def names(told: list[Told]) -> list[str]:
+    return [name for name, _ in told]
+
+
+async def test_what_others_have_comes_before_the_page_is_ready_and_without_their_own_beginning(other: FakePeer) -> None:
+    other.tell("hello", version="0")
+    other.tell("session", id="theirs")
+    other.tell("requests", rows=[])
+    async with a_page(other) as page:
+        assert names(await page.told(0)) == ["hello", "session", "events", "session", "requests"]
+        other.tell("ready")
+        assert names(await page.told(0)) == ["ready"]
+        assert page.peers.principals == {"local"}
+
+
+async def test_alone_a_page_is_ready_at_once() -> None:
+    async with a_page() as page:
+        assert names(await page.told(0)) == ["hello", "session", "events", "ready"]
+
+
+async def test_a_replica_that_is_slow_to_answer_is_waited_for_only_a_moment(other: FakePeer) -> None:
+    async with a_page(other) as page:
+        assert "ready" not in names(await page.told(READY_SECONDS / 2))
+        assert names(await page.told(READY_SECONDS / 2)) == ["ready"]
+        other.tell_all("theirs")
+        assert await page.sessions() == [("session", "theirs")]
+
+
+async def test_a_replica_that_cannot_be_asked_is_not_waited_for(other: FakePeer) -> None:
+    other.break_off()
+    async with a_page(other) as page:
+        assert names(await page.told(0))[-1] == "ready"
+
+
+async def test_own_changes_are_told_while_others_are_waited_for(other: FakePeer) -> None:
+    async with a_page(other) as page:
+        await page.told(0)
+        await page.scene.value("set_timer", duration_ms=60_000, message="tea")
+        assert "session" in names(await page.told(0))
+
+
+async def test_everything_that_another_tells_is_passed_on_as_it_is(other: FakePeer) -> None:
+    other.tell_all()
+    async with a_page(other) as page:
+        await page.told()
+        told: list[Told] = [
+            ("session", {"id": "theirs", "anything": [1, None, "ü"]}),
+            ("requests", {"rows": [{"id": "r", "status": "success"}]}),
+            ("events", {"events": [{"id": "e"}]}),
+            ("logs", {"logs": [{"data": "a line"}]}),
+            ("session_gone", {"id": "theirs"}),
+        ]
+        for name, data in told:
+            other.tell(name, **data)
+        other.write(PING)
+        assert await page.told() == told
+
+
+async def test_a_replica_that_comes_later_is_joined(other: FakePeer) -> None:
+    async with a_page() as page:
+        await page.told()
+        other.tell_all("theirs")
+        page.peers.come(other)
+        assert await page.sessions() == [("session", "theirs")]
+        assert page.feed.teller_of("theirs") == other.name
+
+
+async def test_the_sessions_of_a_lost_replica_go_after_a_moment(other: FakePeer) -> None:
+    other.tell_all("one", "two")
+    async with a_page(other) as page:
+        await page.told()
+        page.peers.go(other)
+        assert await page.sessions(LINGER_SECONDS / 2) == []
+        assert await page.sessions(LINGER_SECONDS) == [("session_gone", "one"), ("session_gone", "two")]
+        assert "2.5" not in repr(page.feed._others)
+
+
+async def test_a_session_that_another_took_over_stays(other: FakePeer) -> None:
+    third = FakePeer("3.6")
+    other.tell_all("theirs")
+    third.tell_all()
+    async with a_page(other, third) as page:
+        await page.told()
+        page.peers.go(other)
+        third.tell("session", id="theirs", of=third.name)
+        assert await page.sessions() == [("session", "theirs")]
+        assert await page.sessions(2 * LINGER_SECONDS) == []
+        assert page.feed.teller_of("theirs") == third.name
+
+
+async def test_a_session_that_was_taken_over_from_here_stays_and_one_that_comes_here_too(other: FakePeer) -> None:
+    other.tell_all()
+    async with a_page(other) as page:
+        own = page.scene.session.session_id
+        await page.told()
+        other.tell("session", id=own, of=other.name)
+        assert names(await page.told()) == ["session"]
+        page.source.leave(page.scene.session)
+        assert await page.told() == []
+        page.source.enter(page.scene.session)
+        other.tell("session_gone", id=own)
+        assert "session_gone" not in names(await page.told())
+
+
+async def test_what_the_old_owner_still_says_of_a_session_is_passed_over(other: FakePeer) -> None:
+    other.tell_all()
+    async with a_page(other) as page:
+        own = page.scene.session.session_id
+        await page.told()
+        other.tell("session", id=own, of=other.name)
+        await page.told()
+        await page.scene.value("set_timer", duration_ms=60_000, message="tea")
+        assert names(await page.told()) == ["requests"]
+
+
+async def test_a_feed_that_breaks_off_is_opened_again_without_flicker(other: FakePeer) -> None:
+    other.tell_all("kept", "gone")
+    async with a_page(other) as page:
+        await page.told()
+        other.break_off()
+        await settle()
+        other.tell("hello")
+        other.tell("session", id="kept", of=other.name)
+        other.tell("logs", logs=[{"data": "told before"}])
+        other.tell("ready")
+        other.tell("logs", logs=[{"data": "new"}])
+        told = await page.told(FIRST_PAUSE + 2 * BATCH_SECONDS)
+        assert told == [
+            ("session", {"id": "kept", "of": "2.5"}),
+            ("session_gone", {"id": "gone"}),
+            ("logs", {"logs": [{"data": "new"}]}),
+        ]
+        assert await page.sessions(2 * LINGER_SECONDS) == []
+
+
+async def test_a_feed_that_never_opens_is_tried_less_and_less_often(other: FakePeer) -> None:
+    async with a_page(other) as page:
+        for _ in range(1000):
+            other.break_off()
+        await page.told(10 * LONGEST_PAUSE)
+        assert 10 <= other.opened <= 16
+
+
+async def test_a_silent_feed_is_taken_for_dead_and_opened_again(other: FakePeer) -> None:
+    other.tell_all("theirs")
+    async with a_page(other) as page:
+        await page.told()
+        for _ in range(3):
+            other.write(PING)
+            await page.told(SILENCE_SECONDS - 1)
+        assert other.opened == 1
+        assert await page.sessions(SILENCE_SECONDS + LINGER_SECONDS) == [("session_gone", "theirs")]
+        assert other.opened > 1
+
+
+async def test_requests_that_were_under_way_at_a_lost_replica_have_failed(other: FakePeer) -> None:
+    other.tell_all()
+    async with a_page(other) as page:
+        begun = {"status": "pending", "startedAt": 5.0, "name": "dig"}
+        other.tell("requests", rows=[begun | {"id": "a"}, begun | {"id": "b"}])
+        other.tell("requests", rows=[begun | {"id": "a", "status": "success"}])
+        await page.told()
+        page.peers.go(other)
+        [(name, data)] = await page.told(2 * LINGER_SECONDS)
+        [row] = data["rows"]
+        assert (name, row["id"], row["status"], row["error"]) == ("requests", "b", "error", LOST)
+        assert row["endedAt"] > row["startedAt"]
+
+
+async def test_a_page_that_does_not_read_makes_the_other_wait(other: FakePeer) -> None:
+    other.tell_all()
+    async with a_page(other) as page:
+        await page.told()
+        page.may_read.clear()
+        size = MOST_WAITING // 10
+        for number in range(50):
+            other.tell("logs", logs=[{"data": "x" * size, "number": number}])
+        await page.told(5)
+        assert other.unread > 25
+        page.may_read.set()
+        numbers = [data["logs"][0]["number"] for _ in range(10) for _, data in await page.told()]
+        assert numbers == list(range(50))
+
+
+async def test_a_replica_that_tells_nonsense_spoils_nothing(other: FakePeer) -> None:
+    other.tell_all("theirs")
+    async with a_page(other) as page:
+        await page.told()
+        for nonsense in (b"?\n\n", b"event: session\ndata: {}\n\n", b'event: requests\ndata: {"rows": [1]}\n\n'):
+            other.write(nonsense)
+        other.tell("session", id="theirs", of="again")
+        assert await page.sessions() == [("session", "theirs")]
