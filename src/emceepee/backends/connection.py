@@ -10,12 +10,14 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.input_rounds import InputRounds, wants_input
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import Unsupported
+from emceepee.errors import EmceepeeError, LoginNeeded, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -42,6 +44,7 @@ class Connection:
         limits: Limits,
         caller_id: str | None = None,
         principal: str = "",
+        authorizer: Authorizer | None = None,
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
@@ -60,9 +63,17 @@ class Connection:
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
+        self._authorizer = authorizer
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(spec, self, principal=principal, caller_id=caller_id, resumption=resumption),
+            lambda resumption: dialer.dial(
+                spec,
+                self,
+                principal=principal,
+                caller_id=caller_id,
+                resumption=resumption,
+                authorizer=authorizer,
+            ),
             events,
             self,
             tasks=self._tasks,
@@ -87,6 +98,11 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         return self.state.status is ConnectionStatus.CONNECTED
+
+    @property
+    def authorization_url(self) -> str | None:
+        """What a person is asked to open, if the server wants a login just now."""
+        return None if self._authorizer is None else self._authorizer.authorization_url
 
     @property
     def facts(self) -> ServerFacts | None:
@@ -138,6 +154,10 @@ class Connection:
     async def reconnect(self) -> Link:
         """A fresh link from any state."""
         return await self._supervisor.reconnect()
+
+    def end_login(self, reason: str | None) -> None:
+        """What it waited for is over: it is connected, or `reason` is why not."""
+        self._supervisor.end_login(reason)
 
     async def rest(self) -> None:
         """Let the link go until it is needed again."""
@@ -215,17 +235,17 @@ class Connection:
     async def request(self, method: str, params: JsonObject, *, origin: object | None = None) -> JsonObject:
         """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
 
-        What the backend certainly did not take is sent once more.
+        What the backend certainly did not take is sent once more; what it lets in only after a login, after that.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._run_on_link(self._sender(method, params, origin), method)
+        result = await self._run_on_link(self._sender(method, params, origin), method, origin=origin)
         if not wants_input(result):
             return result
 
         def send_again(following: JsonObject) -> Awaitable[JsonObject]:
-            return self._run_on_link(self._sender(method, following, origin), method)
+            return self._run_on_link(self._sender(method, following, origin), method, origin=origin)
 
         return await self._input_rounds.finish(result, params, send_again, origin)
 
@@ -263,9 +283,16 @@ class Connection:
         raise needs_handshake_era(self.spec.name, words, answer)
 
     async def _run_on_link(
-        self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False
+        self,
+        work: Callable[[Link], Awaitable[T]],
+        method: str,
+        *,
+        is_repeatable: bool = False,
+        origin: object | None = None,
     ) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
+
+        With an `origin`, a login that is needed is waited for.
 
         Raises:
             EmceepeeError
@@ -274,13 +301,39 @@ class Connection:
             return await self._run_once(work, PhaseKind.CALL)
         except RpcError as error:
             raise request_failed(self.spec.name, method, error) from error
+        except (NoAccess, LoginNeeded) as error:
+            if origin is None or not _wants_person(error):
+                raise self._translated(error, method) from error
+            wants_login = True
         except LinkError as error:
+            wants_login = False
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
+        if wants_login:
+            return await self._run_after_login(work, method, origin)
         try:
             return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
+
+    async def _run_after_login(self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None) -> T:
+        """A person was asked to log in: wait for them, and do `work` then. It may turn out to need more rights.
+
+        Raises:
+            EmceepeeError
+        """
+        for login in range(1, LOGINS_PER_CALL + 1):
+            if self._authorizer is not None:
+                await self._authorizer.wait(origin)
+            try:
+                return await self._run_once(work, PhaseKind.RETRY)
+            except (RpcError, LinkError, LoginNeeded) as error:
+                if login == LOGINS_PER_CALL or not _wants_person(error):
+                    raise self._translated(error, method) from error
+        raise AssertionError("the last turn of the loop returns or raises")
+
+    def _translated(self, error: "RpcError | LinkError | LoginNeeded", method: str) -> EmceepeeError:
+        return error if isinstance(error, LoginNeeded) else request_failed(self.spec.name, method, error)
 
     async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
@@ -290,6 +343,8 @@ class Connection:
         try:
             with self._supervisor.in_use(), phase(seen_as, self.spec.name):
                 result = await work(link)
+        except NoAccess:
+            raise  # the link is as good as before
         except LinkError as error:
             if not error.may_have_run or error.failure is Failure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
@@ -366,6 +421,10 @@ class Connection:
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
+
+
+def _wants_person(error: Exception) -> bool:
+    return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
 def first_text(result: JsonObject) -> str:

@@ -8,6 +8,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget
@@ -24,5 +25,6 @@ class SessionParts:
     budget: EventBudget
     journals: SpanBudget
     results: ResultBudget
+    logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

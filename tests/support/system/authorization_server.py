@@ -1,4 +1,4 @@
-"""An authorization server on this machine, and the server that wants its tokens. Refresh tokens rotate.
+"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens. Refresh tokens rotate.
 
 Whoever opens the address of a login agrees to it. Nothing here knows emceepee.
 """
@@ -39,11 +39,16 @@ class AuthorizationServer:
     registrations: list[dict[str, Any]] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)
     valid: set[str] = field(default_factory=set)
+    needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
+    scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
+    calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    refusals: int = 0  # requests that were not let in
     replayed: int = 0  # refresh tokens that were used twice
     held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
     _refresh: set[str] = field(default_factory=set)
+    _granted: str = ""
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
@@ -97,7 +102,7 @@ class AuthorizationServer:
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
         if (error := self._refusal(form)) is not None:
             return web.json_response({"error": error}, status=400)
-        return web.json_response(self.issue(is_bound="dpop" in request.headers))
+        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted))
 
     async def revoke(self, request: web.Request) -> web.Response:
         token = str((await request.post())["token"])
@@ -112,6 +117,7 @@ class AuthorizationServer:
                 asked = self._codes.pop(form["code"], None)
                 if asked is None or _challenge(form["code_verifier"]) != asked["code_challenge"]:
                     return "invalid_grant"
+                self._granted = asked.get("scope", "")
                 same = all(form[name] == asked[name] for name in ("client_id", "redirect_uri", "resource"))
                 return None if same else "invalid_grant"
             case "refresh_token":
@@ -126,10 +132,44 @@ class AuthorizationServer:
                 return None
         return "unsupported_grant_type"
 
-    def issue(self, *, is_bound: bool = False) -> dict[str, Any]:
+    async def mcp(self, request: web.Request) -> web.Response:
+        """The server: 2025-11-25, without a session. Its tools repeat their names."""
+        if request.method != "POST":
+            return web.Response(status=405)
+        message = await request.json()
+        token = request.headers.get("authorization", "").partition(" ")[2]
+        if token not in self.valid:
+            return self._not_let_in(401, "")
+        params = message.get("params", {})
+        if (scope := self.needed.get(params.get("name", ""))) and scope not in self.scopes.get(token, ()):
+            return self._not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
+        answer: dict[str, Any]
+        match message["method"]:
+            case "initialize":
+                info = {"name": "protected", "version": "1"}
+                answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            case "tools/list":
+                answer = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
+            case "tools/call":
+                self.calls.append((token, params["name"]))
+                answer = {"content": [{"type": "text", "text": params["name"]}]}
+            case _ if "id" in message:
+                error = {"code": -32601, "message": "no such method"}
+                return web.json_response({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            case _:
+                return web.Response(status=202)
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
+
+    def _not_let_in(self, status: int, more: str) -> web.Response:
+        self.refusals += 1
+        place = f"{self.url}/.well-known/oauth-protected-resource/mcp"
+        return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
+
+    def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
         number = next(self._numbers)
         access, refresh = f"access-{number}", f"refresh-{number}"
         self.valid.add(access)
+        self.scopes[access] = set(scope.split())
         self._refresh.add(refresh)
         kind = "DPoP" if is_bound else "Bearer"
         return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
@@ -157,6 +197,7 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     app.router.add_post("/device", server.device)
     app.router.add_post("/token", server.token)
     app.router.add_post("/revoke", server.revoke)
+    app.router.add_route("*", "/mcp", server.mcp)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
