@@ -59,13 +59,21 @@ class LoginRecords:
     async def drop_login(self, key: ServerKey) -> None:
         await self._records.forget(key.principal, key.record(LOGIN))
 
-    async def pinned_issuer(self, principal: str, client_id: str) -> str | None:
-        """Where a client that is configured was used first: it is shown to nobody else."""
-        found = await self._records.read(principal, json.dumps([PIN, client_id]))
+    async def pinned_issuer(self, key: ServerKey, client_id: str) -> str | None:
+        """Where a client that is configured for the server was used first: it is shown to nobody else."""
+        found = await self._records.read(key.principal, _pin_record(key, client_id))
         return None if found is None else found.data.decode()
 
-    async def pin_issuer(self, principal: str, client_id: str, issuer: str) -> None:
-        await self._records.put(principal, json.dumps([PIN, client_id]), issuer.encode(), revision=0)
+    async def pin_issuer(self, key: ServerKey, client_id: str, issuer: str) -> None:
+        await self._records.put(key.principal, _pin_record(key, client_id), issuer.encode(), revision=0)
+
+    async def unpin_issuer(self, key: ServerKey, client_id: str) -> None:
+        """The server was removed: whoever adds it again decides anew."""
+        await self._records.forget(key.principal, _pin_record(key, client_id))
+
+
+def _pin_record(key: ServerKey, client_id: str) -> str:
+    return json.dumps([*json.loads(key.record(PIN)), client_id])
 
 
 def _client_record(issuer: str) -> str:

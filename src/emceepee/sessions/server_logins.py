@@ -129,6 +129,8 @@ class ServerLogins:
         try:
             tokens = await self._repository.clear(key) or known
             await self._records.drop_login(key)
+            if target.oauth is not None and target.oauth.client_id is not None:
+                await self._records.unpin_issuer(key, target.oauth.client_id)
         except StoreError as error:
             log.warning("logout_not_stored", server=key.server, error=str(error))
             tokens = known
@@ -198,7 +200,7 @@ class ServerLogins:
     ) -> LoginTerms:
         pinned = None
         if settings.client_id is not None:
-            pinned = await self._records.pinned_issuer(key.principal, settings.client_id)
+            pinned = await self._records.pinned_issuer(key, settings.client_id)
         needs_browser = settings.grant is Grant.AUTHORIZATION_CODE
         return LoginTerms(
             server_url=key.url,
@@ -218,7 +220,7 @@ class ServerLogins:
         try:
             await self._repository.save(key, tokens)
             if settings.client_id is not None:
-                await self._records.pin_issuer(key.principal, settings.client_id, tokens.issuer)
+                await self._records.pin_issuer(key, settings.client_id, tokens.issuer)
         except StoreError as error:
             log.warning("token_not_saved", server=key.server, error=str(error))
         log.info("logged_in", server=key.server, issuer=tokens.issuer)

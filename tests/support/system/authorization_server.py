@@ -160,6 +160,12 @@ class AuthorizationServer:
                 return web.Response(status=202)
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
 
+    @property
+    def secrets(self) -> set[str]:
+        """Everything that was given away or shown here and that nobody else may see."""
+        shown = {form.fields[name] for form in self.forms for name in ("code", "code_verifier") if name in form.fields}
+        return shown | set(self.scopes) | {f"refresh-{token.partition('-')[2]}" for token in self.scopes}
+
     def _not_let_in(self, status: int, more: str) -> web.Response:
         self.refusals += 1
         place = f"{self.url}/.well-known/oauth-protected-resource/mcp"

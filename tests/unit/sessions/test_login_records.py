@@ -49,8 +49,12 @@ async def test_a_login_that_is_not_over_is_found_again(records: LoginRecords) ->
 
 
 async def test_a_configured_client_belongs_to_the_issuer_it_was_first_used_at(records: LoginRecords) -> None:
-    assert await records.pinned_issuer("alice", "me") is None
-    await records.pin_issuer("alice", "me", ISSUER)
-    await records.pin_issuer("alice", "me", "https://evil.example")
-    assert await records.pinned_issuer("alice", "me") == ISSUER
-    assert await records.pinned_issuer("bob", "me") is None
+    alice, bob = (ServerKey(name, "tracker", "https://tracker.example/mcp") for name in ("alice", "bob"))
+    assert await records.pinned_issuer(alice, "me") is None
+    await records.pin_issuer(alice, "me", ISSUER)
+    await records.pin_issuer(alice, "me", "https://evil.example")
+    assert await records.pinned_issuer(alice, "me") == ISSUER
+    assert await records.pinned_issuer(alice, "another") is None
+    assert await records.pinned_issuer(bob, "me") is None
+    await records.unpin_issuer(alice, "me")
+    assert await records.pinned_issuer(alice, "me") is None
