@@ -44,15 +44,22 @@ async def test_nothing_of_a_login_is_seen_anywhere(tmp_path: Path) -> None:
             pages = await live_through_everything(caller, server, endpoint.http)
             await until(lambda: any("remove_server" in json.dumps(row) for row in feed.rows.values()), "it is all told")
             told = json.dumps([feed.sessions, feed.rows, feed.logs])
+            details = [
+                (await person.fetch("GET", f"/console/request?session={row['session']}&id={key}")).text
+                for key, row in feed.rows.items()
+            ]
         seen = {
             "replies": json.dumps(caller.replies),
             "log": "".join(endpoint.log),
             "console": told,
+            "details": "".join(details),
             "pages": "".join(pages),
         }
     seen |= _files(tmp_path)
     secrets = {SECRET} | server.secrets
     assert len(secrets) >= 10
+    assert "finish_authorization" in seen["details"]
+    assert "***" in seen["details"]
     assert {(place, secret) for place, text in seen.items() for secret in secrets if secret in text} == set()
 
 
@@ -69,7 +76,10 @@ async def live_through_everything(
     added = await caller.call("add_server", name="tracker", url=server.resource, oauth=oauth)
     async with http.get(added["structuredContent"]["server"]["authorizationUrl"], allow_redirects=False) as found:
         ended = found.headers["location"]
-    await caller.call("finish_authorization", server="tracker", redirect_url=ended + "&state=wrong")
+    await caller.call("finish_authorization", server="tracker", redirect_url=ended.partition("&state")[0])
+    await caller.call(
+        "finish_authorization", server="tracker", redirect_url=ended.partition("?")[2].replace("state=", "state=x")
+    )
     await caller.call("finish_authorization", server="tracker", redirect_url=ended)
     await caller.call("execute_tool", server="tracker", tool="echo", args={})
     server.valid.clear()
