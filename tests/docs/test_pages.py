@@ -16,7 +16,7 @@ from emceepee.server.http.endpoint import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
 
-ENVIRONMENT = {"TRACKER_TOKEN": "a token"}
+ENVIRONMENT = {"TRACKER_TOKEN": "a token", "TRACKER_SECRET": "a secret"}
 LONGEST_README = 150
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 JSON_BLOCKS = blocks("json")

@@ -1,6 +1,7 @@
 """The `oauth` settings of a server as add_server and configuration files write them."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -9,6 +10,7 @@ from emceepee.backends.oauth.scopes import MOST_SCOPES, parse_scopes
 from emceepee.backends.oauth.settings import Grant, IdentityProvider, OAuthSettings
 
 LONGEST_VALUE = 16 << 10
+_WORD = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 def _split(value: object) -> object:
@@ -48,6 +50,14 @@ class OAuthEntry(BaseModel):
     assertion: Value | None = Field(None, repr=False)
     identity_provider: IdentityProviderEntry | None = None
     dpop: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_spelling(cls, given: Any) -> Any:
+        """Lists written for other programs say clientId."""
+        if not isinstance(given, dict):
+            return given
+        return {_WORD.sub(lambda found: f"_{found[0].lower()}", str(name)): value for name, value in given.items()}
 
     @model_validator(mode="after")
     def _complete(self) -> "OAuthEntry":

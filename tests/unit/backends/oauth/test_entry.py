@@ -36,6 +36,11 @@ def test_scopes_are_written_as_oauth_does_or_as_a_list() -> None:
     assert OAuthEntry().settings() == OAuthSettings(grant=Grant.AUTHORIZATION_CODE)
 
 
+def test_the_spelling_of_other_programs_is_taken() -> None:
+    given = {"clientId": "me", "clientSecret": "s"}
+    assert OAuthEntry.model_validate(given) == OAuthEntry(client_id="me", client_secret="s")
+
+
 @pytest.mark.parametrize(
     ("given", "word"),
     [
