@@ -1,6 +1,7 @@
 """A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
@@ -66,14 +67,7 @@ class Connection:
         self._authorizer = authorizer
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(
-                spec,
-                self,
-                principal=principal,
-                caller_id=caller_id,
-                resumption=resumption,
-                authorizer=authorizer,
-            ),
+            lambda resumption: self._dial(principal, caller_id, resumption),
             events,
             self,
             tasks=self._tasks,
@@ -170,6 +164,25 @@ class Connection:
     async def _close(self) -> None:
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
+
+    async def _dial(self, principal: str, caller_id: str | None, resumption: object | None) -> Link:
+        """Raises: RpcError, LinkError."""
+        dial = partial(
+            self._dialer.dial,
+            self.spec,
+            self,
+            principal=principal,
+            caller_id=caller_id,
+            resumption=resumption,
+            authorizer=self._authorizer,
+        )
+        try:
+            return await dial()
+        except NoAccess as error:
+            if not error.wants_person or self._authorizer is None or self._authorizer.is_logging_in:
+                raise
+        # The person was quicker than the link that could not be opened took to close.
+        return await dial()
 
     # What the supervisor calls when a link comes and goes.
 

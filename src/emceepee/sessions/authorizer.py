@@ -40,6 +40,10 @@ class SessionAuthorizer:
         return self._logins.known(self._key)
 
     @property
+    def is_logging_in(self) -> bool:
+        return self._running is not None
+
+    @property
     def authorization_url(self) -> str | None:
         login = self._running
         return login.asked.url if login is not None and login.asked is not None else None
@@ -102,6 +106,13 @@ class SessionAuthorizer:
         """Nobody here wants the login any more."""
         if (login := self._running) is not None:
             login.leave(self)
+
+    def give_up(self) -> None:
+        """The server is not here any more. The login ends, unless another session wants it."""
+        if (login := self._running) is not None:
+            login.leave(self)
+            if not login.is_wanted:
+                login.abandon("The server was removed")
 
     def _not_logged_in(self, reason: str) -> LoginNeeded:
         server = self._key.server

@@ -65,6 +65,11 @@ class RunningLogin:
     def is_over(self) -> bool:
         return self.outcome.done()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether any session looks on."""
+        return bool(self._onlookers)
+
     async def run(self, kept: KeptState | None, begin: Callable[[], Awaitable[LoginTerms]]) -> TokenSet:
         """Go on with what was `kept`; if that leads nowhere, or nothing was, begin. Raises: LoginFailed."""
         deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(TOO_LATE))

@@ -335,7 +335,7 @@ class Session:
 
     async def _discard(self, connection: Connection) -> None:
         if (authorizer := self._authorizers.pop(connection, None)) is not None:
-            authorizer.leave()
+            authorizer.give_up()
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 

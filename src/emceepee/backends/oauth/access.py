@@ -49,6 +49,11 @@ class Authorizer(Protocol):
         ...
 
     @property
+    def is_logging_in(self) -> bool:
+        """Whether the login that was begun is not over."""
+        ...
+
+    @property
     def authorization_url(self) -> str | None:
         """What a person is asked to open just now."""
         ...
