@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
@@ -32,6 +33,7 @@ from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.server_logins import FixedCallback, ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
@@ -43,6 +45,7 @@ from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.limited import fit_tools
+from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, LoopbackCallback
 
 log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
@@ -125,8 +128,32 @@ async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def session_parts(config: Config, clock: Clock, store: Store | None = None) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer:
+async def server_logins(
+    config: Config, clock: Clock, store: Store | None, dialer: Dialer, callback: FixedCallback | None
+) -> AsyncIterator[ServerLogins]:
+    """Browsers come back to `callback`, or to a port of their own that is opened for the first of them."""
+    public = config.http.public_url if callback is not None else None
+    document = f"{public.rstrip('/')}{CLIENT_PATH}" if public and public.startswith("https://") else None
+    place = callback or LoopbackCallback()
+    logins = ServerLogins(store or MemoryStore(), dialer, clock, place, client_metadata_url=document)
+    if isinstance(place, LoopbackCallback):
+        place.receive = logins.receive
+    try:
+        yield logins
+    finally:
+        await logins.close()
+        if isinstance(place, LoopbackCallback):
+            await place.close()
+
+
+@asynccontextmanager
+async def session_parts(
+    config: Config, clock: Clock, store: Store | None = None, callback: FixedCallback | None = None
+) -> AsyncIterator[SessionParts]:
+    async with (
+        Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer,
+        server_logins(config, clock, store, dialer, callback) as logins,
+    ):
         many_principals = config.http.sole_principal is None
         registry = ServerRegistry(
             config.servers,
@@ -145,6 +172,7 @@ async def session_parts(config: Config, clock: Clock, store: Store | None = None
             journals=journals,
             results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
             sealing=Sealing(store if store is not None and store.is_durable else None),
+            logins=logins,
             structured_notices=config.notices == "all",
         )
 
@@ -256,11 +284,11 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
 
     Without `invite`, nobody is told where the console is.
     """
-    clock = SystemClock()
+    clock, callback = SystemClock(), FixedCallback()
     async with (
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
-        session_parts(config, clock, store) as parts,
+        session_parts(config, clock, store, callback) as parts,
         replication.joined(store) as replicas,
     ):
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
@@ -269,13 +297,15 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
         placement = None if replicas is None else replicas.placement
         storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
         directory = SessionDirectory(parts, storage)
-        made = replace(http_parts(config, directory, clock, logins, peers=replication.consoles), replicas=replicas)
+        made = http_parts(config, directory, clock, logins, peers=replication.consoles)
+        made = replace(made, replicas=replicas, logins=parts.logins)
         endpoint = HttpEndpoint(made)
         console = made.fallback if isinstance(made.fallback, ConsoleApp) else None
         if logins is not None:
             await logins.load()
 
         async def is_open(address: str) -> None:
+            callback.url = (config.http.public_url or reachable(address)).rstrip("/") + CALLBACK_PATH
             announce(address)
             if logins is not None and invite is not None:
                 await welcome(address, config.http, logins, invite)
@@ -300,13 +330,17 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
 
 async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
     """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
-    if http.host in ("0.0.0.0", "::"):  # these name no machine that a browser could ask
-        address = address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+    address = reachable(address)
     if http.sole_principal is None:
         invite(f"{address}{LOGIN_PATH}")
         return
     logins.codes.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
     await logins.codes.invite(http.sole_principal)
+
+
+def reachable(address: str) -> str:
+    """For a browser here. Some addresses name no machine that it could ask."""
+    return address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
 
 
 def http_parts(
@@ -331,7 +365,7 @@ def http_parts(
         )
     rules = GateRules(
         tokens=http.tokens,
-        hosts=frozenset(http.allow_hosts),
+        hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
         origins=frozenset(http.allow_origins),
         any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
         any_address=not http.is_loopback,

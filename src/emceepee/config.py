@@ -55,6 +55,7 @@ class HttpConfig:
     oauth_issuer: str | None = None
     oauth_resource: str | None = None
     oauth_scopes: tuple[str, ...] = ()
+    public_url: str | None = None  # where browsers and authorization servers reach this server
     has_console: bool = True
     shares_port: bool = False  # with other processes that listen on it, too
 
@@ -81,6 +82,8 @@ class HttpConfig:
             )
         if self.oauth_issuer and not self.insecure and not _is_private_to_us(self.oauth_issuer):
             raise ConfigError("--oauth-issuer must begin with https://: else anyone on the way could choose the keys")
+        if self.public_url is not None and not _is_private_to_us(self.public_url):
+            raise ConfigError("--public-url must begin with https://: browsers bring the codes of logins there")
         if self.oauth_issuer and not self.oauth_resource:
             raise ConfigError("--oauth-issuer needs --oauth-resource, the public URL of this server's /mcp")
 

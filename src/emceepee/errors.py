@@ -31,6 +31,8 @@ class ErrorCode(StrEnum):
     """No answer came in the time given."""
     SERVER_DISCONNECTED = "TOOL_ERR_SERVER_DISCONNECTED"
     """The connection to the server is gone, or broke during the call."""
+    LOGIN_NEEDED = "TOOL_ERR_LOGIN_NEEDED"
+    """The server wants a login first. `details.authorizationUrl` is where a person does that, if that is known."""
     INVALID_ARGUMENTS = "ERR_INVALID_ARGUMENTS"
     """An argument is missing, unknown or of the wrong kind."""
     TASK_NOT_FOUND = "ERR_TASK_NOT_FOUND"
@@ -117,6 +119,12 @@ class BackendDisconnected(EmceepeeError):
     """There is no connection to ask on, or it broke while asking."""
 
     code = ErrorCode.SERVER_DISCONNECTED
+
+
+class LoginNeeded(BackendDisconnected):
+    """The backend lets nobody in before a person has logged in. Nothing ran."""
+
+    code = ErrorCode.LOGIN_NEEDED
 
 
 class TimedOut(EmceepeeError):

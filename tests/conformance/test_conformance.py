@@ -14,6 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HERE = Path(__file__).parent
 DRIVER = f"{sys.executable} -m support.programs.conformance_client"
+PERSON = f"{sys.executable} -m support.programs.conformance_login"
 AS_CLIENT = {
     "2025-11-25": [
         "initialize",
@@ -31,6 +32,26 @@ AS_CLIENT = {
         "http-invalid-tool-headers",
         "json-schema-ref-no-deref",
         "json-schema-2020-12-preservation",
+    ],
+}
+LOGINS_OF_BOTH = [
+    *("metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd", "pre-registration"),
+    *("scope-from-www-authenticate", "scope-from-scopes-supported", "scope-omitted-when-undefined"),
+    *("scope-step-up", "scope-retry-limit"),
+    *("token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none"),
+]
+LOGINS = {
+    "2025-11-25": LOGINS_OF_BOTH,
+    "2026-07-28": [
+        *LOGINS_OF_BOTH,
+        *("resource-mismatch", "offline-access-scope", "offline-access-not-supported"),
+        *("authorization-server-migration", "iss-supported", "iss-not-advertised", "iss-supported-missing"),
+        *("iss-wrong-issuer", "iss-unexpected", "iss-normalized", "metadata-issuer-mismatch"),
+    ],
+    "extensions, and before": [
+        *("client-credentials-jwt", "client-credentials-basic", "enterprise-managed-authorization"),
+        *("dpop", "dpop-nonce", "wif-jwt-bearer"),
+        *("2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback"),
     ],
 }
 # What the suite's mock server does not let a client of this version do; it says so itself, and fails nothing.
@@ -72,9 +93,31 @@ async def test_as_a_client_it_does_what_the_protocol_asks(
     assert [check for check in found if check["status"] == "SUCCESS"], output
 
 
-async def test_every_scenario_that_needs_no_login_is_run() -> None:
+@pytest.mark.parametrize(
+    ("version", "scenario"), [(version, scenario) for version in LOGINS for scenario in LOGINS[version]]
+)
+async def test_as_a_client_it_logs_in_as_the_protocol_asks(
+    endpoint: HttpProcess, version: str, scenario: str, tmp_path: Path
+) -> None:
+    options = ["--command", PERSON, "--scenario", f"auth/{scenario}", "--timeout", "60000"]
+    if version in VERSIONS:
+        options += ["--spec-version", version]
+    code, output = await run_suite("client", *options, "-o", str(tmp_path), env={"EMCEEPEE_URL": endpoint.url})
+    assert code == 0, output
+    found = checks(tmp_path)
+    assert [check for check in found if check["status"] not in ("SUCCESS", "INFO")] == [], output
+    assert [check for check in found if check["status"] == "SUCCESS"], output
+
+
+async def test_every_scenario_is_run() -> None:
     """A newer suite brings new scenarios: they must be looked at."""
     for version in VERSIONS:
-        _, output = await run_suite("list", "--client", "--spec-version", version)
-        names = {line.split()[1] for line in output.splitlines() if line.strip().startswith("-")}
-        assert {name for name in names if not name.startswith("auth/")} == set(AS_CLIENT[version])
+        named = await _scenarios("--spec-version", version)
+        assert named == set(AS_CLIENT[version]) | {f"auth/{name}" for name in LOGINS[version]}
+    logins = {name for name in await _scenarios() if name.startswith("auth/")}
+    assert logins == {f"auth/{name}" for names in LOGINS.values() for name in names}
+
+
+async def _scenarios(*options: str) -> set[str]:
+    _, output = await run_suite("list", "--client", *options)
+    return {line.split()[1] for line in output.splitlines() if line.strip().startswith("-")}

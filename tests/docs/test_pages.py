@@ -18,7 +18,7 @@ from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
 from support.system.certificates import Authority, split
 
-ENVIRONMENT = {"TRACKER_TOKEN": "a token"}
+ENVIRONMENT = {"TRACKER_TOKEN": "a token", "TRACKER_SECRET": "a secret"}
 LONGEST_README = 150
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 JSON_BLOCKS = blocks("json")

@@ -1,7 +1,7 @@
 """What went wrong with a backend, in the words of a caller. Below this there are only RpcError and LinkError."""
 
-from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, TimedOut
+from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LoginNeeded, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import ConnectionStatus, ConnectionView
 
@@ -11,6 +11,8 @@ BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None) -> BackendDisconnected:
     """Why there is no link, and what to do."""
     reason = view.reason or "it was not connected yet"
+    if view.status is ConnectionStatus.AUTHORIZING:
+        return login_needed(server, reason)
     details: JsonObject = {"server": server, "status": str(view.status)}
     if view.status is ConnectionStatus.RECONNECTING:
         next_ms = next_retry_ms or 0
@@ -24,11 +26,25 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
     )
 
 
+def login_needed(server: str, reason: str) -> LoginNeeded:
+    return LoginNeeded(
+        f'Server "{server}" wants a login first: {reason}. get_elicitations has the address for the user to open. If '
+        "their browser cannot come back to emceepee, call finish_authorization with the address it ended at.",
+        details={"server": server, "status": str(ConnectionStatus.AUTHORIZING)},
+    )
+
+
 def request_failed(server: str, method: str, error: RpcError | LinkError) -> EmceepeeError:
     if isinstance(error, RpcError):
         return ExecutionFailed(
             f'Server "{server}" answered {method} with error {error.error.get("code")}: {error}',
             details={"server": server, "error": error.error},
+        )
+    if isinstance(error, NoAccess):
+        if error.wants_person:
+            return login_needed(server, str(error))
+        return ExecutionFailed(
+            f'Server "{server}" did not let {method} in: {error}. It did not run there.', details={"server": server}
         )
     if error.failure in BROKEN:
         ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from emceepee.backends.backend_task import BackendTask
@@ -13,14 +14,16 @@ from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import Unsupported
+from emceepee.errors import EmceepeeError, LoginNeeded, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -47,6 +50,7 @@ class Connection:
         limits: Limits,
         caller_id: str | None = None,
         principal: str = "",
+        authorizer: Authorizer | None = None,
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
@@ -75,9 +79,10 @@ class Connection:
         self._leaves_session = False  # whether another process will take ours at the backend up
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
+        self._authorizer = authorizer
         self._supervisor = Supervisor(
             spec,
-            lambda resumption: dialer.dial(spec, self, principal=principal, caller_id=caller_id, resumption=resumption),
+            lambda resumption: self._dial(principal, caller_id, resumption),
             events,
             self,
             tasks=self._tasks,
@@ -102,6 +107,11 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         return self.state.status is ConnectionStatus.CONNECTED
+
+    @property
+    def authorization_url(self) -> str | None:
+        """What a person is asked to open, if the server wants a login just now."""
+        return None if self._authorizer is None else self._authorizer.authorization_url
 
     @property
     def facts(self) -> ServerFacts | None:
@@ -154,6 +164,10 @@ class Connection:
         """A fresh link from any state."""
         return await self._supervisor.reconnect()
 
+    def end_login(self, reason: str | None) -> None:
+        """What it waited for is over: it is connected, or `reason` is why not."""
+        self._supervisor.end_login(reason)
+
     async def rest(self) -> None:
         """Let the link go until it is needed again."""
         await self._supervisor.rest()
@@ -166,6 +180,25 @@ class Connection:
         await self._backend_tasks.finish_cancelling()
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
+
+    async def _dial(self, principal: str, caller_id: str | None, resumption: object | None) -> Link:
+        """Raises: RpcError, LinkError."""
+        dial = partial(
+            self._dialer.dial,
+            self.spec,
+            self,
+            principal=principal,
+            caller_id=caller_id,
+            resumption=resumption,
+            authorizer=self._authorizer,
+        )
+        try:
+            return await dial()
+        except NoAccess as error:
+            if not error.wants_person or self._authorizer is None or self._authorizer.is_logging_in:
+                raise
+        # The person was quicker than the link that could not be opened took to close.
+        return await dial()
 
     # What the supervisor calls when a link comes and goes.
 
@@ -273,16 +306,17 @@ class Connection:
     ) -> JsonObject:
         """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
 
-        What the backend certainly did not take is sent once more. What it runs as a task of its own is followed.
+        What the backend certainly did not take is sent once more; what it lets in only after a login, after that. What
+        it runs as a task of its own is followed.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._run_on_link(self._sender(method, params, origin, plan), method)
+        result = await self._run_on_link(self._sender(method, params, origin, plan), method, origin=origin)
         if wants_input(result):
 
             def send_again(following: JsonObject) -> Awaitable[JsonObject]:
-                return self._run_on_link(self._sender(method, following, origin, plan), method)
+                return self._run_on_link(self._sender(method, following, origin, plan), method, origin=origin)
 
             result = await self._input_rounds.finish(result, params, send_again, origin)
         if type(result) is CreatedTask:
@@ -326,9 +360,16 @@ class Connection:
         raise needs_handshake_era(self.spec.name, words, answer)
 
     async def _run_on_link(
-        self, work: Callable[[Link], Awaitable[T]], method: str, *, is_repeatable: bool = False
+        self,
+        work: Callable[[Link], Awaitable[T]],
+        method: str,
+        *,
+        is_repeatable: bool = False,
+        origin: object | None = None,
     ) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
+
+        With an `origin`, a login that is needed is waited for.
 
         Raises:
             EmceepeeError
@@ -337,13 +378,39 @@ class Connection:
             return await self._run_once(work, PhaseKind.CALL)
         except RpcError as error:
             raise request_failed(self.spec.name, method, error) from error
+        except (NoAccess, LoginNeeded) as error:
+            if origin is None or not _wants_person(error):
+                raise self._translated(error, method) from error
+            wants_login = True
         except LinkError as error:
+            wants_login = False
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
+        if wants_login:
+            return await self._run_after_login(work, method, origin)
         try:
             return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
+
+    async def _run_after_login(self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None) -> T:
+        """A person was asked to log in: wait for them, and do `work` then. It may turn out to need more rights.
+
+        Raises:
+            EmceepeeError
+        """
+        for login in range(1, LOGINS_PER_CALL + 1):
+            if self._authorizer is not None:
+                await self._authorizer.wait(origin)
+            try:
+                return await self._run_once(work, PhaseKind.RETRY)
+            except (RpcError, LinkError, LoginNeeded) as error:
+                if login == LOGINS_PER_CALL or not _wants_person(error):
+                    raise self._translated(error, method) from error
+        raise AssertionError("the last turn of the loop returns or raises")
+
+    def _translated(self, error: "RpcError | LinkError | LoginNeeded", method: str) -> EmceepeeError:
+        return error if isinstance(error, LoginNeeded) else request_failed(self.spec.name, method, error)
 
     async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
@@ -353,6 +420,8 @@ class Connection:
         try:
             with self._supervisor.in_use(), phase(seen_as, self.spec.name):
                 result = await work(link)
+        except NoAccess:
+            raise  # the link is as good as before
         except LinkError as error:
             if not error.may_have_run or error.failure is Failure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
@@ -429,6 +498,10 @@ class Connection:
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
         return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
+
+
+def _wants_person(error: Exception) -> bool:
+    return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
 def first_text(result: JsonObject) -> str:

@@ -17,6 +17,8 @@ from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
+from emceepee.backends.oauth.access import Authorizer, TokenAccess
+from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
@@ -69,6 +71,10 @@ class Dialer:
             finally:
                 await child_processes.close()
 
+    def login_sender(self, target: HttpTarget, principal: str) -> OAuthSender:
+        """By which authorization servers are asked: as far as that server itself may be, and by nobody else's way."""
+        return OAuthSender(pool=self._pool, clock=self._clock, owner=principal, is_public=target.is_public)
+
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         """The roots offered to a backend: its own, else those that everyone gets."""
         return spec.roots or self._roots
@@ -87,16 +93,19 @@ class Dialer:
         principal: str = "",
         caller_id: str | None = None,
         resumption: object | None = None,
+        authorizer: Authorizer | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
         Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
-        `resumption` is the last link's.
+        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server.
 
         Raises:
             RpcError, LinkError
         """
-        caller = _Caller(principal, caller_id)
+        caller = _Caller(principal, caller_id, authorizer)
+        if authorizer is not None:
+            await authorizer.load()
         capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
@@ -127,17 +136,17 @@ class Dialer:
         target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
-                return await self._open_http(target, listener, terms, resumption)
+                return await self._open_http(self._client(target, caller), listener, terms, resumption)
             case "sse":
-                return await self._open_sse(target, listener, terms)
+                return await self._open_sse(self._client(target, caller, is_sse=True), listener, terms)
             case "any":
-                return await self._open_http_or_sse(target, listener, terms, resumption)
+                return await self._open_http_or_sse(target, listener, terms, caller, resumption)
 
     async def _open_http_or_sse(
-        self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None
+        self, target: HttpTarget, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
     ) -> Link:
         try:
-            return await self._open_http(target, listener, terms, resumption)
+            return await self._open_http(self._client(target, caller), listener, terms, resumption)
         except LinkError as refusal:
             if refusal.status not in SSE_HINTS:
                 raise
@@ -145,7 +154,7 @@ class Dialer:
         except RpcError as refusal:
             first = refusal
         try:
-            return await self._open_sse(target, listener, terms)
+            return await self._open_sse(self._client(target, caller, is_sse=True), listener, terms)
         except EndedByProbe:
             raise
         except (LinkError, RpcError) as error:
@@ -170,9 +179,9 @@ class Dialer:
             raise
         return link
 
-    async def _open_http(self, target: HttpTarget, listener: Listener, terms: Terms, resumption: object | None) -> Link:
+    async def _open_http(self, http: HttpClient, listener: Listener, terms: Terms, resumption: object | None) -> Link:
         link = HttpLink(
-            self._client(target),
+            http,
             listener,
             clock=self._clock,
             largest=self._limits.line_bytes,
@@ -182,9 +191,9 @@ class Dialer:
             await link.start(terms, resumption)
         return link
 
-    async def _open_sse(self, target: HttpTarget, listener: Listener, terms: Terms) -> Link:
+    async def _open_sse(self, http: HttpClient, listener: Listener, terms: Terms) -> Link:
         link = SseLink(
-            self._client(target),
+            http,
             listener,
             largest=self._limits.line_bytes,
             most_requests=self._limits.requests_per_link,
@@ -193,16 +202,21 @@ class Dialer:
             await link.start(terms)
         return link
 
-    def _client(self, target: HttpTarget) -> HttpClient:
+    def _client(self, target: HttpTarget, caller: "_Caller", *, is_sse: bool = False) -> HttpClient:
         """One per link, because headers and cookies are one caller's. Raises: LinkError."""
+        access = None
+        if caller.authorizer is not None:
+            access = TokenAccess(caller.authorizer, self._clock, is_asking_on_get=is_sse)
+        headers = AGENT | target.headers
         try:
             return HttpClient(
                 self._pool,
                 target.url,
-                AGENT | target.headers,
+                headers,
                 owner=target.owner,
                 is_public=target.is_public,
                 tls=target.tls,
+                access=access,
             )
         except ValueError as error:
             raise unsendable(error) from error
@@ -211,6 +225,7 @@ class Dialer:
 class _Caller(NamedTuple):
     principal: str
     caller_id: str | None
+    authorizer: Authorizer | None
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:

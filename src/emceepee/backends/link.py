@@ -60,6 +60,17 @@ class LinkError(Exception):
         self.failure, self.status, self.may_have_run = failure, status, may_have_run
 
 
+class NoAccess(LinkError):
+    """The backend let nothing in, for want of a token. The request did not run.
+
+    `wants_person`: someone has been asked to log in, and after that it may be sent again.
+    """
+
+    def __init__(self, message: str, *, status: int = 401, wants_person: bool = False) -> None:
+        super().__init__(Failure.REFUSED, message, status=status, may_have_run=False)
+        self.wants_person = wants_person
+
+
 class Listener(Protocol):
     """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
 

@@ -20,6 +20,8 @@ from pydantic import (
 from emceepee.backends.http1.address import Address, is_unix_url
 from emceepee.backends.http1.client import HOP_BY_HOP
 from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
+from emceepee.backends.oauth.settings import OAuthSettings
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
@@ -70,10 +72,17 @@ class HttpTarget:
     tls: TlsSettings | None = None
     is_public: bool = field(default=False, compare=False)  # only addresses of the internet are connected to
     owner: str = field(default="", compare=False, repr=False)  # whose connections are used, given by who dials
+    oauth: OAuthSettings | None = None  # what is configured for logins; without it, what the server asks for will do
 
     @property
     def label(self) -> str:
         return public_url(self.url)
+
+    @property
+    def may_log_in(self) -> bool:
+        """Not where a credential is configured: whoever did that means it to be used."""
+        has_credential = any(name.strip().lower() == "authorization" for name in self.headers)
+        return not has_credential and "@" not in urlsplit(self.url).netloc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +165,9 @@ class ServerEntry(BaseModel):
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
     sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")
+    oauth: Annotated[OAuthEntry | None, WithJsonSchema(_FREE_OBJECT)] = Field(
+        None, repr=False, description="Login: client_id, client_secret, scopes, grant"
+    )
 
     @field_validator("url")
     @classmethod
@@ -201,7 +213,8 @@ class ServerEntry(BaseModel):
             raise ValueError(f"url must begin with http://, https:// or unix://, not {public_url(self.url)[:60]!r}")
         if (self.command is not None) != (self.type == "stdio") and self.type is not None:
             raise ValueError(f'type "{self.type}" does not go with {"command" if self.command else "url"}')
-        stray = ("args", "env", "cwd", "restartConfig") if self.url is not None else ("headers", "sessionHeader")
+        of_programs, of_addresses = ("args", "env", "cwd", "restartConfig"), ("headers", "sessionHeader", "oauth")
+        stray = of_programs if self.url is not None else of_addresses
         for key in stray:
             if getattr(self, key) is not None:
                 raise ValueError(f"{key} does not go with {'url' if self.url else 'command'}")
@@ -222,7 +235,8 @@ class ServerEntry(BaseModel):
         if self.url is not None:
             kind: HttpKind = self.type if self.type in ("http", "sse") else "any"
             tells = self.sessionHeader is not False
-            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind, tells_session=tells)
+            oauth = None if self.oauth is None else self.oauth.settings()
+            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind, tells_session=tells, oauth=oauth)
         assert self.command is not None  # _one_target saw to it
         return StdioTarget(
             command=self.command,
@@ -240,6 +254,7 @@ def entry_of(spec: BackendSpec) -> ServerEntry:
         where: JsonObject = {"url": target.url, "headers": target.headers or None}
         where |= {"type": None if target.kind == "any" else target.kind}
         where |= {"sessionHeader": None if target.tells_session else False}
+        where |= {"oauth": None if target.oauth is None else oauth_entry_of(target.oauth)}
     else:
         restart = None if target.restart == RestartConfig() else target.restart
         where = {"command": target.command, "args": list(target.args) or None, "env": target.env or None}

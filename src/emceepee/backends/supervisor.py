@@ -20,7 +20,7 @@ from typing import Any, Protocol, assert_never
 
 from emceepee.backends.caller_errors import unavailable
 from emceepee.backends.connection_events import ConnectionEvents
-from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.link import Failure, Link, LinkError, NoAccess, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock, Handle, give_up_after
@@ -49,6 +49,7 @@ from emceepee.state.connection_step import (
     DialFailed,
     Event,
     LinkEnded,
+    LoginEnded,
     Needed,
     Opened,
     ReconnectAsked,
@@ -196,6 +197,10 @@ class Supervisor:
             if not self.requests:
                 self._handle(RequestsFinished())
 
+    def end_login(self, reason: str | None) -> None:
+        """The login that it waited for is over: `reason` is why it failed, if it did."""
+        self._handle(LoginEnded(reason))
+
     async def rest(self) -> None:
         """Close the link, if there is one, until someone needs it again."""
         self._handle(RestAsked())
@@ -317,7 +322,8 @@ class Supervisor:
         try:
             link = await self._dial_and_prepare()
         except (RpcError, LinkError, TimeoutError) as error:
-            self._dial_failed(self._words(error), is_final=self._is_hopeless(error))
+            wants_login = isinstance(error, NoAccess) and error.wants_person
+            self._dial_failed(self._words(error), is_final=self._is_hopeless(error), wants_login=wants_login)
         except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
             what = f"{type(error).__name__}: {error}"
             log.error("supervisor_failed", server=self._spec.name, error=what)
@@ -339,8 +345,9 @@ class Supervisor:
             raise
         return link
 
-    def _dial_failed(self, reason: str, *, is_final: bool) -> None:
-        self._handle(DialFailed(reason=reason, at=self._clock.now(), spread=self._spread(), is_final=is_final))
+    def _dial_failed(self, reason: str, *, is_final: bool, wants_login: bool = False) -> None:
+        now, spread = self._clock.now(), self._spread()
+        self._handle(DialFailed(reason=reason, at=now, spread=spread, is_final=is_final, wants_login=wants_login))
 
     def _check_end(self, link: Link) -> None:
         """Take note that the link has ended, if it has and that was not noted before."""

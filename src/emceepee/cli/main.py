@@ -256,6 +256,9 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-session", action="store_true", help="refuse calls of 2026-07-28 callers that name no session"
     )
+    parser.add_argument(
+        "--public-url", metavar="URL", help="where browsers reach this server, to come back from logins to servers"
+    )
     parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
     parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")
@@ -323,6 +326,7 @@ def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfi
         oauth_issuer=options.oauth_issuer,
         oauth_resource=options.oauth_resource,
         oauth_scopes=tuple(options.oauth_scope),
+        public_url=options.public_url,
         has_console=not options.no_console,
         shares_port=shares_port,
     )

@@ -29,6 +29,7 @@ declare namespace Wire {
     url?: string;
     connectedAt?: string;
     lastError?: string | null;
+    authorizationUrl?: string;
     reconnectAttempt?: number;
     nextRetryMs?: number;
     healthStatus?: string;

@@ -9,6 +9,7 @@ from emceepee.clock import Clock
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget
@@ -26,5 +27,6 @@ class SessionParts:
     journals: SpanBudget
     results: ResultBudget
     sealing: Sealing = field(default_factory=Sealing)
+    logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

@@ -28,7 +28,7 @@ def write_configuration(principal: str, spec: BackendSpec) -> ServerConfiguratio
 def _holds_secrets(target: HttpTarget | StdioTarget) -> bool:
     """Whether it has anything in which people put secrets."""
     if isinstance(target, HttpTarget):
-        return bool(target.headers) or public_url(target.url) != target.url
+        return bool(target.headers or target.oauth) or public_url(target.url) != target.url
     return bool(target.env or target.args)
 
 

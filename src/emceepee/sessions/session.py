@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
@@ -11,18 +11,21 @@ from typing import Any
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import iso, milliseconds
 from emceepee.errors import (
     BackendDisconnected,
     EmceepeeError,
     ErrorCode,
     ExecutionFailed,
+    InvalidArguments,
+    LoginNeeded,
     UnknownBackend,
 )
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
+from emceepee.sessions.authorizer import SessionAuthorizer
 from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
@@ -35,6 +38,7 @@ from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.records import RecordKind, ServerRecord, SessionProfile
+from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
 from emceepee.sessions.unsaved import Unsaved
@@ -58,8 +62,9 @@ class Session:
     ) -> None:
         self.session_id, self.principal = session_id, principal
         self.clock, self.limits = parts.clock, parts.limits
-        self._registry, self._dialer = parts.registry, parts.dialer
+        self._registry, self._dialer, self._logins = parts.registry, parts.dialer, parts.logins
         self._connections: dict[str, Connection] = {}
+        self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of those that may log in
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._spread = parts.spread
@@ -189,6 +194,8 @@ class Session:
         log.info("registry_shutdown_start", serverCount=len(self._connections))
         self._is_closing = True
         self._deadline_timer.close()
+        for authorizer in self._authorizers.values():
+            authorizer.leave()
         await self.calls.close()
         self.tasks.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
@@ -220,7 +227,7 @@ class Session:
         return connection
 
     async def add_server(self, spec: BackendSpec) -> Connection:
-        """Connect it, and only then add it for all sessions of the principal.
+        """Connect it, and only then add it for all sessions of the principal; or as soon as it wants a login.
 
         Raises:
             InvalidArguments: the name belongs to another configuration.
@@ -232,14 +239,16 @@ class Session:
                 raise EmceepeeError(str(error), code=error.code, details=error.details) from error
         known = self._connections.get(spec.name)
         if known is not None and known.spec == spec:
-            if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
-                await known.reconnect()  # a caller who adds it again wants it to work
-            await known.ready()
+            with suppress(LoginNeeded):
+                if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
+                    await known.reconnect()  # a caller who adds it again wants it to work
+                await known.ready()
             return known
         with self._registry.reserve_name(self.principal, spec) as trial:
             connection = self._connection(spec)
             try:
-                await connection.first_link()
+                with suppress(LoginNeeded):
+                    await connection.first_link()
             except EmceepeeError as error:
                 await self._discard(connection)
                 raise ExecutionFailed(
@@ -262,8 +271,22 @@ class Session:
 
     async def remove_server(self, name: str, *, is_remote: bool = False) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
-        self.connection(name)
+        spec = self.connection(name).spec
         await self._registry.remove(self.principal, name, is_remote=is_remote)
+        if self._logins is not None:
+            await self._logins.log_out(self.principal, spec)
+
+    async def finish_login(self, name: str, url: str) -> Connection:
+        """The address at which a browser ended that could not come back here. Raises: EmceepeeError."""
+        connection = self.connection(name)
+        authorizer = self._authorizers.get(connection)
+        if authorizer is None:
+            raise InvalidArguments(
+                f'Server "{name}" is not logged in to: it needs no login, or has a token configured.'
+            )
+        await authorizer.finish(url)
+        await connection.ready()
+        return connection
 
     def on_server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
@@ -289,7 +312,11 @@ class Session:
         self.unsaved.mark(RecordKind.SERVER, server)
 
     def _connection(self, spec: BackendSpec) -> Connection:
-        return Connection(
+        authorizer = None
+        if self._logins is not None and isinstance(spec.target, HttpTarget) and spec.target.may_log_in:
+            key = ServerKey(self.principal, spec.name, spec.target.url)
+            authorizer = SessionAuthorizer(self._logins, key, spec.target, self.questions, self.calls)
+        connection = Connection(
             spec,
             BackendListener(self, spec.name),
             self,
@@ -298,14 +325,21 @@ class Session:
             limits=self.limits,
             caller_id=self._caller_id(spec.name),
             principal=self.principal,
+            authorizer=authorizer,
             spread=self._spread,
         )
+        if authorizer is not None:
+            authorizer.on_end = connection.end_login
+            self._authorizers[connection] = authorizer
+        return connection
 
     def _caller_id(self, server: str) -> str:
         """An id of its own for each backend, so that they can keep state per caller and cannot compare notes."""
         return blake2b(server.encode(), key=self.profile.secret.encode(), digest_size=16).hexdigest()
 
     async def _discard(self, connection: Connection) -> None:
+        if (authorizer := self._authorizers.pop(connection, None)) is not None:
+            authorizer.give_up()
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
 

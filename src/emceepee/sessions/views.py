@@ -99,6 +99,7 @@ class ServerSummary(TypedDict):
     description: NotRequired[str]
     connectedAt: NotRequired[str]
     lastError: NotRequired[str]
+    authorizationUrl: NotRequired[str]
     reconnectAttempt: NotRequired[int]
     nextRetryMs: NotRequired[int]
     consecutiveHealthFailures: NotRequired[int]
@@ -210,6 +211,7 @@ def server_summary(connection: Connection) -> ServerSummary:
         "description": connection.spec.description,
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
         "lastError": state.reason or (connection.health.last_error if failures else None),
+        "authorizationUrl": connection.authorization_url,
         "reconnectAttempt": state.attempt or None,
         "nextRetryMs": connection.next_retry_ms(),
         "consecutiveHealthFailures": failures or None,

@@ -19,6 +19,8 @@ class ConnectionStatus(StrEnum):
     """Ready for calls."""
     RECONNECTING = "reconnecting"
     """Lost or never reached; it is tried again by itself, and at once when a call needs it."""
+    AUTHORIZING = "authorizing"
+    """It wants a login: someone has been asked for one, and then it is connected."""
     DISCONNECTED = "disconnected"
     """Was connected, is no longer, and is not tried again by itself."""
     ERROR = "error"
@@ -36,6 +38,11 @@ CONNECTION = Machine(
         Move(_S.CONNECTING, _S.RECONNECTING, "It fails, and is worth another try"),
         Move(_S.CONNECTING, _S.ERROR, "It fails, and is not"),
         Move(_S.CONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
+        Move(_S.CONNECTING, _S.AUTHORIZING, "It wants a login"),
+        Move(_S.RECONNECTING, _S.AUTHORIZING, "It wants a login"),
+        Move(_S.AUTHORIZING, _S.CONNECTING, "The login is done, or reconnect_server"),
+        Move(_S.AUTHORIZING, _S.ERROR, "The login fails or is declined"),
+        Move(_S.AUTHORIZING, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.CONNECTED, _S.RECONNECTING, "The process exits or the link is lost"),
         Move(_S.CONNECTED, _S.CONNECTING, "reconnect_server, or it needs an earlier protocol version"),
         Move(_S.CONNECTED, _S.DISCONNECTED, "It is lost and not to be restarted, or is closed"),
@@ -50,7 +57,7 @@ CONNECTION = Machine(
         Move(_S.ERROR, _S.CONNECTING, "reconnect_server"),
         *(
             Move(source, _S.DISCONNECTED, "It is closed")
-            for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.ERROR)
+            for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.AUTHORIZING, _S.ERROR)
         ),
     ],
     ends="The server is removed",
@@ -135,6 +142,18 @@ class Pausing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizing:
+    """There is no link before someone has logged in. Nothing is tried until then."""
+
+    history: History
+    reason: str
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.AUTHORIZING, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """A link is being dialed and brought up to date. Whoever needs it waits."""
 
@@ -200,4 +219,4 @@ class Closing:
         return self.then.view
 
 
-ConnectionState = Idle | Opening | Up | Pausing | Closing | Down | Closed
+ConnectionState = Idle | Opening | Authorizing | Up | Pausing | Closing | Down | Closed

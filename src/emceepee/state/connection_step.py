@@ -8,6 +8,8 @@
     Released                 Closing → Pausing                       AnnounceRetry, StartTimer
     TimerFired, or Needed    Pausing → Opening                       Dial
     DialFailed               Opening → Pausing                       AnnounceFailure, AnnounceRetry, RejectWaiters, …
+    DialFailed(wants_login)  Opening → Authorizing                   RejectWaiters
+    LoginEnded               Authorizing → Opening                   Dial
     ReconnectAsked           Up → Closing(then=Opening)              AnnounceEnd, CloseLink
     CloseAsked               anything → Closing(then=Closed)         AnnounceEnd, CloseLink, RejectWaiters
 
@@ -26,6 +28,7 @@ from emceepee.state.connection import (
     OTHER_ERA,
     RECONNECTED,
     UNUSED,
+    Authorizing,
     Closed,
     Closing,
     ConnectionState,
@@ -100,12 +103,23 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialFailed:
-    """`is_final`: trying again would change nothing. `spread` from -1 to 1 varies the next pause."""
+    """`is_final`: trying again would change nothing. `spread` from -1 to 1 varies the next pause.
+
+    `wants_login`: nor would it before a person has logged in, who was asked to.
+    """
 
     reason: str
     at: datetime
     spread: float = 0.0
     is_final: bool = False
+    wants_login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoginEnded:
+    """With success, if there is no `reason` why not."""
+
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +153,7 @@ Event = (
     | CloseAsked
     | Opened
     | DialFailed
+    | LoginEnded
     | LinkEnded
     | Released
     | TimerFired
@@ -184,6 +199,8 @@ def _react(state: ConnectionState, event: Event) -> Step:
             return _come_up(state, event)
         case DialFailed() if isinstance(state, Opening):
             return _fail(state, event)
+        case LoginEnded() if isinstance(state, Authorizing):
+            return _end_login(state, event)
         case LinkEnded() if isinstance(state, Up):
             return _lose(state, event)
         case Opened() if isinstance(state, Closing):  # just as it was abandoned
@@ -220,7 +237,7 @@ def _need(state: ConnectionState, event: Needed) -> Step:
             return Closing(_retry(pausing)), ()
         case Opening() | Up() | Closing(then=Opening()):
             return state, ()
-        case Down() | Closed() | Closing():
+        case Authorizing() | Down() | Closed() | Closing():
             return state, (RejectWaiters(),)
         case _:
             assert_never(state)
@@ -228,7 +245,7 @@ def _need(state: ConnectionState, event: Needed) -> Step:
 
 def _reopen(state: ConnectionState, end: LinkEnd) -> Step:
     match state:
-        case Idle() | Down():
+        case Idle() | Authorizing() | Down():
             return Opening(history=state.history.fresh()), (Dial(),)
         case Pausing():
             return Opening(history=state.history.fresh()), (StopTimer(), Dial())
@@ -247,6 +264,8 @@ def _reopen(state: ConnectionState, end: LinkEnd) -> Step:
 
 def _rest(state: ConnectionState) -> Step:
     match state:
+        case Authorizing():
+            return Idle(history=state.history.fresh()), ()
         case Pausing():
             return Idle(history=state.history.fresh()), (StopTimer(),)
         case Opening():
@@ -262,7 +281,7 @@ def _rest(state: ConnectionState) -> Step:
 def _close(state: ConnectionState) -> Step:
     closed = Closed(CLOSED.reason)
     match state:
-        case Idle():
+        case Idle() | Authorizing():
             return closed, ()
         case Down():
             return Closed(state.reason), ()
@@ -292,6 +311,8 @@ def _come_up(state: Opening, event: Opened) -> Step:
 
 def _fail(state: Opening, event: DialFailed) -> Step:
     history = state.history
+    if event.wants_login:
+        return Authorizing(history=history, reason=event.reason), (RejectWaiters(),)
     failure = AnnounceFailure(event.reason, history.tries)
     decision = history.retries.next(event.spread)
     if event.is_final or not state.may_retry or isinstance(decision, GiveUp):
@@ -300,6 +321,13 @@ def _fail(state: Opening, event: DialFailed) -> Step:
     tried = replace(history, retries=history.retries.tried(), tries=history.tries + 1)
     pausing = _pause(tried, event.reason, decision, event.at)
     return pausing, (failure, AnnounceRetry(decision), RejectWaiters(), StartTimer(decision.delay))
+
+
+def _end_login(state: Authorizing, event: LoginEnded) -> Step:
+    if event.reason is None:
+        return Opening(history=state.history.fresh()), (Dial(),)
+    down = Down(history=state.history, reason=event.reason)
+    return down, (AnnounceFailure(event.reason, state.history.tries), AnnounceGivingUp(event.reason, 0))
 
 
 def _lose(state: Up, event: LinkEnded) -> Step:

@@ -33,6 +33,9 @@ _INVARIANTS = {
     "SELECT name FROM servers WHERE (SELECT count(*) FROM meta WHERE name = 'key_check') = 0": (
         "the settings of the server {} are encrypted, and nothing tells under which key"
     ),
+    "SELECT name FROM secrets WHERE (SELECT count(*) FROM meta WHERE name = 'key_check') = 0": (
+        "the secret {} is encrypted, and nothing tells under which key"
+    ),
 }
 
 

@@ -22,6 +22,7 @@ from emceepee.store.store import (
     ServerConfiguration,
     SessionHead,
     StoredLogin,
+    StoredSecret,
     StoredSession,
     StoreUnavailable,
 )
@@ -48,6 +49,9 @@ class _Memory:
     keys: dict[SessionKey, str] = field(default_factory=dict)
     servers: dict[tuple[str, str], ServerConfiguration] = field(default_factory=dict)
     logins: dict[bytes, StoredLogin] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], StoredSecret] = field(default_factory=dict)
+    secret_revisions: Iterable[int] = field(default_factory=lambda: count(1))
+    locks: dict[str, tuple[str, datetime]] = field(default_factory=dict)  # who has it, and until when
     revision: int = 0
     alive: dict[int | None, Replica] = field(default_factory=dict)  # by epoch
     watching: "list[MemoryStore]" = field(default_factory=list)
@@ -181,6 +185,7 @@ class MemoryStore:
         memory = self._open()
         for login in [each for each in memory.logins.values() if each.until <= now]:
             del memory.logins[login.digest]
+        memory.locks = {name: held for name, held in memory.locks.items() if held[1] > now}
         free = sorted(self._free(), key=lambda row: row.head.expires_at)
         expired = sum(row.head.expires_at <= now for row in free)
         unwanted = free[: max(expired, len(memory.sessions) - most)]
@@ -223,6 +228,42 @@ class MemoryStore:
             return False
         self._memory.changed(self)
         return True
+
+    # Secrets.
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        found = [secret for (owner, _), secret in self._open().secrets.items() if owner == principal]
+        return sorted(found, key=lambda secret: secret.name)
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None:
+        return self._open().secrets.get((principal, name))
+
+    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
+        memory = self._open()
+        found = memory.secrets.get((principal, name))
+        if revision != (found.revision if found is not None else 0):
+            return None
+        new = next(iter(memory.secret_revisions))
+        memory.secrets[principal, name] = StoredSecret(name, data, new)
+        return new
+
+    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
+        found = self._open().secrets.get((principal, name))
+        if found is None or found.revision != revision:
+            return False
+        del self._memory.secrets[principal, name]
+        return True
+
+    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        owner, over = self._open().locks.get(name, (holder, now))
+        if owner != holder and now < over:
+            return False
+        self._memory.locks[name] = (holder, until)
+        return True
+
+    async def unlock(self, name: str, holder: str) -> None:
+        if name in (locks := self._open().locks) and locks[name][0] == holder:
+            del locks[name]
 
     # Its own life.
 

@@ -31,6 +31,13 @@ STEPS: Sequence[Sequence[str]] = (
         "CREATE TABLE logins (digest BLOB PRIMARY KEY, principal TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID",
         "INSERT INTO meta VALUES ('shared_revision', 0)",
     ),
+    (
+        """CREATE TABLE secrets (
+            principal TEXT, name TEXT, revision INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (principal, name)
+        ) WITHOUT ROWID""",
+        "CREATE TABLE locks (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID",
+        "INSERT INTO meta VALUES ('secret_revision', 0)",
+    ),
 )
 VERSION = len(STEPS)
 

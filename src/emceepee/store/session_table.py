@@ -84,6 +84,7 @@ class SessionTable:
         alive, moment = self._owners.alive(), microseconds(now)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM logins WHERE until <= ?", (moment,))
+            connection.execute("DELETE FROM locks WHERE until <= ?", (moment,))
             (total,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
             (expired,) = connection.execute(
                 f"SELECT count(*) FROM sessions WHERE expires_at <= ? AND {_free(alive)}", (moment, *alive)

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from emceepee.store.database import Database
 from emceepee.store.moments import microseconds, moment_at
-from emceepee.store.secret_box import SecretBox, StateKey, Tampered
-from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin, StoreUnavailable
+from emceepee.store.sealing import Sealing
+from emceepee.store.secret_box import SecretBox
+from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
 
 SECRET_BYTES = 32
 
@@ -16,14 +17,9 @@ SECRET_BYTES = 32
 class SharedTables:
     """Each method is one attempt of its database."""
 
-    def __init__(self, database: Database, key: StateKey) -> None:
-        self._database, self._key = database, key
-        self._box: SecretBox | None = None
+    def __init__(self, database: Database, sealing: Sealing) -> None:
+        self._database, self._sealing = database, sealing
         self._seen: tuple[sqlite3.Connection, int, int] | None = None
-
-    def check_key(self) -> None:
-        """Raises: StoreUnusable."""
-        self._box = self._key.verify(_key_check(self._database.connection))
 
     def revision(self) -> int:
         """Read only if another process has committed anything since."""
@@ -48,7 +44,7 @@ class SharedTables:
     def sealer(self) -> SecretBox:
         """The first one who asks makes the key."""
         with self._database.transaction() as connection:
-            return self._make_box(connection)
+            return self._sealing.box(connection)
 
     def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
         rows = self._database.connection.execute(
@@ -110,31 +106,11 @@ class SharedTables:
                 connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'shared_revision'")
 
     def _sealed(self, connection: sqlite3.Connection, server: ServerConfiguration) -> bytes:
-        return self._make_box(connection).seal(server.settings, place=(server.principal, server.name))
-
-    def _make_box(self, connection: sqlite3.Connection) -> SecretBox:
-        """Within a transaction: so the first secret makes the key, and no other process makes one."""
-        expected = _key_check(connection)
-        box = self._key.verify(expected) or self._key.make()
-        if expected is None:
-            connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (box.check_value,))
-        self._box = box
-        return box
+        return self._sealing.seal(connection, server.settings, place=(server.principal, server.name))
 
     def _unsealed(self, principal: str, name: str, sealed: bytes) -> bytes:
-        if self._box is None:
-            self.check_key()
-        assert self._box is not None
-        try:
-            return self._box.open(sealed, place=(principal, name))
-        except Tampered as error:
-            self.check_key()
-            raise StoreUnavailable(
-                f'The settings of the server "{name}" in the state file {self._database.path} are damaged.'
-                " Remove that server and add it again."
-            ) from error
-
-
-def _key_check(connection: sqlite3.Connection) -> bytes | None:
-    row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
-    return None if row is None else bytes(row[0])
+        damaged = (
+            f'The settings of the server "{name}" in the state file {self._database.path} are damaged.'
+            " Remove that server and add it again."
+        )
+        return self._sealing.open(sealed, place=(principal, name), damaged=damaged)

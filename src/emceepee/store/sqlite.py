@@ -1,6 +1,6 @@
 """The store in a file: SQLite, used by one thread, in the order in which things are asked for.
 
-SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ Committing, SessionTable, SharedTables
+SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ Committing, and the tables: sessions, shared, secrets
                   joins commits             explains faults,      SQL
                                             opens anew
 """
@@ -23,10 +23,21 @@ from emceepee.store.committing import Committing
 from emceepee.store.database import Database
 from emceepee.store.key_table import KeyTable
 from emceepee.store.owners import Owners
+from emceepee.store.sealing import Sealing
 from emceepee.store.secret_box import StateKey
+from emceepee.store.secret_table import SecretTable
 from emceepee.store.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.shared_tables import SharedTables
-from emceepee.store.store import Commit, Lease, Sealer, ServerConfiguration, StoredLogin, StoredSession, StoreError
+from emceepee.store.store import (
+    Commit,
+    Lease,
+    Sealer,
+    ServerConfiguration,
+    StoredLogin,
+    StoredSecret,
+    StoredSession,
+    StoreError,
+)
 from emceepee.store.work_queue import WorkQueue
 
 DURATIONS_KEPT = 1000
@@ -55,7 +66,9 @@ class SqliteStore:
         keys = KeyTable()
         self._committing = Committing(self._database, keys, clock)
         self._sessions = SessionTable(self._database, keys)
-        self._shared = SharedTables(self._database, StateKey(path, key))
+        self._sealing = Sealing(self._database, StateKey(path, key))
+        self._shared = SharedTables(self._database, self._sealing)
+        self._secrets = SecretTable(self._database, self._sealing)
         self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
         self._checkpoints = Checkpoints()
         self._commits_here = CommitsHere(clock, is_off=survives_power_loss)
@@ -195,6 +208,26 @@ class SqliteStore:
     async def end_login(self, digest: bytes) -> bool:
         return await self._run(partial(self._shared.end_login, digest))
 
+    # Secrets.
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        return await self._run(partial(self._secrets.secrets_of, principal))
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None:
+        return await self._run(partial(self._secrets.secret, principal, name))
+
+    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
+        return await self._run(partial(self._secrets.put, principal, name, data, revision))
+
+    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
+        return await self._run(partial(self._secrets.drop, principal, name, revision))
+
+    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        return await self._run(partial(self._secrets.lock, name, holder, now, until))
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._run(partial(self._secrets.unlock, name, holder))
+
     # Its own life.
 
     async def close(self) -> None:
@@ -206,7 +239,7 @@ class SqliteStore:
     def _open(self) -> None:
         self._database.open()
         try:
-            self._database.attempt(self._shared.check_key)
+            self._database.attempt(self._sealing.check_key)
         except BaseException:
             self._database.close()
             raise

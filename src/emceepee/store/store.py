@@ -84,6 +84,20 @@ class ServerConfiguration:
     """Whether an engine without a key must refuse it."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    """Something secret of a principal. Engines that write it anywhere encrypt it. No two changes have one revision."""
+
+    name: str
+    data: bytes = field(repr=False)
+    revision: int
+
+
+def secret_place(principal: str, name: str) -> Sequence[str]:
+    """What a secret is sealed for, so that it is opened nowhere else."""
+    return ("secret", principal, name)
+
+
 LOGIN_CODE_MARK = b"code:"  # begins the digest of a one-time code, which is kept as a login of nobody yet
 
 
@@ -275,6 +289,33 @@ class Store(Protocol):
 
     async def end_login(self, digest: bytes) -> bool:
         """False if it was not there. Of several that end it at the same time, one is told that it was."""
+        ...
+
+    # Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change.
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        """By their names."""
+        ...
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None: ...
+
+    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
+        """The revision that it has now; None, and nothing is changed, if another was there. 0: none must be there.
+
+        Raises: NoKey.
+        """
+        ...
+
+    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
+        """False, and nothing is changed, if there was none of that revision."""
+        ...
+
+    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Whether the holder has the lock now. It is anybody's after `until`, whatever became of the holder."""
+        ...
+
+    async def unlock(self, name: str, holder: str) -> None:
+        """If that one has it."""
         ...
 
     # Its own life.

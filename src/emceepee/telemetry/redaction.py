@@ -7,7 +7,10 @@ from typing import Any
 from emceepee.codec import decode, encode_text
 
 MASK = "***"
-_WORDS = "authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key"
+_WORDS = (
+    "authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key|assertion"
+    "|redirect[-_]?url"
+)
 _SECRET_WORD = re.compile(f"(?i){_WORDS}")
 _SECRET_NAME = re.compile(rf"(?i)(^|[-_.])({_WORDS})($|[-_.])")
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # accessToken is an access_token

@@ -18,6 +18,7 @@ TOOLS: tuple[Tool, ...] = (
     servers.add_server,
     servers.remove_server,
     servers.reconnect_server,
+    servers.finish_authorization,
     servers.list_servers,
     servers.get_server_status,
     execution.list_tools,

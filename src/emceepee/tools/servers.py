@@ -1,13 +1,14 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
+from contextlib import suppress
 from typing import Annotated, NotRequired, TypedDict, TypeVar
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
 from emceepee.codec import encode_text
-from emceepee.errors import EmceepeeError
+from emceepee.errors import EmceepeeError, LoginNeeded
 from emceepee.json_types import JsonValue
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import (
@@ -20,6 +21,7 @@ from emceepee.sessions.views import (
     server_view,
     task_summary,
 )
+from emceepee.state.connection import ConnectionStatus
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Mentions, NoParams, OwnResult, Params, ServerName, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
@@ -57,6 +59,12 @@ class OneServer(Params):
     server: ServerName
 
 
+class FinishAuthorization(OneServer):
+    """Where a browser ended."""
+
+    redirect_url: str = Field(description="Where the browser ended", repr=False)
+
+
 class ConnectedServer(TypedDict):
     """The server as it is now."""
 
@@ -64,9 +72,10 @@ class ConnectedServer(TypedDict):
 
 
 class AddedServer(ConnectedServer):
-    """`tools` is how many tools it has. If it cannot be connected, the error says why and nothing of it is left."""
+    """`tools` is how many tools it has. If it cannot be connected, the error says why and nothing of it is left. If it
+    wants a login first, it is kept, its status is `authorizing`, and a person has to open its `authorizationUrl`."""
 
-    tools: int
+    tools: NotRequired[int]
     toolsError: NotRequired[str]
 
 
@@ -101,6 +110,8 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
     spec = await caller.admit_server(params)
     connection = await session.add_server(spec)
     view = server_view(connection)
+    if connection.state.status is ConnectionStatus.AUTHORIZING:
+        return _with_capabilities(AddedServer(server=view))
     try:
         tools = len(await connection.entries(Kind.TOOLS))
     except EmceepeeError as error:
@@ -120,7 +131,19 @@ async def remove_server(params: ByName, session: Session, caller: RequestContext
 async def reconnect_server(params: ByName, session: Session) -> OwnResult[ConnectedServer]:
     """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
-    await connection.reconnect()
+    with suppress(LoginNeeded):  # the reply says so, and where
+        await connection.reconnect()
+    return _with_capabilities(ConnectedServer(server=server_view(connection)))
+
+
+@tool(
+    title="Finish a login",
+    effect=Effect(destructive=False),
+    load=found_by("OAuth login authorization redirect callback paste"),
+)
+async def finish_authorization(params: FinishAuthorization, session: Session) -> OwnResult[ConnectedServer]:
+    """Finish a login if the user's browser could not come back to emceepee."""
+    connection = await session.finish_login(params.server, params.redirect_url)
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED
 from emceepee.json_types import JsonObject
@@ -218,6 +219,7 @@ class ScriptedDialer:
         principal: str = "",
         caller_id: str | None = None,
         resumption: object | None = None,
+        authorizer: Authorizer | None = None,
     ) -> Link:
         backend = self.backends[spec.name]
         backend.dials.append(Dialled(caller_id, resumption))

@@ -7,6 +7,7 @@ import pytest
 
 from emceepee.state.connection import (
     CONNECTION,
+    Authorizing,
     Closed,
     Closing,
     ConnectionState,
@@ -28,9 +29,12 @@ FELL = Pausing(history=PAST, reason="it fell", retry=Retry(2, 3.1), retry_at=NOW
 S = ConnectionStatus
 ALLOWED = {
     S.NOT_CONNECTED: {S.CONNECTING, S.DISCONNECTED},
-    S.CONNECTING: {S.CONNECTED, S.RECONNECTING, S.ERROR, S.DISCONNECTED, S.NOT_CONNECTED},
+    S.CONNECTING: {S.CONNECTED, S.RECONNECTING, S.ERROR, S.DISCONNECTED, S.NOT_CONNECTED, S.AUTHORIZING},
     S.CONNECTED: {S.RECONNECTING, S.DISCONNECTED, S.NOT_CONNECTED, S.ERROR, S.CONNECTING},
-    S.RECONNECTING: {S.RECONNECTING, S.CONNECTED, S.ERROR, S.DISCONNECTED, S.NOT_CONNECTED, S.CONNECTING},
+    S.RECONNECTING: {
+        *(S.RECONNECTING, S.CONNECTED, S.ERROR, S.DISCONNECTED, S.NOT_CONNECTED, S.CONNECTING, S.AUTHORIZING),
+    },
+    S.AUTHORIZING: {S.CONNECTING, S.ERROR, S.NOT_CONNECTED, S.DISCONNECTED},
     S.DISCONNECTED: {S.CONNECTING},
     S.ERROR: {S.CONNECTING, S.DISCONNECTED},
 }
@@ -55,6 +59,7 @@ def test_no_status_is_final() -> None:
     [
         (Idle(history=PAST), ConnectionView(status=S.NOT_CONNECTED)),
         (Opening(history=PAST), ConnectionView(status=S.CONNECTING)),
+        (Authorizing(history=PAST, reason="a login"), ConnectionView(status=S.AUTHORIZING, reason="a login")),
         (Up(history=PAST, connected_at=NOW), ConnectionView(status=S.CONNECTED, connected_at=NOW)),
         (FELL, ConnectionView(status=S.RECONNECTING, reason="it fell", attempt=2, retry_at=NOW)),
         (Opening(history=PAST, after=FELL), FELL.view),

@@ -12,6 +12,7 @@ from emceepee.state.connection import (
     OTHER_ERA,
     RECONNECTED,
     UNUSED,
+    Authorizing,
     Closed,
     Closing,
     ConnectionState,
@@ -43,6 +44,7 @@ from emceepee.state.connection_step import (
     DialFailed,
     Event,
     LinkEnded,
+    LoginEnded,
     Needed,
     Opened,
     ReconnectAsked,
@@ -77,6 +79,9 @@ EVENTS: tuple[Event, ...] = (
     Opened(NOW),
     DialFailed(reason="refused", at=NOW),
     DialFailed(reason="no such program", at=NOW, is_final=True),
+    DialFailed(reason="a login", at=NOW, wants_login=True),
+    LoginEnded(),
+    LoginEnded("declined"),
     LinkEnded(end=LOST, at=NOW),
     LinkEnded(end=LOST, at=LATER),
     Released(NOW),
@@ -192,7 +197,7 @@ def everywhere() -> dict[tuple[ConnectionState, World], None]:
 
 def test_every_kind_of_state_is_among_those_that_are_tried() -> None:
     kinds = {type(state).__name__ for state, _ in everywhere()}
-    assert kinds == {"Idle", "Opening", "Up", "Pausing", "Closing", "Down", "Closed"}
+    assert kinds == {"Idle", "Opening", "Authorizing", "Up", "Pausing", "Closing", "Down", "Closed"}
     record_figure(f"{len(everywhere())} states with what is under way in them")
 
 
@@ -228,6 +233,18 @@ def test_what_cannot_happen_in_a_state_changes_nothing() -> None:
 
 
 # One by one.
+
+
+def test_a_server_that_wants_a_login_is_tried_again_when_that_is_over_and_not_before() -> None:
+    waiting = reach(Needed(), DialFailed(reason="a login", at=NOW, wants_login=True))
+    assert isinstance(waiting, Authorizing)
+    assert step(waiting, Needed()) == (waiting, (RejectWaiters(),))
+    assert step(waiting, TimerFired()) == (waiting, ())
+    logged_in, effects = step(waiting, LoginEnded())
+    assert isinstance(logged_in, Opening)
+    assert effects == (Dial(),)
+    declined, _ = step(waiting, LoginEnded("declined"))
+    assert (declined.view.status, declined.view.reason) == (ConnectionStatus.ERROR, "declined")
 
 
 def reach(*events: Event) -> ConnectionState:

@@ -1,6 +1,7 @@
 """One link's way to its server: an address, the headers of every request, and the cookies that the server set."""
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from emceepee.backends.http1.address import Address, join
 from emceepee.backends.http1.cookies import CookieJar
@@ -20,6 +21,38 @@ HOP_BY_HOP = frozenset(
 )
 
 
+REFUSALS = frozenset({401, 403})
+
+
+class Attempts:
+    """What was tried for one request so far."""
+
+    __slots__ = ("count", "last")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last: object = None  # what the last one was sent with, for whoever gives access
+
+
+class Access(Protocol):
+    """What lets requests in, where the address alone does not."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether requests have to carry something."""
+        ...
+
+    async def headers(
+        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
+    ) -> Mapping[str, str]:
+        """Those of a request, with what lets it in."""
+        ...
+
+    async def overcome(self, response: Response, method: str, attempts: Attempts) -> bool:
+        """Whether a request that was refused, and so did not run, is to be sent again with something new."""
+        ...
+
+
 class HttpClient:
     """Sends requests. Connections are the pool's, shared with other links; headers and cookies are this one's own."""
 
@@ -32,6 +65,7 @@ class HttpClient:
         owner: str = "",
         is_public: bool = False,
         tls: TlsSettings | None = None,
+        access: Access | None = None,
     ) -> None:
         """Connections are shared with links of the same `owner` only; `is_public`: to no private address.
 
@@ -42,6 +76,7 @@ class HttpClient:
         """
         self.url = url
         self._shared, self._owner, self._is_public, self._tls = pool, owner, is_public, tls
+        self._access = access
         self._address = Address.of(url)
         self._connections = pool.of(self._address.origin, owner=owner, is_public=is_public, tls=tls)
         self.forwarding_proxy = proxy = self._connections.forwarding_proxy
@@ -65,7 +100,15 @@ class HttpClient:
         address = Address.of(url)
         if address.origin != self._address.origin:
             raise ValueError("the address is of another origin")
-        moved = HttpClient(self._shared, url, self._fields, owner=self._owner, is_public=self._is_public, tls=self._tls)
+        moved = HttpClient(
+            self._shared,
+            url,
+            self._fields,
+            owner=self._owner,
+            is_public=self._is_public,
+            tls=self._tls,
+            access=self._access,
+        )
         moved._jar = self._jar
         return moved
 
@@ -91,20 +134,34 @@ class HttpClient:
             NotConnected: nothing was sent.
             HttpFailure: anything else went wrong.
             ValueError: a header that HTTP cannot carry.
+            and whatever the `access` raises, where it gives none.
         """
+        access, attempts = self._access, None
+        while True:
+            own = headers
+            if access is not None and (attempts is not None or access.is_used):
+                attempts = attempts or Attempts()
+                own = await access.headers(method, self.url, headers, attempts)
+            response = await self._send(self._message(method, body, own), is_repeatable=method != "POST")
+            if response.status == LOGIN_WANTED and self.forwarding_proxy is not None:
+                response.discard()
+                raise NotConnected(refusal_words(self.forwarding_proxy, LOGIN_WANTED, "", self._address.authority))
+            if response.cookies:
+                self._jar.take(response.cookies, self._address.path)
+            if access is None or response.status not in REFUSALS:
+                return response
+            attempts = attempts or Attempts()
+            attempts.count += 1
+            if not await access.overcome(response, method, attempts):
+                return response
+
+    def _message(self, method: str, body: bytes | None, headers: Mapping[str, str] | None) -> bytes:
         if self._jar:
             headers = self._with_cookies(headers or {})
         head = self._heads.get(method) or self._head(method)
         if headers:
             head = self._head_with(head, headers)
-        message = head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
-        response = await self._send(message, is_repeatable=method != "POST")
-        if response.status == LOGIN_WANTED and self.forwarding_proxy is not None:
-            response.discard()
-            raise NotConnected(refusal_words(self.forwarding_proxy, LOGIN_WANTED, "", self._address.authority))
-        if response.cookies:
-            self._jar.take(response.cookies, self._address.path)
-        return response
+        return head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
 
     async def _send(self, message: bytes, *, is_repeatable: bool) -> Response:
         while True:

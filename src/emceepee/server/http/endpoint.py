@@ -25,6 +25,7 @@ from emceepee.server.http.stateless import StatelessEndpoint
 from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
+from emceepee.sessions.server_logins import ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.telemetry.logs import EventLog
@@ -43,6 +44,7 @@ from emceepee.web.asgi import (
     respond,
     respond_json,
 )
+from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, PAGE_HEADERS, callback_page
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
@@ -80,6 +82,7 @@ class HttpParts:
     fallback: FallbackApp | None = None
     finish_seconds: float = FINISH_SECONDS
     replicas: ReplicaParts | None = None
+    logins: ServerLogins | None = None  # to servers: browsers come back from them
 
 
 def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
@@ -127,10 +130,23 @@ class HttpEndpoint:
                 await respond(send, 204, b"", *PREFLIGHT)
             else:
                 await self._mcp(scope, headers, receive, send)
+        elif path in (CALLBACK_PATH, CLIENT_PATH) and self._parts.logins is not None and scope["method"] == "GET":
+            await self._login_page(self._parts.logins, path, scope, send)
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
         elif (fallback := self._parts.fallback) is None or not await fallback.serve(scope, headers, receive, send):
             await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
+
+    async def _login_page(self, logins: ServerLogins, path: str, scope: Scope, send: Send) -> None:
+        """A browser comes back from a login to a server; or an authorization server wants to know who we are."""
+        if path == CALLBACK_PATH:
+            query = scope["query_string"].decode("latin-1")
+            problem = await logins.receive(f"{CALLBACK_PATH}?{query}")
+            await respond(send, 200 if problem is None else 400, callback_page(problem), *PAGE_HEADERS)
+        elif (document := await logins.client_document()) is not None:
+            await respond_json(send, 200, document)
+        else:
+            await respond_json(send, 404, {"error": "emceepee was started without --public-url."})
 
     # Shutting down.
 

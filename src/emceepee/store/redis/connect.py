@@ -10,6 +10,7 @@ import hiredis
 
 from emceepee.store.redis.address import SENTINEL, RedisAddress
 from emceepee.store.redis.replica_scripts import OF_REPLICAS
+from emceepee.store.redis.secret_scripts import OF_SECRETS
 from emceepee.store.redis.session_scripts import OF_SESSIONS
 from emceepee.store.redis.wire import ConnectionLost, Wire, Word
 
@@ -43,7 +44,9 @@ async def connect_to(host: str, port: int, address: RedisAddress, on_message: On
             await wire.ask(*command)
         with suppress(hiredis.ReplyError):  # some hosted ones do not allow it
             await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
-        for future in wire.send([("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS)]):
+        for future in wire.send(
+            [("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS, *OF_SECRETS)]
+        ):
             await future
     except BaseException:
         wire.close()

@@ -24,6 +24,8 @@ class KeyNames:
         self.principals, self.revision = f"{shared}:principals", f"{shared}:revision"
         self.positions, self.format = f"{shared}:positions", f"{shared}:format"
         self.key_check, self.secret = f"{shared}:key", f"{shared}:secret"
+        self._secrets, self._locks = f"{shared}:secrets", f"{shared}:lock"
+        self.secret_revisions = f"{shared}:secret-revisions"
 
     # Of sessions.
 
@@ -40,6 +42,12 @@ class KeyNames:
 
     def servers(self, principal: str) -> str:
         return f"{self.servers_of_all}:{hashlib.sha256(principal.encode()).hexdigest()}"
+
+    def secrets(self, principal: str) -> str:
+        return f"{self._secrets}:{hashlib.sha256(principal.encode()).hexdigest()}"
+
+    def lock(self, name: str) -> str:
+        return f"{self._locks}:{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def session_name(tag: str, session_id: str) -> str:

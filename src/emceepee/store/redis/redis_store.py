@@ -18,6 +18,7 @@ from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.listening import Listener, gone_message
 from emceepee.store.redis.opening import OPEN_SECONDS, Access, check_format, reach
+from emceepee.store.redis.secrets import Secrets
 from emceepee.store.redis.sessions import Sessions
 from emceepee.store.redis.shared import Shared
 from emceepee.store.redis.slot_lease import SlotLease
@@ -28,6 +29,7 @@ from emceepee.store.store import (
     Sealer,
     ServerConfiguration,
     StoredLogin,
+    StoredSecret,
     StoredSession,
     StoreError,
     StoreUnavailable,
@@ -56,6 +58,7 @@ class RedisStore:
         self._committing = Committing(self._commands, names, clock, lease, self._holdings, doubts)
         self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
         self._shared = Shared(self._commands, names, key, teller=lease.epoch)
+        self._secrets = Secrets(self._commands, names, key)
         self._listener = Listener(
             access.connect,
             clock,
@@ -224,6 +227,26 @@ class RedisStore:
 
     async def end_login(self, digest: bytes) -> bool:
         return await self._shared.end_login(digest)
+
+    # Secrets.
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        return await self._secrets.secrets_of(principal)
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None:
+        return await self._secrets.secret(principal, name)
+
+    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
+        return await self._secrets.put(principal, name, data, revision)
+
+    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
+        return await self._secrets.drop(principal, name, revision)
+
+    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        return await self._secrets.lock(name, holder, now, until)
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._secrets.unlock(name, holder)
 
     # Its own life.
 

@@ -9,7 +9,7 @@ from emceepee.store.redis.commands import Commands
 from emceepee.store.redis.faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.secret_box import KEY_BYTES, VARIABLE, SecretBox, Tampered, decode_key, how_to_make_key
-from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable
+from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable, secret_place
 
 _WITHOUT = b"no key"  # stands for the check value
 _SIGNING = b"emceepee replicas"
@@ -77,6 +77,23 @@ class SharedKey:
             f'The settings of the server "{name}" in Redis at {self._address} cannot be read.'
             " Remove that server and add it again."
         )
+
+    def sealed_secret(self, principal: str, name: str, data: bytes) -> bytes:
+        """Raises: NoKey."""
+        if self.box is None:
+            raise NoKey(
+                "A secret cannot be stored, as state is kept in Redis without a key. The operator has to set"
+                f" {VARIABLE}, the same for every replica."
+            )
+        return self.box.seal(data, place=secret_place(principal, name))
+
+    def opened_secret(self, principal: str, name: str, data: bytes) -> bytes:
+        if self.box is not None:
+            try:
+                return self.box.open(data, place=secret_place(principal, name))
+            except Tampered:
+                pass
+        raise StoreUnavailable(f"A login in Redis at {self._address} cannot be read. Log out there, and in again.")
 
     async def signing_secret(self, commands: Commands, names: KeyNames) -> bytes:
         if self._key is not None:

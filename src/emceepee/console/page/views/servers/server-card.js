@@ -27,6 +27,7 @@ const SCROLL_END_PX = 24;
 // The first that any session is in stands for the whole: what needs attention before what is well.
 const SEVERITY_ORDER = [
   "error",
+  "authorizing",
   "reconnecting",
   "connecting",
   "connected",
@@ -39,6 +40,7 @@ export const STATUS_LABELS = {
   connected: "Connected",
   disconnected: "Disconnected",
   reconnecting: "Reconnecting",
+  authorizing: "Waits for a login",
   error: "Error",
   not_connected: "Not connected",
 };

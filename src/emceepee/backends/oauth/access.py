@@ -1,0 +1,156 @@
+"""The token of a principal on the requests of one link: sent along, renewed in time, replaced when it is refused.
+
+a request    ── headers ──▶ due: renewed in the background · over: renewed first
+401, 403     ── overcome ─▶ another has renewed it meanwhile, or it can be renewed: sent again
+                            a login needs no person: logged in, sent again
+                            it needs one: NoAccess. The person is being asked, and whoever called waits for that
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from emceepee.backends.http1.client import Attempts
+from emceepee.backends.http1.response import Response
+from emceepee.backends.link import NoAccess
+from emceepee.backends.oauth.challenge import Demand, Want, demand_of
+from emceepee.backends.oauth.proofs import BadKey, dpop_proof
+from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.scopes import is_worth_asking
+from emceepee.backends.oauth.tokens import TokenSet, TokenType, Unavailable
+from emceepee.clock import Clock
+
+MOST_ATTEMPTS = 5  # with a new token or nonce each time: a server that wants yet another is not served
+
+
+class Authorizer(Protocol):
+    """Whoever has the tokens of one principal for one server. It may have none."""
+
+    @property
+    def tokens(self) -> TokenSet | None:
+        """The newest that are known here."""
+        ...
+
+    async def load(self) -> None:
+        """Look for those that are stored."""
+        ...
+
+    def renew_soon(self, stale: TokenSet) -> None:
+        """In the background: these still do."""
+        ...
+
+    async def renew(self, stale: TokenSet) -> Renewal: ...
+
+    async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
+        """Returns when there are new tokens. Raises: NoAccess, at the latest when a person is asked."""
+        ...
+
+    async def wait(self, origin: object | None) -> None:
+        """For the person, on behalf of a call. Raises: EmceepeeError if there was no login."""
+        ...
+
+    @property
+    def is_logging_in(self) -> bool:
+        """Whether the login that was begun is not over."""
+        ...
+
+    @property
+    def authorization_url(self) -> str | None:
+        """What a person is asked to open just now."""
+        ...
+
+
+class TokenAccess:
+    """What one link's HTTP client asks for access. `is_asking_on_get`: its GET is worth a login, as a POST is."""
+
+    def __init__(self, authorizer: Authorizer, clock: Clock, *, is_asking_on_get: bool = False) -> None:
+        self._authorizer, self._clock = authorizer, clock
+        self._asking = ("POST", "GET") if is_asking_on_get else ("POST",)
+        self._nonce: str | None = None
+
+    @property
+    def is_used(self) -> bool:
+        return self._authorizer.tokens is not None
+
+    async def headers(
+        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
+    ) -> Mapping[str, str]:
+        """Raises: NoAccess."""
+        tokens = await self._current(attempts)
+        attempts.last = tokens
+        if tokens is None:
+            return headers or {}
+        own = {**(headers or {}), "authorization": f"{tokens.token_type.value} {tokens.access_token}"}
+        if tokens.token_type is TokenType.DPOP and tokens.dpop_key is not None:
+            try:
+                own["dpop"] = dpop_proof(
+                    tokens.dpop_key,
+                    method=method,
+                    url=url,
+                    now=self._clock.now(),
+                    token=tokens.access_token,
+                    nonce=self._nonce,
+                )
+            except BadKey as error:
+                raise NoAccess(str(error)) from None
+        return own
+
+    async def _current(self, attempts: Attempts) -> TokenSet | None:
+        tokens = self._authorizer.tokens
+        if tokens is None or tokens.refresh_token is None or attempts.count:
+            return tokens
+        now = self._clock.now()
+        if tokens.is_expired(now):
+            renewal = await self._authorizer.renew(tokens)
+            if isinstance(renewal, Unavailable):
+                raise NoAccess(_in_trouble(tokens, renewal))
+        elif tokens.is_due(now):
+            self._authorizer.renew_soon(tokens)
+        return self._authorizer.tokens
+
+    async def overcome(self, response: Response, method: str, attempts: Attempts) -> bool:
+        """Raises: NoAccess."""
+        demand = demand_of(response.status, _challenges(response), nonce=response.headers.get("dpop-nonce"))
+        if demand is None or attempts.count >= MOST_ATTEMPTS:
+            return False
+        sent = attempts.last if isinstance(attempts.last, TokenSet) else None
+        if demand.want is Want.NONCE and sent is not None:
+            is_new, self._nonce = demand.nonce != self._nonce, demand.nonce
+            if is_new:
+                response.discard()
+            return is_new
+        if demand.want is Want.SCOPES and not is_worth_asking(
+            demand.scopes, asked=() if sent is None else sent.asked, logins=0
+        ):
+            return False
+        if await self._is_replaced(sent, demand):
+            response.discard()
+            return True
+        if method not in self._asking:
+            return False
+        response.discard()
+        await self._authorizer.log_in(demand, sent)
+        return True
+
+    async def _is_replaced(self, sent: TokenSet | None, demand: Demand) -> bool:
+        """Whether there are other tokens now than those that were refused, with no one to be asked for them."""
+        now = self._authorizer.tokens
+        if now is not None and (sent is None or now.access_token != sent.access_token):
+            return True
+        if sent is None or sent.refresh_token is None or demand.want is Want.SCOPES:
+            return False
+        renewal = await self._authorizer.renew(sent)
+        if isinstance(renewal, Unavailable):
+            raise NoAccess(_in_trouble(sent, renewal))
+        return isinstance(renewal, TokenSet) and renewal.access_token != sent.access_token
+
+
+def _challenges(response: Response) -> list[str]:
+    name = b"www-authenticate"
+    return [value.decode("latin-1") for key, value in response.raw_headers if key.lower() == name]
+
+
+def _in_trouble(tokens: TokenSet, renewal: Unavailable) -> str:
+    return (
+        f"its login has to be renewed, and {tokens.issuer} cannot be asked for that just now: {renewal.reason}. "
+        "Nobody has to log in again for that: call again in a while"
+    )

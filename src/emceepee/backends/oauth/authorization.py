@@ -1,0 +1,118 @@
+"""The way through a person's browser: the address it is sent to, and what it comes back with."""
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.exchange import OAuthError, plain
+from emceepee.backends.oauth.metadata import ServerMetadata
+from emceepee.backends.oauth.scopes import OFFLINE, Scopes
+
+S256 = "S256"
+LONGEST_REDIRECT = 16 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    """What is remembered while a person is away: the answer is good only if it fits this."""
+
+    client: Client
+    redirect_uri: str
+    resource: str
+    scopes: Scopes
+    verifier: str = field(repr=False)
+    state: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The person agreed."""
+
+    code: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The person, or the authorization server, did not."""
+
+    error: OAuthError
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """It answers nothing that was asked here: whoever waits goes on waiting."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forged:
+    """It answers what was asked, but does not come from who was asked. The code must go nowhere."""
+
+    reason: str
+
+
+RedirectOutcome: TypeAlias = Code | Denied | Stray | Forged
+
+
+def code_challenge(verifier: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def authorization_url(server: ServerMetadata, request: AuthorizationRequest) -> str:
+    assert server.authorization_endpoint is not None  # it was checked before
+    query = {
+        "response_type": "code",
+        "client_id": request.client.client_id,
+        "redirect_uri": request.redirect_uri,
+        "code_challenge": code_challenge(request.verifier),
+        "code_challenge_method": S256,
+        "state": request.state,
+        "resource": request.resource,
+    }
+    if request.scopes:
+        query["scope"] = " ".join(request.scopes)
+    if OFFLINE in request.scopes:
+        query["prompt"] = "consent"  # OpenID Connect: without it, that scope is ignored
+    parts = urlsplit(server.authorization_endpoint)
+    joined = "&".join(part for part in (parts.query, urlencode(query)) if part)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, joined, ""))
+
+
+def state_in(redirect_url: str) -> str | None:
+    """Which login an answer belongs to."""
+    return _parameters(redirect_url).get("state")
+
+
+def read_redirect(redirect_url: str, request: AuthorizationRequest, server: ServerMetadata) -> RedirectOutcome:
+    """What the browser came back with. Its issuer is checked before anything else of it is believed (RFC 9207)."""
+    found = _parameters(redirect_url)
+    state = found.get("state")
+    if state is None:
+        return Stray("The address has no state. Paste the whole address that the browser ended at")
+    if not hmac.compare_digest(state.encode(), request.state.encode()):
+        return Stray("The address belongs to another login, or to one that is over. Begin again")
+    issuer = found.get("iss")
+    if issuer is not None and issuer != server.issuer:
+        return Forged(f"The answer comes from {plain(issuer)}, and {server.issuer} was asked")
+    if issuer is None and server.sends_issuer:
+        return Forged(f"The answer does not say that it comes from {server.issuer}, which says so in all its answers")
+    if (error := found.get("error")) is not None:
+        return Denied(OAuthError(plain(error), plain(found.get("error_description", ""))))
+    if code := found.get("code"):
+        return Code(code)
+    return Stray("The address has no code. Paste the whole address that the browser ended at")
+
+
+def _parameters(url: str) -> dict[str, str]:
+    """The first of each name; a pasted address may be a query alone."""
+    text = url.strip()[:LONGEST_REDIRECT]
+    try:
+        query = urlsplit(text).query if "?" in text else text
+        return {name: values[0] for name, values in parse_qs(query, max_num_fields=100).items()}
+    except ValueError:
+        return {}

@@ -1,0 +1,121 @@
+"""What happens in a login, and what is to be done about it: one pure function.
+
+    state                    event                   → state                     effects
+    ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    begin                                            FindingResource             Send
+    FindingResource          Answered                FindingServer               Send
+    FindingServer            Answered                Registering                 Send
+    Registering              Answered                AwaitingBrowser             KeepRegistration, AskPerson
+    AwaitingBrowser          BrowserReturned         AskingForToken              Send
+    AskingForToken           Answered                Granted
+
+    other grants             FindingServer → AskingForToken, or → ExchangingIdentity → AskingForToken,
+                             or → AskingForDeviceCode → AwaitingDevice, which asks by a timer until it is done
+
+Of every state Failed can come. A document that is not there is looked for in the next place.
+"""
+
+from dataclasses import replace
+from typing import assert_never
+
+from emceepee.backends.oauth.asking import (
+    exchange_identity,
+    poll,
+    show,
+    show_code,
+    take_poll,
+    take_return,
+    take_token,
+    unreachable,
+)
+from emceepee.backends.oauth.device import SLOWER
+from emceepee.backends.oauth.discovery import find_resource, find_server, next_server, register
+from emceepee.backends.oauth.flow import (
+    Abandoned,
+    Answered,
+    AskingForDeviceCode,
+    AskingForToken,
+    AwaitingBrowser,
+    AwaitingDevice,
+    BrowserReturned,
+    ExchangingIdentity,
+    Failed,
+    FindingResource,
+    FindingServer,
+    FlowEvent,
+    FlowState,
+    Granted,
+    KeptState,
+    Registering,
+    Send,
+    StartTimer,
+    Step,
+    TimerFired,
+    Unanswered,
+)
+from emceepee.backends.oauth.well_known import origin_of
+
+
+def step(state: FlowState, event: FlowEvent) -> Step:
+    """The next state, and what is to be done. An event that means nothing in a state changes nothing."""
+    if isinstance(state, Granted | Failed):
+        return state, ()
+    match event:
+        case Abandoned():
+            return Failed(reason=event.reason), ()
+        case Unanswered():
+            return _miss(state, event)
+        case Answered():
+            return _answer(state, event)
+        case BrowserReturned() if isinstance(state, AwaitingBrowser):
+            return take_return(state, event.url)
+        case TimerFired() if isinstance(state, AwaitingDevice):
+            return poll(state, event.at)
+    return state, ()
+
+
+def resume(state: KeptState) -> Step:
+    """Go on after a restart. A code that may have been redeemed is tried once more: nobody is asked without need."""
+    match state:
+        case AwaitingBrowser():
+            return state, (show(state),)
+        case AwaitingDevice():
+            return replace(state, is_polling=False), (show(state), StartTimer(state.device.interval))
+        case AskingForToken():
+            return state, (Send(state.request),)
+        case _:
+            assert_never(state)
+
+
+def _answer(state: FlowState, event: Answered) -> Step:
+    answer, now = event.answer, event.at
+    match state:
+        case FindingResource():
+            return find_resource(state, answer)
+        case FindingServer():
+            return find_server(state, answer, now)
+        case Registering():
+            return register(state, answer)
+        case AskingForDeviceCode():
+            return show_code(state, answer, now)
+        case AwaitingDevice(is_polling=True):
+            return take_poll(state, answer, now)
+        case ExchangingIdentity():
+            return exchange_identity(state, answer)
+        case AskingForToken():
+            return take_token(state, answer, now)
+    return state, ()
+
+
+def _miss(state: FlowState, event: Unanswered) -> Step:
+    """Nobody answered. What has another place to be looked for is; a code that is waited for is asked about again."""
+    match state:
+        case FindingServer():
+            return next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")
+        case AwaitingDevice(is_polling=True):
+            return replace(state, is_polling=False), (StartTimer(state.device.interval + SLOWER),)
+        case FindingResource():
+            return unreachable(state.asked, event.reason)
+        case Registering() | AskingForDeviceCode() | ExchangingIdentity() | AskingForToken():
+            return unreachable(state.grantor.server.issuer, event.reason)
+    return state, ()

@@ -1,0 +1,109 @@
+"""What is asked of a token endpoint for each grant, and what becomes of its answer."""
+
+from datetime import datetime
+
+from emceepee.backends.oauth.authorization import AuthorizationRequest
+from emceepee.backends.oauth.client import AuthMethod, Client
+from emceepee.backends.oauth.device import DeviceCode
+from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, answered_object, error_in, post_form
+from emceepee.backends.oauth.flow import Grantor
+from emceepee.backends.oauth.settings import GRANT_TYPES, Grant, IdentityProvider
+from emceepee.backends.oauth.tokens import LONGEST_TOKEN, Refused, TokenGrant, TokenSet, Unavailable
+
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
+
+
+def code_request(grantor: Grantor, request: AuthorizationRequest, code: str) -> HttpRequest:
+    fields = {"code": code, "redirect_uri": request.redirect_uri, "code_verifier": request.verifier}
+    return _token_request(grantor, request.client, Grant.AUTHORIZATION_CODE, fields, has_scope=False)
+
+
+def client_credentials_request(grantor: Grantor, client: Client) -> HttpRequest:
+    return _token_request(grantor, client, Grant.CLIENT_CREDENTIALS, {})
+
+
+def assertion_request(grantor: Grantor, client: Client, assertion: str) -> HttpRequest:
+    return _token_request(grantor, client, Grant.JWT_BEARER, {"assertion": assertion})
+
+
+def device_request(grantor: Grantor, client: Client) -> HttpRequest:
+    """For a code that a person enters."""
+    assert grantor.server.device_authorization_endpoint is not None  # it was checked before
+    return post_form(
+        grantor.server.device_authorization_endpoint,
+        {"scope": _scope(grantor), "resource": grantor.resource},
+        client=client,
+        audience=grantor.server.issuer,
+    )
+
+
+def device_code_request(grantor: Grantor, client: Client, device: DeviceCode) -> HttpRequest:
+    return _token_request(grantor, client, Grant.DEVICE_CODE, {"device_code": device.device_code}, has_scope=False)
+
+
+def identity_request(grantor: Grantor, provider: IdentityProvider) -> HttpRequest:
+    """For a grant to the server from whoever knows the person (RFC 8693)."""
+    method = AuthMethod.NONE if provider.client_secret is None else AuthMethod.BASIC
+    client = Client(client_id=provider.client_id, client_secret=provider.client_secret, auth_method=method)
+    fields = {
+        "grant_type": TOKEN_EXCHANGE,
+        "requested_token_type": ID_JAG,
+        "subject_token": provider.id_token,
+        "subject_token_type": ID_TOKEN,
+        "audience": grantor.server.issuer,
+        "resource": grantor.resource,
+        "scope": _scope(grantor),
+    }
+    return post_form(provider.token_endpoint, fields, client=client, audience=provider.token_endpoint)
+
+
+def granted_identity(answer: HttpAnswer) -> str | Refused | Unavailable:
+    """The assertion that the identity provider gave."""
+    if answer.status >= 500:
+        return Unavailable(f"HTTP {answer.status}")
+    if (error := error_in(answer)) is not None:
+        return Refused(str(error), error)
+    document = answered_object(answer) or {}
+    token = document.get("access_token")
+    if answer.status != 200 or not isinstance(token, str) or not 0 < len(token) <= LONGEST_TOKEN:
+        return Refused(f"HTTP {answer.status} without a token")
+    if document.get("issued_token_type") != ID_JAG:
+        return Refused("it gave a token of another type")
+    return token
+
+
+def tokens_of(grantor: Grantor, client: Client, grant: TokenGrant, now: datetime) -> TokenSet:
+    """A token whose scopes are not told has those that were asked for (RFC 6749)."""
+    return TokenSet(
+        issuer=grantor.server.issuer,
+        resource=grantor.resource,
+        client=client,
+        token_endpoint=grantor.server.token_endpoint,
+        revocation_endpoint=grantor.server.revocation_endpoint,
+        access_token=grant.access_token,
+        token_type=grant.token_type,
+        issued_at=now,
+        expires_at=None if grant.lives is None else now + grant.lives,
+        refresh_token=grant.refresh_token,
+        scopes=grantor.scopes if grant.scopes is None else grant.scopes,
+        asked=grantor.scopes,
+    )
+
+
+def _token_request(
+    grantor: Grantor, client: Client, grant: Grant, fields: dict[str, str], *, has_scope: bool = True
+) -> HttpRequest:
+    scope = _scope(grantor) if has_scope else None
+    return post_form(
+        grantor.server.token_endpoint,
+        {"grant_type": GRANT_TYPES[grant], **fields, "resource": grantor.resource, "scope": scope},
+        client=client,
+        audience=grantor.server.issuer,
+        is_proven=grantor.is_proven,
+    )
+
+
+def _scope(grantor: Grantor) -> str | None:
+    return " ".join(grantor.scopes) or None

@@ -1,0 +1,154 @@
+"""Carries a login out: sends what is to be sent, waits for the person, and ends with tokens or a reason."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, assert_never
+
+from emceepee.backends.oauth.authorization import Stray, read_redirect
+from emceepee.backends.oauth.client import Registration
+from emceepee.backends.oauth.discovery import begin
+from emceepee.backends.oauth.exchange import HttpRequest
+from emceepee.backends.oauth.flow import (
+    Abandoned,
+    Answered,
+    AskingForToken,
+    AskPerson,
+    AwaitingBrowser,
+    AwaitingDevice,
+    BrowserReturned,
+    Failed,
+    FlowEffect,
+    FlowEvent,
+    FlowState,
+    ForgetRegistration,
+    Granted,
+    KeepRegistration,
+    KeptState,
+    LoginTerms,
+    Send,
+    StartTimer,
+    TimerFired,
+    Unanswered,
+)
+from emceepee.backends.oauth.flow_step import resume, step
+from emceepee.backends.oauth.proofs import new_dpop_key
+from emceepee.backends.oauth.tokens import TokenSet, TokenType
+from emceepee.clock import Clock, Handle
+
+NOT_WAITING = "No login is waiting for an address. It is over, or has not come that far"
+
+
+class LoginFailed(Exception):
+    """The text says why, and what to do. `may_try_again`: it was no refusal."""
+
+    def __init__(self, reason: str, *, may_try_again: bool = False) -> None:
+        super().__init__(reason)
+        self.may_try_again = may_try_again
+
+
+class Sender(Protocol):
+    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered: ...
+
+
+class LoginHost(Protocol):
+    """Whoever wants the login: keeps what outlives the process, and speaks to the person."""
+
+    async def keep_login(self, state: KeptState) -> None:
+        """Before the person is asked, and before a code is redeemed."""
+        ...
+
+    async def keep_registration(self, registration: Registration) -> None: ...
+
+    async def forget_registration(self, issuer: str, client_id: str) -> None: ...
+
+    def ask_person(self, asked: AskPerson) -> None: ...
+
+
+class Login:
+    """One login, from a demand to a token. `run` it once."""
+
+    def __init__(self, host: LoginHost, sender: Sender, clock: Clock) -> None:
+        self._host, self._sender, self._clock = host, sender, clock
+        self._events: asyncio.Queue[FlowEvent] = asyncio.Queue()
+        self._state: FlowState | None = None
+        self._timer: Handle | None = None
+        self._dpop_key: str | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is a person's turn."""
+        return isinstance(self._state, AwaitingBrowser | AwaitingDevice)
+
+    async def run(self, start: LoginTerms | KeptState) -> TokenSet:
+        """Raises: LoginFailed."""
+        self._state, effects = begin(start) if isinstance(start, LoginTerms) else resume(start)
+        try:
+            while not isinstance(self._state, Granted | Failed):
+                event = await self._carry_out(effects) or await self._events.get()
+                before = self._state
+                self._state, effects = step(before, event)
+                if (kept := _worth_keeping(before, self._state)) is not None:
+                    await self._host.keep_login(kept)
+            await self._carry_out(effects)
+        finally:
+            self._stop_timer()
+        if isinstance(self._state, Failed):
+            raise LoginFailed(self._state.reason, may_try_again=self._state.may_try_again)
+        tokens = self._state.tokens
+        return replace(tokens, dpop_key=self._dpop_key if tokens.token_type is TokenType.DPOP else None)
+
+    def receive(self, url: str) -> str | None:
+        """The address with which the browser came back; what is wrong with it, if it is not the answer awaited."""
+        state = self._state
+        if not isinstance(state, AwaitingBrowser):
+            return NOT_WAITING
+        outcome = read_redirect(url, state.request, state.grantor.server)
+        if isinstance(outcome, Stray):
+            return outcome.reason
+        self._events.put_nowait(BrowserReturned(url))
+        return None
+
+    def abandon(self, reason: str) -> None:
+        """Nobody wants it any more; where it is being sent something, it ends after that."""
+        self._events.put_nowait(Abandoned(reason))
+
+    async def _carry_out(self, effects: Sequence[FlowEffect]) -> FlowEvent | None:
+        """The event that comes of it at once, if one does."""
+        outcome: FlowEvent | None = None
+        for effect in effects:
+            match effect:
+                case Send():
+                    outcome = await self._send(effect.request)
+                case AskPerson():
+                    self._host.ask_person(effect)
+                case StartTimer():
+                    self._start_timer(effect.seconds)
+                case KeepRegistration():
+                    await self._host.keep_registration(effect.registration)
+                case ForgetRegistration():
+                    await self._host.forget_registration(effect.issuer, effect.client_id)
+                case _:
+                    assert_never(effect)
+        return outcome
+
+    async def _send(self, request: HttpRequest) -> FlowEvent:
+        if request.is_proven and self._dpop_key is None:
+            self._dpop_key = new_dpop_key()
+        return await self._sender.send(request, dpop_key=self._dpop_key)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self._clock.call_later(seconds, lambda: self._events.put_nowait(TimerFired(self._clock.now())))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _worth_keeping(before: FlowState, now: FlowState) -> KeptState | None:
+    """What a person has been asked, or has answered, is not to be asked again after a restart."""
+    if isinstance(now, AwaitingBrowser | AwaitingDevice) and type(now) is not type(before):
+        return now
+    return now if isinstance(now, AskingForToken) and isinstance(before, AwaitingBrowser) else None

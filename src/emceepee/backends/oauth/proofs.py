@@ -1,0 +1,99 @@
+"""What is signed: who a client is (RFC 7523), and that a token is used by whom it was given to (DPoP, RFC 9449).
+
+PyJWT is loaded when something is signed for the first time, as it takes a while.
+"""
+
+import hashlib
+import secrets
+from base64 import urlsafe_b64encode
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from emceepee.backends.oauth.client import Client
+
+DPOP_ALGORITHM = "ES256"
+ALGORITHMS = frozenset({"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"})
+ASSERTION_LIFE = timedelta(minutes=5)
+_KEYS_KEPT = 256
+
+
+class BadKey(ValueError):
+    """The key that is configured cannot sign. The text does not show it."""
+
+
+def new_dpop_key() -> str:
+    """A key of its own for one token, in PEM."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def dpop_proof(
+    key: str, *, method: str, url: str, now: datetime, token: str | None = None, nonce: str | None = None
+) -> str:
+    """For one request only. `token` is the one that is sent with it."""
+    claims: dict[str, Any] = {
+        "jti": secrets.token_urlsafe(16),
+        "htm": method,
+        "htu": _bare(url),
+        "iat": int(now.timestamp()),
+    }
+    if token is not None:
+        claims["ath"] = _digest(token)
+    if nonce is not None:
+        claims["nonce"] = nonce
+    private, public = _dpop_keys(key)
+    return _sign(claims, private, DPOP_ALGORITHM, {"typ": "dpop+jwt", "jwk": public})
+
+
+def client_assertion(client: Client, *, audience: str, now: datetime) -> str:
+    """Raises: BadKey."""
+    claims = {
+        "iss": client.client_id,
+        "sub": client.client_id,
+        "aud": audience,
+        "jti": secrets.token_urlsafe(16),
+        "iat": int(now.timestamp()),
+        "exp": int((now + ASSERTION_LIFE).timestamp()),
+    }
+    return _sign(claims, client.private_key or "", client.signing_algorithm, {})
+
+
+def _sign(claims: dict[str, Any], key: Any, algorithm: str, headers: dict[str, Any]) -> str:
+    import jwt
+
+    try:
+        if algorithm not in ALGORITHMS:
+            raise ValueError(algorithm)
+        return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
+    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):
+        raise BadKey(
+            f"The private_key in the server's oauth settings cannot sign with {algorithm}. It must be the text of a"
+            " PEM file, and signing_algorithm must fit it"
+        ) from None
+
+
+@lru_cache(_KEYS_KEPT)
+def _dpop_keys(key: str) -> tuple[Any, dict[str, Any]]:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from jwt.algorithms import ECAlgorithm
+
+    private = load_pem_private_key(key.encode(), None)
+    assert isinstance(private, EllipticCurvePrivateKey)  # it is one of `new_dpop_key`
+    public = ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
+    return private, {name: public[name] for name in ("kty", "crv", "x", "y")}
+
+
+def _bare(url: str) -> str:
+    """Without query and fragment."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _digest(token: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(token.encode("ascii")).digest()).rstrip(b"=").decode()

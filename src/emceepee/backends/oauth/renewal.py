@@ -1,0 +1,56 @@
+"""Refreshes tokens, and gives them back."""
+
+from datetime import datetime
+from typing import TypeAlias
+
+from emceepee.backends.oauth.flow import Unanswered
+from emceepee.backends.oauth.login import Sender
+from emceepee.backends.oauth.tokens import (
+    NonceWanted,
+    Refused,
+    Rejected,
+    TokenGrant,
+    TokenOutcome,
+    TokenSet,
+    Unavailable,
+    read_token_answer,
+    refresh_request,
+    renewed,
+    revocation_requests,
+)
+
+NONCES = 2  # a server may take back the one it gave
+
+Renewal: TypeAlias = TokenSet | Rejected | Refused | Unavailable
+
+
+async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
+    """New ones in place of these, or why there are none. Only Rejected means that the old ones are worth nothing."""
+    request = refresh_request(tokens)
+    if request is None:
+        return Refused("there is no refresh token")
+    for _ in range(1 + NONCES):
+        answered = await sender.send(request, dpop_key=tokens.dpop_key)
+        if isinstance(answered, Unanswered):
+            return Unavailable(answered.reason)
+        outcome = read_token_answer(answered.answer)
+        if not isinstance(outcome, NonceWanted):
+            return _renewal(tokens, outcome, answered.at)
+        request = request.with_nonce(outcome.nonce)
+    return Refused("the authorization server wants one nonce after the other")
+
+
+async def revoke(tokens: TokenSet, sender: Sender) -> bool:
+    """Whether the authorization server was told; it may offer no way to."""
+    was_told = False
+    for request in revocation_requests(tokens):
+        answered = await sender.send(request)
+        was_told |= not isinstance(answered, Unanswered) and answered.answer.status == 200
+    return was_told
+
+
+def _renewal(tokens: TokenSet, outcome: TokenOutcome, now: datetime) -> Renewal:
+    if isinstance(outcome, TokenGrant):
+        return renewed(tokens, outcome, now)
+    assert not isinstance(outcome, NonceWanted)  # it was dealt with
+    return outcome

@@ -1,0 +1,49 @@
+"""Sends what a login asks to be sent. Nothing of an exchange is logged, and no redirect is followed."""
+
+import asyncio
+from dataclasses import dataclass
+
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
+from emceepee.backends.oauth.flow import Answered, Unanswered
+from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
+from emceepee.clock import Clock
+
+EXCHANGE_SECONDS = 15.0  # for one answer: an authorization server that takes longer is in trouble
+LARGEST_ANSWER = 256 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSender:
+    """`owner` and `is_public` are those of the server that the login is for."""
+
+    pool: ConnectionPool
+    clock: Clock
+    owner: str = ""
+    is_public: bool = False
+
+    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered:
+        try:
+            async with asyncio.timeout(EXCHANGE_SECONDS):
+                answer = await self._exchange(request, dpop_key)
+        except TimeoutError:
+            return Unanswered(f"no answer within {EXCHANGE_SECONDS:g} s")
+        except (HttpFailure, BadKey) as error:
+            return Unanswered(str(error))
+        except ValueError:  # its text may hold the header that HTTP cannot carry
+            return Unanswered("the request cannot be sent")
+        return Answered(answer=answer, at=self.clock.now())
+
+    async def _exchange(self, request: HttpRequest, dpop_key: str | None) -> HttpAnswer:
+        form, headers, now = request, dict(request.headers), self.clock.now()
+        if Missing.ASSERTION in request.missing and request.client is not None:
+            assertion = client_assertion(request.client, audience=request.audience, now=now)
+            form = request.with_field("client_assertion", assertion)
+        if Missing.PROOF in request.missing and dpop_key is not None:
+            headers["dpop"] = dpop_proof(dpop_key, method=request.method, url=request.url, now=now, nonce=request.nonce)
+        http = HttpClient(self.pool, request.url, headers, owner=self.owner, is_public=self.is_public)
+        response = await http.request(request.method, form.encoded_body())
+        body = await response.read(LARGEST_ANSWER)
+        return HttpAnswer(status=response.status, headers=response.headers, body=body)

@@ -1,0 +1,192 @@
+"""Tokens: what is kept of them, when they are due to be refreshed, and what a token endpoint's answer means."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TypeAlias
+
+from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, OAuthError, answered_object, error_in, post_form
+from emceepee.backends.oauth.scopes import Scopes, parse_scopes
+
+AHEAD = timedelta(seconds=60)  # before the end of a token that it is refreshed
+SHARE_AHEAD = 5  # but no more than this part of its life
+LONGEST_TOKEN = 64 << 10
+LONGEST_LIFE = timedelta(days=3650)
+TOO_MANY_REQUESTS = 429
+
+
+class TokenType(StrEnum):
+    BEARER = "Bearer"
+    DPOP = "DPoP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSet:
+    """A token, and everything that is needed to refresh and to revoke it without asking anyone for documents again.
+
+    `asked` are the scopes that were asked for, `scopes` those that were granted.
+    """
+
+    issuer: str
+    resource: str
+    client: Client = field(repr=False)
+    token_endpoint: str
+    revocation_endpoint: str | None = None
+    access_token: str = field(repr=False)
+    token_type: TokenType = TokenType.BEARER
+    issued_at: datetime
+    expires_at: datetime | None = None
+    refresh_token: str | None = field(default=None, repr=False)
+    scopes: Scopes = ()
+    asked: Scopes = ()
+    dpop_key: str | None = field(default=None, repr=False)
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
+
+    @property
+    def refresh_at(self) -> datetime | None:
+        """From when on it is better refreshed first; None if it does not expire."""
+        if self.expires_at is None:
+            return None
+        return self.expires_at - min(AHEAD, (self.expires_at - self.issued_at) / SHARE_AHEAD)
+
+    def is_due(self, now: datetime) -> bool:
+        return self.refresh_at is not None and now >= self.refresh_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGrant:
+    """A token endpoint's answer, if it is a token."""
+
+    access_token: str = field(repr=False)
+    token_type: TokenType
+    lives: timedelta | None = None
+    refresh_token: str | None = field(default=None, repr=False)
+    scopes: Scopes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The grant is no good any more, or never was: `invalid_grant`."""
+
+    error: OAuthError
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server will not give a token for this, now or later; what was had before is as good as it was."""
+
+    reason: str
+    error: OAuthError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """No answer, or that of a server in trouble. It says nothing of the grant."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NonceWanted:
+    """The same again, with this nonce in the proof."""
+
+    nonce: str
+
+
+TokenOutcome: TypeAlias = TokenGrant | Rejected | Refused | Unavailable | NonceWanted
+
+
+def read_token_answer(answer: HttpAnswer) -> TokenOutcome:
+    if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:
+        return Unavailable(f"HTTP {answer.status}")
+    error = error_in(answer)
+    if error is not None:
+        nonce = answer.headers.get("dpop-nonce")
+        if error.code == "use_dpop_nonce" and nonce:
+            return NonceWanted(nonce)
+        return Rejected(error) if error.code == "invalid_grant" else Refused(str(error), error)
+    if answer.status != 200:
+        return Refused(f"HTTP {answer.status}")
+    return _read_grant(answer)
+
+
+def refresh_request(tokens: TokenSet) -> HttpRequest | None:
+    """None: there is no refresh token."""
+    if tokens.refresh_token is None:
+        return None
+    return post_form(
+        tokens.token_endpoint,
+        {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token, "resource": tokens.resource},
+        client=tokens.client,
+        audience=tokens.issuer,
+        is_proven=tokens.dpop_key is not None,
+    )
+
+
+def revocation_requests(tokens: TokenSet) -> tuple[HttpRequest, ...]:
+    """RFC 7009: the refresh token, which ends the access token too where the server can; then that itself."""
+    if tokens.revocation_endpoint is None:
+        return ()
+    held = (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token))
+    return tuple(
+        post_form(
+            tokens.revocation_endpoint,
+            {"token": token, "token_type_hint": hint},
+            client=tokens.client,
+            audience=tokens.issuer,
+        )
+        for hint, token in held
+        if token is not None
+    )
+
+
+def renewed(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenSet:
+    """A server that rotates sends a new refresh token; else the old one goes on."""
+    return replace(
+        tokens,
+        access_token=grant.access_token,
+        token_type=grant.token_type,
+        issued_at=now,
+        expires_at=None if grant.lives is None else now + grant.lives,
+        refresh_token=grant.refresh_token or tokens.refresh_token,
+        scopes=tokens.scopes if grant.scopes is None else grant.scopes,
+    )
+
+
+def _read_grant(answer: HttpAnswer) -> TokenOutcome:
+    document = answered_object(answer)
+    if document is None:
+        return Refused("the answer of the token endpoint is no JSON object")
+    token, refresh = document.get("access_token"), document.get("refresh_token")
+    if not _is_token(token):
+        return Refused("the answer of the token endpoint has no access_token that a header can carry")
+    kind = str(document.get("token_type", "Bearer")).lower()
+    known = {str(each).lower(): each for each in TokenType}
+    if kind not in known:
+        return Refused("the token endpoint gave a token of a type that emceepee does not know")
+    scope = document.get("scope")
+    return TokenGrant(
+        access_token=str(token),
+        token_type=known[kind],
+        lives=_duration(document.get("expires_in")),
+        refresh_token=refresh if isinstance(refresh, str) and 0 < len(refresh) <= LONGEST_TOKEN else None,
+        scopes=parse_scopes(scope) if isinstance(scope, str) else None,
+    )
+
+
+def _is_token(value: object) -> bool:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TOKEN:
+        return False
+    return value.isascii() and value.isprintable() and " " not in value
+
+
+def _duration(value: object) -> timedelta | None:
+    """Some servers write a number as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+        value = int(value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+        return None
+    return LONGEST_LIFE if value > LONGEST_LIFE.total_seconds() else timedelta(seconds=value)

@@ -1,0 +1,80 @@
+"""What is kept of logins besides tokens: who emceepee is to which authorization server, and what is not over."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+from emceepee.backends.oauth.client import Registration
+from emceepee.backends.oauth.flow import KeptState
+from emceepee.backends.oauth.kept_logins import (
+    Unknown,
+    read_login,
+    read_registration,
+    write_login,
+    write_registration,
+)
+from emceepee.sessions.secret_records import CLIENT, LOGIN, PIN, SecretRecords, ServerKey, record_kind
+
+
+class LoginRecords:
+    """Every method may raise StoreUnavailable."""
+
+    def __init__(self, records: SecretRecords) -> None:
+        self._records = records
+
+    async def registrations(self, principal: str) -> Mapping[str, Registration]:
+        """By their issuers."""
+        found: dict[str, Registration] = {}
+        for record in await self._records.read_all(principal):
+            if record_kind(record.name) == CLIENT:
+                with suppress(Unknown):
+                    registration = read_registration(record.data)
+                    found[registration.issuer] = registration
+        return found
+
+    async def keep_registration(self, principal: str, registration: Registration) -> None:
+        name = _client_record(registration.issuer)
+        await self._records.replace(principal, name, write_registration(registration))
+
+    async def forget_registration(self, principal: str, issuer: str, client_id: str) -> None:
+        """Unless another has been made meanwhile."""
+        found = await self._records.read(principal, _client_record(issuer))
+        if found is None:
+            return
+        with suppress(Unknown):
+            if read_registration(found.data).client.client_id != client_id:
+                return
+        await self._records.drop(principal, found.name, revision=found.revision)
+
+    async def keep_login(self, key: ServerKey, state: KeptState) -> None:
+        await self._records.replace(key.principal, key.record(LOGIN), write_login(state))
+
+    async def kept_login(self, key: ServerKey) -> KeptState | None:
+        """One that a person was asked for, and that was not finished."""
+        found = await self._records.read(key.principal, key.record(LOGIN))
+        with suppress(Unknown):
+            return None if found is None else read_login(found.data)
+        return None
+
+    async def drop_login(self, key: ServerKey) -> None:
+        await self._records.forget(key.principal, key.record(LOGIN))
+
+    async def pinned_issuer(self, key: ServerKey, client_id: str) -> str | None:
+        """Where a client that is configured for the server was used first: it is shown to nobody else."""
+        found = await self._records.read(key.principal, _pin_record(key, client_id))
+        return None if found is None else found.data.decode()
+
+    async def pin_issuer(self, key: ServerKey, client_id: str, issuer: str) -> None:
+        await self._records.put(key.principal, _pin_record(key, client_id), issuer.encode(), revision=0)
+
+    async def unpin_issuer(self, key: ServerKey, client_id: str) -> None:
+        """The server was removed: whoever adds it again decides anew."""
+        await self._records.forget(key.principal, _pin_record(key, client_id))
+
+
+def _pin_record(key: ServerKey, client_id: str) -> str:
+    return json.dumps([*json.loads(key.record(PIN)), client_id])
+
+
+def _client_record(issuer: str) -> str:
+    return json.dumps([CLIENT, issuer])

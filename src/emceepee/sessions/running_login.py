@@ -1,0 +1,164 @@
+"""One login of one principal to one server, from the demand to stored tokens; sessions that want it look on.
+
+Whoever comes while it runs joins it. A person is asked in every session that looks on, and answers in one of them, or
+only in the browser.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from emceepee.backends.oauth.client import Registration
+from emceepee.backends.oauth.flow import AskPerson, AwaitingBrowser, KeptState, LoginTerms
+from emceepee.backends.oauth.login import Login, LoginFailed, Sender
+from emceepee.backends.oauth.tokens import TokenSet
+from emceepee.clock import Clock
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.login_records import LoginRecords
+from emceepee.sessions.secret_records import ServerKey
+from emceepee.store.store import StoreError
+from emceepee.telemetry.logs import EventLog
+
+LOGIN_SECONDS = 3600.0  # that a person has; after it, the next call begins again
+DECLINED = "The login was declined. reconnect_server asks for it again"
+TOO_LATE = f"Nobody logged in within {LOGIN_SECONDS / 60:g} minutes. reconnect_server asks for it again"
+
+log = EventLog("sessions")
+
+
+class Onlooker(Protocol):
+    """A connection of a session, for which the login is wanted."""
+
+    async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
+        """Ask the person there. False if they decline; if they never say anything, it is cancelled."""
+        ...
+
+    def on_login_ended(self, reason: str | None) -> None:
+        """`reason` is why there are no tokens, if there are none."""
+        ...
+
+
+class RunningLogin:
+    """`turn` is set once a person is asked, or it is over; `outcome` is resolved when it is: with None, or a reason."""
+
+    def __init__(
+        self,
+        key: ServerKey,
+        sender: Sender,
+        records: LoginRecords,
+        clock: Clock,
+        *,
+        register_state: Callable[[str, "RunningLogin"], Awaitable[None]],
+    ) -> None:
+        self.key, self._records, self._clock = key, records, clock
+        self._register_state = register_state
+        self._sender = sender
+        self._login = Login(self, sender, clock)
+        self._adopted: TokenSet | None = None
+        self._questions = TaskOwner("login-questions")
+        self._onlookers: dict[Onlooker, asyncio.Task[None] | None] = {}
+        self.asked: AskPerson | None = None
+        self.turn = asyncio.Event()
+        self.outcome: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_over(self) -> bool:
+        return self.outcome.done()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether any session looks on."""
+        return bool(self._onlookers)
+
+    async def run(self, kept: KeptState | None, begin: Callable[[], Awaitable[LoginTerms]]) -> TokenSet:
+        """Go on with what was `kept`; if that leads nowhere, or nothing was, begin. Raises: LoginFailed."""
+        deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(TOO_LATE))
+        try:
+            if kept is not None:
+                try:
+                    return await self._login.run(kept)
+                except LoginFailed:
+                    if self.asked is not None:
+                        raise
+                self._login = Login(self, self._sender, self._clock)
+            return await self._login.run(await begin())
+        except LoginFailed:
+            if self._adopted is None:
+                raise
+            return self._adopted
+        finally:
+            deadline.cancel()
+
+    async def end(self, reason: str | None) -> None:
+        """Everyone is told: first that it is over, then those who wait for it."""
+        if self.is_over:
+            return
+        self.outcome.set_result(reason)
+        self.turn.set()
+        for onlooker in list(self._onlookers):
+            onlooker.on_login_ended(reason)
+        await self._questions.close()
+
+    def receive(self, url: str) -> str | None:
+        """What is wrong with that address, if it is not the one awaited."""
+        return self._login.receive(url)
+
+    def adopt(self, tokens: TokenSet) -> None:
+        """Another process was quicker."""
+        self._adopted = tokens
+        self.abandon("another process has logged in")
+
+    def abandon(self, reason: str) -> None:
+        self._login.abandon(reason)
+
+    # Who looks on.
+
+    def join(self, onlooker: Onlooker) -> None:
+        if onlooker not in self._onlookers and not self.is_over:
+            self._onlookers[onlooker] = None
+            self._ask_in(onlooker)
+
+    def leave(self, onlooker: Onlooker) -> None:
+        question = self._onlookers.pop(onlooker, None)
+        if question is not None:
+            question.cancel()
+
+    def _ask_in(self, onlooker: Onlooker) -> None:
+        if self.asked is not None and self._onlookers.get(onlooker) is None:
+            self._onlookers[onlooker] = self._questions.spawn(
+                self._question(onlooker, self.asked), name=self.key.server
+            )
+
+    async def _question(self, onlooker: Onlooker, asked: AskPerson) -> None:
+        if not await onlooker.put_question(asked, seconds=LOGIN_SECONDS):
+            self.abandon(DECLINED)
+
+    # What the login needs (`LoginHost`).
+
+    async def keep_login(self, state: KeptState) -> None:
+        """A store in trouble costs no login: it is only not known after a restart."""
+        try:
+            if isinstance(state, AwaitingBrowser):
+                await self._register_state(state.request.state, self)
+            await self._records.keep_login(self.key, state)
+        except StoreError as error:
+            log.warning("login_not_kept", server=self.key.server, error=str(error))
+
+    async def keep_registration(self, registration: Registration) -> None:
+        try:
+            await self._records.keep_registration(self.key.principal, registration)
+        except StoreError as error:
+            log.warning("registration_not_kept", server=self.key.server, error=str(error))
+
+    async def forget_registration(self, issuer: str, client_id: str) -> None:
+        try:
+            await self._records.forget_registration(self.key.principal, issuer, client_id)
+        except StoreError as error:
+            log.warning("registration_not_forgotten", server=self.key.server, error=str(error))
+
+    def ask_person(self, asked: AskPerson) -> None:
+        self.asked = asked
+        log.info("login_wanted", server=self.key.server)
+        self.turn.set()
+        for onlooker in list(self._onlookers):
+            self._ask_in(onlooker)

@@ -1,0 +1,194 @@
+"""The tokens of all principals: one set for each principal and server, and one refresh of it at a time.
+
+    refresh ──▶ under way in this process: wait for it
+       ├─────▶ another process has stored newer ones: adopt them
+       ├─────▶ another process has the lock: look again until it has stored them, or its time is over
+       └─────▶ take the lock, look once more, ask the authorization server, store
+
+Refresh tokens rotate: one that is used twice is worth nothing, and may cost the person another login. So nobody uses
+one without the lock; and only the authorization server's `invalid_grant` clears what is stored.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from emceepee.backends.oauth.exchange import OAuthError
+from emceepee.backends.oauth.kept_logins import Unknown, read_tokens, write_tokens
+from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.tokens import Rejected, TokenSet, Unavailable
+from emceepee.clock import Clock
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey, record_kind
+from emceepee.store.store import StoredSecret, StoreError
+from emceepee.telemetry.logs import EventLog
+
+LOCK_SECONDS = 60.0  # more than a refresh can take; after it, whoever held the lock is dead
+LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between looks at what another process does, the last for ever
+PAUSE_AFTER_TROUBLE = 5.0  # seconds in which an authorization server that could not be asked is not asked again
+GONE = Rejected(OAuthError("logged_out", "there is no login any more"))
+
+log = EventLog("sessions")
+Renew: TypeAlias = Callable[[TokenSet], Awaitable[Renewal]]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTokens:
+    tokens: TokenSet
+    revision: int
+
+
+class TokenRepository:
+    """Every method but `refresh` may raise StoreUnavailable."""
+
+    def __init__(self, records: SecretRecords, clock: Clock) -> None:
+        self._records, self._clock = records, clock
+        self._holder = secrets.token_hex(16)
+        self._tasks = TaskOwner("token-refresh")
+        self._refreshes: dict[ServerKey, asyncio.Task[Renewal]] = {}
+        self._unsaved: dict[ServerKey, HeldTokens] = {}
+        self._troubles: dict[ServerKey, tuple[float, Unavailable]] = {}
+
+    async def load(self, key: ServerKey) -> TokenSet | None:
+        try:
+            held = await self._load(key)
+        except StoreError:
+            if (held := self._unsaved.get(key)) is None:
+                raise
+        return None if held is None else held.tokens
+
+    async def save(self, key: ServerKey, tokens: TokenSet) -> None:
+        """After a login: in place of whatever was there."""
+        self._troubles.pop(key, None)
+        self._unsaved.pop(key, None)
+        await self._records.replace(key.principal, key.record(TOKENS), write_tokens(tokens))
+
+    async def clear(self, key: ServerKey) -> TokenSet | None:
+        """After a logout; what was there, so that it can be revoked."""
+        self._unsaved.pop(key, None)
+        found = await self._records.forget(key.principal, key.record(TOKENS))
+        return None if found is None else _read_tokens(found)
+
+    async def refresh(self, key: ServerKey, stale: TokenSet, renew: Renew) -> Renewal:
+        """Newer tokens than those, however they are come by; or why there are none."""
+        if (trouble := self._trouble(key)) is not None:
+            return trouble
+        running = self._refreshes.get(key)
+        if running is None:
+            running = self._refreshes[key] = self._tasks.spawn(self._refresh(key, stale, renew), name=key.server)
+            running.add_done_callback(lambda _: self._refreshes.pop(key, None))
+        return await asyncio.shield(running)
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def servers_with_tokens(self, principal: str) -> Sequence[tuple[str, TokenSet]]:
+        """For whoever lists them: the names of servers, and what is held for each."""
+        found = [record for record in await self._records.read_all(principal) if record_kind(record.name) == TOKENS]
+        read = [(str(json.loads(record.name)[1]), _read_tokens(record)) for record in found]
+        return [(name, tokens) for name, tokens in read if tokens is not None]
+
+    # One refresh.
+
+    async def _refresh(self, key: ServerKey, stale: TokenSet, renew: Renew) -> Renewal:
+        try:
+            adopted = await self._wait_for_lock(key, stale)
+            if adopted is not None:
+                return adopted
+            try:
+                return await self._refresh_locked(key, stale, renew)
+            finally:
+                with suppress(StoreError):  # it lapses
+                    await self._records.unlock(key.lock, self._holder)
+        except StoreError as error:  # who cannot have the lock must not use the refresh token
+            return self._note(key, Unavailable(str(error)))
+
+    async def _wait_for_lock(self, key: ServerKey, stale: TokenSet) -> Renewal | None:
+        """None: this process has it. Else what another did meanwhile."""
+        pauses, began = iter(LOOK_AGAIN), self._clock.monotonic()
+        pause = next(pauses)
+        while not await self._records.lock(key.lock, self._holder, seconds=LOCK_SECONDS):
+            if self._clock.monotonic() - began > LOCK_SECONDS:
+                return self._note(key, Unavailable("another process has been refreshing the token for too long"))
+            await self._clock.sleep(pause)
+            pause = next(pauses, pause)
+            if (adopted := self._adopt(await self._load(key), stale)) is not None:
+                return adopted
+        return None
+
+    async def _refresh_locked(self, key: ServerKey, stale: TokenSet, renew: Renew) -> Renewal:
+        held = await self._load(key)
+        if (adopted := self._adopt(held, stale)) is not None:
+            return adopted
+        assert held is not None  # else it was gone, and so adopted
+        outcome = await renew(held.tokens)
+        match outcome:
+            case TokenSet():
+                return await self._store(key, HeldTokens(outcome, held.revision))
+            case Rejected():
+                log.warning("login_ended", server=key.server, issuer=held.tokens.issuer, error=str(outcome.error))
+                return await self._end(key, held, outcome)
+            case Unavailable():
+                log.warning("token_not_refreshed", server=key.server, issuer=held.tokens.issuer, error=outcome.reason)
+                return self._note(key, outcome)
+        return outcome
+
+    def _adopt(self, held: HeldTokens | None, stale: TokenSet) -> Renewal | None:
+        """What another has stored, if it is not what is to be replaced."""
+        if held is None:
+            return GONE
+        is_same = held.tokens.access_token == stale.access_token
+        return None if is_same or held.tokens.is_expired(self._clock.now()) else held.tokens
+
+    async def _store(self, key: ServerKey, new: HeldTokens) -> Renewal:
+        """They are good whether they can be stored or not: the old ones are not any more."""
+        self._unsaved[key] = new
+        try:
+            held = await self._load(key)
+        except StoreError as error:
+            log.warning("token_not_saved", server=key.server, error=str(error))
+            return new.tokens
+        return GONE if held is None else held.tokens
+
+    async def _end(self, key: ServerKey, held: HeldTokens, outcome: Rejected) -> Renewal:
+        if await self._records.drop(key.principal, key.record(TOKENS), revision=held.revision):
+            return outcome
+        return self._adopt(await self._load(key), held.tokens) or outcome
+
+    # Reading and writing.
+
+    async def _load(self, key: ServerKey) -> HeldTokens | None:
+        """What is stored; what could not be stored before is, now, unless someone else has changed it since."""
+        if (unsaved := self._unsaved.get(key)) is not None:
+            name, data = key.record(TOKENS), write_tokens(unsaved.tokens)
+            revision = await self._records.put(key.principal, name, data, revision=unsaved.revision)
+            if self._unsaved.get(key) is unsaved:
+                del self._unsaved[key]
+            if revision is not None:
+                return HeldTokens(unsaved.tokens, revision)
+        found = await self._records.read(key.principal, key.record(TOKENS))
+        tokens = None if found is None else _read_tokens(found)
+        return None if found is None or tokens is None else HeldTokens(tokens, found.revision)
+
+    def _note(self, key: ServerKey, trouble: Unavailable) -> Unavailable:
+        self._troubles[key] = (self._clock.monotonic() + PAUSE_AFTER_TROUBLE, trouble)
+        return trouble
+
+    def _trouble(self, key: ServerKey) -> Unavailable | None:
+        until, trouble = self._troubles.get(key, (0.0, None))
+        if trouble is not None and self._clock.monotonic() >= until:
+            del self._troubles[key]
+            return None
+        return trouble
+
+
+def _read_tokens(record: StoredSecret) -> TokenSet | None:
+    try:
+        return read_tokens(record.data)
+    except Unknown as error:
+        log.warning("token_unreadable", error=str(error))
+        return None

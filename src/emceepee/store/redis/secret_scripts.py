@@ -1,0 +1,44 @@
+"""What Redis does in one step with secrets and locks."""
+
+from emceepee.store.redis.script import Script
+
+# KEYS: the hash of a principal, the revisions. ARGV: name, the revision that must be there, the value. Returns the new
+# revision, or 0 if another was there.
+PUT_SECRET = Script(
+    """
+local there = redis.call('HGET', KEYS[1], ARGV[1])
+if (there and string.match(there, '^%d+') or '0') ~= ARGV[2] then return 0 end
+local revision = redis.call('INCR', KEYS[2])
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%d', revision) .. ' ' .. ARGV[3])
+return revision
+"""
+)
+
+# KEYS: the hash of a principal. ARGV: name, the revision that must be there. Returns 1 if it is gone by this.
+DROP_SECRET = Script(
+    """
+local there = redis.call('HGET', KEYS[1], ARGV[1])
+if not there or string.match(there, '^%d+') ~= ARGV[2] then return 0 end
+return redis.call('HDEL', KEYS[1], ARGV[1])
+"""
+)
+
+# KEYS: the lock. ARGV: holder, milliseconds. Returns 1 if the holder has it.
+LOCK = Script(
+    """
+local found = redis.call('GET', KEYS[1])
+if found and found ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+)
+
+# KEYS: the lock. ARGV: holder.
+UNLOCK = Script(
+    """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+"""
+)
+
+OF_SECRETS = (PUT_SECRET, DROP_SECRET, LOCK, UNLOCK)

@@ -1,0 +1,62 @@
+"""Secrets of principals in Redis, sealed under the key that all replicas share; and locks."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.keys import KeyNames
+from emceepee.store.redis.script import Script
+from emceepee.store.redis.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
+from emceepee.store.redis.state_key import SharedKey
+from emceepee.store.redis.wire import Word
+from emceepee.store.store import StoredSecret
+
+
+class Secrets:
+    def __init__(self, commands: Commands, names: KeyNames, key: SharedKey) -> None:
+        self._commands, self._names, self._key = commands, names, key
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        flat = await self._execute("HGETALL", self._names.secrets(principal))
+        fields = list(zip(flat[::2], flat[1::2], strict=True)) if isinstance(flat, list) else list(flat.items())
+        found = [self._read(principal, name.decode(), data) for name, data in fields]
+        return sorted(found, key=lambda secret: secret.name)
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None:
+        data = await self._execute("HGET", self._names.secrets(principal), name)
+        return None if data is None else self._read(principal, name, data)
+
+    async def put(self, principal: str, name: str, data: bytes, revision: int) -> int | None:
+        """Raises: NoKey."""
+        sealed = self._key.sealed_secret(principal, name, data)
+        keys = [self._names.secrets(principal), self._names.secret_revisions]
+        return int(await self._run(PUT_SECRET, keys, name, b"%d" % revision, sealed)) or None
+
+    async def drop(self, principal: str, name: str, revision: int) -> bool:
+        return bool(await self._run(DROP_SECRET, [self._names.secrets(principal)], name, b"%d" % revision))
+
+    async def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        """How long it holds is by Redis's own clock."""
+        milliseconds = max(round((until - now).total_seconds() * 1000), 1)
+        return bool(await self._run(LOCK, [self._names.lock(name)], holder, b"%d" % milliseconds))
+
+    async def unlock(self, name: str, holder: str) -> None:
+        await self._run(UNLOCK, [self._names.lock(name)], holder)
+
+    def _read(self, principal: str, name: str, data: bytes) -> StoredSecret:
+        revision, _, sealed = data.partition(b" ")
+        return StoredSecret(name, self._key.opened_secret(principal, name, sealed), int(revision))
+
+    async def _run(self, script: Script, keys: Sequence[str], *arguments: Word) -> Any:
+        try:
+            (reply,) = await self._commands.run_all([Call(script, keys, arguments)])
+        except Unknown as error:
+            raise error.because from None
+        return reply
+
+    async def _execute(self, *words: Word) -> Any:
+        try:
+            return await self._commands.execute(*words)
+        except Unknown as error:
+            raise error.because from None

@@ -1,0 +1,155 @@
+"""Secrets of principals, changed by whoever knows the last revision; and locks that outlive nobody for long."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.redis_store import RedisStore
+from emceepee.store.sqlite import SqliteStore
+from emceepee.store.store import NoKey, Store, StoreUnavailable
+from support.fakes.clock import FakeClock
+from support.store.store_engines import Engine
+from support.system.redis_server import RedisServer
+from support.waiting import eventually
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def held(store: Store, principal: str, name: str) -> bytes | None:
+    found = await store.secret(principal, name)
+    return None if found is None else found.data
+
+
+async def test_a_secret_is_there_for_every_process_and_after_all_are_killed(
+    engine: Engine, store: Store, other: Store
+) -> None:
+    revision = await store.put_secret("alice", "b/ü\n", b"\x00secret\xff", revision=0)
+    assert revision is not None
+    await other.put_secret("alice", "a", b"", revision=0)
+    await other.put_secret("bob", "a", b"bob's", revision=0)
+    found = await other.secrets_of("alice")
+    assert [(each.name, each.data) for each in found] == [("a", b""), ("b/ü\n", b"\x00secret\xff")]
+    assert found[1].revision == revision
+    assert await held(store, "bob", "a") == b"bob's"
+    assert await store.secrets_of("carol") == []
+    assert await store.secret("carol", "a") is None
+    for each in (store, other):
+        await engine.kill(each)
+    assert await held(await engine.open(), "alice", "b/ü\n") == b"\x00secret\xff"
+
+
+async def test_only_who_knows_the_last_revision_changes_it(store: Store, other: Store) -> None:
+    first = await store.put_secret("alice", "a", b"1", revision=0)
+    assert first is not None
+    assert await other.put_secret("alice", "a", b"x", revision=0) is None
+    second = await other.put_secret("alice", "a", b"2", revision=first)
+    assert second is not None
+    assert second > first
+    assert await store.put_secret("alice", "a", b"x", revision=first) is None
+    assert not await store.drop_secret("alice", "a", revision=first)
+    assert await held(store, "alice", "a") == b"2"
+    assert await store.drop_secret("alice", "a", revision=second)
+    assert not await store.drop_secret("alice", "a", revision=second)
+    assert await held(other, "alice", "a") is None
+
+
+async def test_a_revision_never_comes_again(store: Store) -> None:
+    """Else who knows a secret that was dropped and made anew would take the new one for the old."""
+    first = await store.put_secret("alice", "a", b"1", revision=0)
+    assert first is not None
+    await store.drop_secret("alice", "a", revision=first)
+    again = await store.put_secret("alice", "a", b"2", revision=0)
+    assert again is not None
+    assert again != first
+    assert await store.put_secret("alice", "a", b"x", revision=first) is None
+
+
+async def test_of_many_that_change_it_at_the_same_time_one_does(store: Store, other: Store) -> None:
+    revision = await store.put_secret("alice", "a", b"0", revision=0)
+    for number in range(10):
+        assert revision is not None
+        asked = [
+            each.put_secret("alice", "a", b"%d" % number, revision=revision) for each in (store, other, store, other)
+        ]
+        done = [new for new in await asyncio.gather(*asked) if new is not None]
+        assert len(done) == 1
+        (revision,) = done
+
+
+async def test_a_change_of_a_secret_is_no_change_of_what_is_shared(store: Store, other: Store) -> None:
+    before = await other.shared_revision()
+    await store.put_secret("alice", "a", b"1", revision=0)
+    assert await other.shared_revision() == before
+
+
+async def test_a_lock_has_one_holder_until_it_is_let_go(store: Store, other: Store) -> None:
+    start = now()
+    until = start + timedelta(hours=1)
+    assert await store.lock("x", "one", now=start, until=until)
+    assert await store.lock("x", "one", now=start, until=until)
+    assert not await other.lock("x", "two", now=start, until=until)
+    assert await other.lock("y", "two", now=start, until=until)
+    await other.unlock("x", "two")
+    assert not await other.lock("x", "two", now=start, until=until)
+    await store.unlock("x", "one")
+    assert await other.lock("x", "two", now=start, until=until)
+
+
+async def test_a_lock_of_a_process_that_was_killed_is_anybodys_after_its_time(
+    engine: Engine, store: Store, other: Store
+) -> None:
+    assert await store.lock("x", "one", now=now(), until=now() + timedelta(seconds=0.2))
+    await engine.kill(store)
+
+    async def take() -> bool:
+        return await other.lock("x", "two", now=now(), until=now() + timedelta(hours=1))
+
+    await eventually(take)
+
+
+async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -> None:
+    start = now()
+    for number in range(10):
+        asked = [
+            each.lock(f"x{number}", f"{index}", now=start, until=start + timedelta(hours=1))
+            for index, each in enumerate((store, other, store, other))
+        ]
+        assert sorted(await asyncio.gather(*asked)) == [False, False, False, True]
+
+
+async def test_a_lock_that_is_over_is_not_kept_for_ever(sqlite_store: SqliteStore) -> None:
+    await sqlite_store.lock("x", "one", now=now(), until=now())
+    await sqlite_store.forget_expired(now(), 10)
+    query = "SELECT count(*) FROM locks"
+    (count,) = await sqlite_store._run(lambda: sqlite_store._database.connection.execute(query).fetchone())
+    assert count == 0
+
+
+async def test_what_is_on_the_disk_tells_nothing_and_opens_nowhere_else(sqlite_store: SqliteStore) -> None:
+    await sqlite_store.put_secret("alice", "a", b"the canary sings", revision=0)
+    await sqlite_store.put_secret("alice", "b", b"another", revision=0)
+    connection = sqlite_store._database.connection
+
+    def swap() -> None:
+        rows = connection.execute("SELECT data FROM secrets").fetchall()
+        assert all(b"canary" not in data for (data,) in rows)
+        connection.execute("UPDATE secrets SET data = (SELECT data FROM secrets WHERE name = 'a') WHERE name = 'b'")
+
+    await sqlite_store._run(swap)
+    assert await held(sqlite_store, "alice", "a") == b"the canary sings"
+    with pytest.raises(StoreUnavailable, match="damaged"):
+        await sqlite_store.secret("alice", "b")
+
+
+async def test_redis_keeps_no_secret_without_a_key(redis: RedisServer) -> None:
+    store = await RedisStore.open(parse_address(redis.url()), FakeClock())
+    try:
+        with pytest.raises(NoKey, match="EMCEEPEE_STATE_KEY"):
+            await store.put_secret("alice", "a", b"1", revision=0)
+        assert await store.secrets_of("alice") == []
+    finally:
+        await store.close()

@@ -1,0 +1,300 @@
+"""Servers that want a login, through the tools: who is asked what, and what becomes of calls meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
+
+import aiohttp
+import pytest
+
+from emceepee.app import open_session, session_parts
+from emceepee.clock import SystemClock
+from emceepee.config import Config
+from emceepee.json_types import JsonObject
+from emceepee.sessions.parts import SessionParts
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Store
+from support.fakes.clock import FakeClock
+from support.sessions.asking import task_id
+from support.sessions.scene import Scene
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.waiting import eventually
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    async with an_authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def parts() -> AsyncIterator[SessionParts]:
+    async with session_parts(Config(), SystemClock()) as made:
+        yield made
+
+
+@asynccontextmanager
+async def a_session(parts: SessionParts, principal: str = "ann") -> AsyncIterator[Scene]:
+    async with open_session(f"session-of-{principal}", principal, parts) as session:
+        session.wake()
+        yield Scene(session, cast(FakeClock, parts.clock), {})
+
+
+@pytest.fixture
+async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
+    async with a_session(parts) as made:
+        yield made
+
+
+async def browse(url: str, *, comes_back: bool = True) -> str:
+    """Open the address and agree; where the browser ends."""
+    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=comes_back) as found:
+        return str(found.url) if comes_back else found.headers["location"]
+
+
+async def add(scene: Scene, server: AuthorizationServer, **oauth: object) -> JsonObject:
+    settings = {"oauth": oauth} if oauth else {}
+    added = await scene.value("add_server", name="tracker", url=server.resource, **settings)
+    return cast(JsonObject, added["server"])
+
+
+def has_status(scene: Scene, status: str) -> Callable[[], bool]:
+    return lambda: scene.status("tracker") == status
+
+
+async def asked(scene: Scene) -> list[JsonObject]:
+    return cast(list[JsonObject], (await scene.value("get_elicitations"))["requests"])
+
+
+async def echo(scene: Scene, tool: str = "echo") -> JsonObject:
+    return await scene.call("execute_tool", server="tracker", tool=tool, arguments={})
+
+
+async def log_in(scene: Scene, server: AuthorizationServer, **oauth: object) -> None:
+    added = await add(scene, server, **oauth)
+    await browse(added["authorizationUrl"])
+    await eventually(has_status(scene, "connected"))
+
+
+async def test_adding_a_server_that_wants_a_login_answers_at_once_and_keeps_it(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    added = await add(scene, server)
+    assert added["status"] == "authorizing"
+    (question,) = await asked(scene)
+    assert (question["mode"], question["url"]) == ("url", added["authorizationUrl"])
+    assert "finish_authorization" in question["message"]
+    (listed,) = (await scene.value("list_servers"))["servers"]
+    assert (listed["status"], listed["authorizationUrl"]) == ("authorizing", added["authorizationUrl"])
+
+    ended = await browse(added["authorizationUrl"])
+    assert ended.startswith("http://127.0.0.1:")
+    await eventually(has_status(scene, "connected"))
+    assert await asked(scene) == []
+    assert (await echo(scene))["content"][0]["text"] == "echo"
+    assert "authorizationUrl" not in (await scene.value("list_servers"))["servers"][0]
+
+
+async def test_a_pasted_address_finishes_a_login(scene: Scene, server: AuthorizationServer) -> None:
+    added = await add(scene, server)
+    wrong = await scene.error("finish_authorization", server="tracker", redirect_url="http://x/?code=1&state=2")
+    assert "another login" in wrong["message"]
+    ended = await browse(added["authorizationUrl"], comes_back=False)
+    done = await scene.value("finish_authorization", server="tracker", redirect_url=ended)
+    assert done["server"]["status"] == "connected"
+    late = await scene.error("finish_authorization", server="tracker", redirect_url=ended)
+    assert "No login" in late["message"]
+
+
+async def test_a_call_that_needs_a_login_is_promoted_and_goes_on_after_it(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    added = await add(scene, server)
+    reply = await echo(scene)
+    task = task_id(reply)
+    assert server.calls == []
+    await browse(added["authorizationUrl"])
+    result = await scene.call("get_task_result", task_id=task)
+    assert result["content"][0]["text"] == "echo"
+    assert len(server.calls) == 1
+
+
+async def test_a_declined_login_ends_what_waits_for_it(scene: Scene, server: AuthorizationServer) -> None:
+    await add(scene, server)
+    reply = await echo(scene)
+    (question,) = await asked(scene)
+    await scene.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
+    error = await scene.error("get_task_result", task_id=task_id(reply))
+    assert error["code"] == "TOOL_ERR_LOGIN_NEEDED"
+    assert "declined" in error["message"]
+    await eventually(has_status(scene, "error"))
+    again = await scene.value("reconnect_server", name="tracker")
+    assert again["server"]["status"] == "authorizing"
+
+
+async def test_who_accepts_the_question_has_only_opened_the_page(scene: Scene, server: AuthorizationServer) -> None:
+    added = await add(scene, server)
+    (question,) = await asked(scene)
+    await scene.value("respond_to_elicitation", request_id=question["requestId"], action="accept")
+    assert scene.status("tracker") == "authorizing"
+    await browse(added["authorizationUrl"])
+    await eventually(has_status(scene, "connected"))
+
+
+async def test_a_token_that_is_refused_is_renewed_and_the_call_sent_again_once(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    await log_in(scene, server)
+    server.valid.clear()
+    server.refusals = 0
+    assert (await echo(scene))["content"][0]["text"] == "echo"
+    assert (server.refusals, len(server.calls)) == (1, 1)
+    assert [form.fields["grant_type"] for form in server.forms][-1] == "refresh_token"
+
+
+async def test_an_expired_token_is_renewed_before_it_is_refused(scene: Scene, server: AuthorizationServer) -> None:
+    server.lives = 0
+    await log_in(scene, server)
+    server.refusals, server.lives = 0, 3600
+    await echo(scene)
+    assert server.refusals == 0
+
+
+async def test_an_authorization_server_in_trouble_costs_no_login(scene: Scene, server: AuthorizationServer) -> None:
+    await log_in(scene, server)
+    server.valid.clear()
+    server.status = 503
+    error = (await echo(scene))["structuredContent"]["error"]
+    assert "call again in a while" in error["message"]
+    assert await asked(scene) == []
+    assert server.calls == []
+
+
+async def test_more_rights_are_asked_for_in_the_middle_of_a_call(scene: Scene, server: AuthorizationServer) -> None:
+    server.needed["write"] = "all"
+    await log_in(scene, server, scopes="some")
+    reply = await echo(scene, "write")
+    (question,) = await asked(scene)
+    assert "scope=some+all" in question["url"]
+    await browse(question["url"])
+    result = await scene.call("get_task_result", task_id=task_id(reply))
+    assert result["content"][0]["text"] == "write"
+    assert [name for _, name in server.calls] == ["write"]
+
+
+async def test_a_server_with_a_configured_token_is_never_logged_in_to(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    headers = {"Authorization": "Bearer wrong"}
+    error = await scene.error("add_server", name="tracker", url=server.resource, headers=headers)
+    assert "wants a login" in error["message"]
+    assert server.registrations == []
+
+
+async def test_a_code_is_shown_where_the_browser_is_on_another_machine(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    added = await add(scene, server, grant="device_code")
+    (question,) = await asked(scene)
+    assert question["url"] == added["authorizationUrl"] == f"{server.url}/enter"
+    assert "ABCD-EFGH" in question["message"]
+    server.is_approved = True
+    await eventually(has_status(scene, "connected"), within=10)
+
+
+async def test_an_account_of_our_own_asks_nobody(scene: Scene, server: AuthorizationServer) -> None:
+    added = await add(scene, server, grant="client_credentials", client_id="me")
+    assert added["status"] == "connected"
+    server.valid.clear()
+    assert (await echo(scene))["content"][0]["text"] == "echo"
+
+
+async def test_removing_a_server_gives_its_tokens_back(scene: Scene, server: AuthorizationServer) -> None:
+    await log_in(scene, server)
+    await scene.value("remove_server", name="tracker")
+    await eventually(lambda: len(server.revoked) == 2)
+    assert server.valid == set()
+    assert (await add(scene, server))["status"] == "authorizing"
+
+
+async def test_removing_a_server_ends_its_login(scene: Scene, server: AuthorizationServer) -> None:
+    added = await add(scene, server)
+    await scene.value("remove_server", name="tracker")
+    await eventually(lambda: not scene.session.questions.is_any_open)
+    async with aiohttp.ClientSession() as browser, browser.get(added["authorizationUrl"]) as found:
+        assert found.status == 400
+
+
+async def test_two_principals_share_no_token(parts: SessionParts, server: AuthorizationServer) -> None:
+    async with a_session(parts, "ann") as anns, a_session(parts, "bob") as bobs:
+        await log_in(anns, server)
+        assert (await add(bobs, server))["status"] == "authorizing"
+        await browse((await asked(bobs))[0]["url"])
+        await eventually(has_status(bobs, "connected"))
+        await echo(anns)
+        await echo(bobs)
+        (anns_token, _), (bobs_token, _) = server.calls
+        assert anns_token != bobs_token
+
+
+async def test_the_sessions_of_a_principal_share_a_login(parts: SessionParts, server: AuthorizationServer) -> None:
+    async with a_session(parts) as one, a_session(parts) as other:
+        added = await add(one, server)
+        waiting = await echo(other)
+        (question,) = await asked(other)
+        assert question["url"] == added["authorizationUrl"]
+        await browse(question["url"])
+        await other.call("get_task_result", task_id=task_id(waiting))
+        await eventually(has_status(one, "connected"))
+        assert await asked(one) == await asked(other) == []
+        assert len(server.registrations) == 1
+
+
+class Durable(MemoryStore):
+    """A store that outlives the parts that use it, as far as logins can tell."""
+
+    is_durable = True
+
+
+async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_before(
+    server: AuthorizationServer,
+) -> None:
+    store: Store = Durable()
+    async with AsyncExitStack() as first:
+        before = await first.enter_async_context(session_parts(Config(), SystemClock(), store))
+        scene = await first.enter_async_context(a_session(before))
+        added = await add(scene, server)
+    async with session_parts(Config(), SystemClock(), store) as after, a_session(after) as scene:
+        again = await add(scene, server)
+        assert again["authorizationUrl"] == added["authorizationUrl"]
+        await browse(added["authorizationUrl"])
+        await eventually(has_status(scene, "connected"))
+    async with session_parts(Config(), SystemClock(), store) as third, a_session(third) as scene:
+        assert (await add(scene, server))["status"] == "connected"
+    assert len(server.registrations) == 1
+
+
+async def test_a_browser_may_come_back_to_another_process(server: AuthorizationServer) -> None:
+    store: Store = Durable()
+    async with (
+        session_parts(Config(), SystemClock(), store) as here,
+        session_parts(Config(), SystemClock(), store) as there,
+        a_session(here) as scene,
+    ):
+        added = await add(scene, server)
+        ended = await browse(added["authorizationUrl"], comes_back=False)
+        assert there.logins is not None
+        assert await there.logins.receive("http://127.0.0.1/oauth/callback?code=x&state=guessed") is not None
+        assert await there.logins.receive(ended) is None
+        await eventually(has_status(scene, "connected"), within=10)
+
+
+async def test_many_calls_wait_for_one_login(scene: Scene, server: AuthorizationServer) -> None:
+    added = await add(scene, server)
+    replies = await asyncio.gather(*(echo(scene) for _ in range(5)))
+    assert len(await asked(scene)) == 1
+    await browse(added["authorizationUrl"])
+    for reply in replies:
+        await scene.call("get_task_result", task_id=task_id(reply))
+    assert len(server.calls) == 5

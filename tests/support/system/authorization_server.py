@@ -1,0 +1,215 @@
+"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens. Refresh tokens rotate.
+
+Whoever opens the address of a login agrees to it. Nothing here knows emceepee.
+"""
+
+import asyncio
+import hashlib
+import itertools
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+PATIENCE = 20.0
+
+
+@dataclass
+class Form:
+    """What a token endpoint was asked, and the headers that came with it."""
+
+    fields: dict[str, str]
+    headers: dict[str, str]
+
+
+@dataclass
+class AuthorizationServer:
+    """`forms` is what the token endpoint was asked; `valid` are the access tokens that the server behind takes."""
+
+    url: str = ""
+    lives: int = 3600
+    status: int = 200  # of the token endpoint, while it is in trouble
+    is_approved: bool = False  # the device code was entered
+    nonce: str | None = None  # that a proof must have
+    forms: list[Form] = field(default_factory=list)
+    registrations: list[dict[str, Any]] = field(default_factory=list)
+    revoked: list[str] = field(default_factory=list)
+    valid: set[str] = field(default_factory=set)
+    needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
+    scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
+    calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    refusals: int = 0  # requests that were not let in
+    replayed: int = 0  # refresh tokens that were used twice
+    held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    _codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    _refresh: set[str] = field(default_factory=set)
+    _granted: str = ""
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    @property
+    def resource(self) -> str:
+        return f"{self.url}/mcp"
+
+    async def resource_metadata(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": self.resource, "authorization_servers": [self.url]})
+
+    async def metadata(self, request: web.Request) -> web.Response:
+        endpoints = {
+            "authorization_endpoint": "authorize",
+            "token_endpoint": "token",
+            "registration_endpoint": "register",
+            "revocation_endpoint": "revoke",
+            "device_authorization_endpoint": "device",
+        }
+        return web.json_response(
+            {
+                "issuer": self.url,
+                "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+                **{name: f"{self.url}/{path}" for name, path in endpoints.items()},
+            }
+        )
+
+    async def register(self, request: web.Request) -> web.Response:
+        document = await request.json()
+        self.registrations.append(document)
+        return web.json_response(document | {"client_id": f"client-{next(self._numbers)}"}, status=201)
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        code = f"code-{next(self._numbers)}"
+        self._codes[code] = dict(request.query)
+        answer = urlencode({"code": code, "state": request.query["state"], "iss": self.url})
+        raise web.HTTPFound(f"{request.query['redirect_uri']}?{answer}")
+
+    async def device(self, request: web.Request) -> web.Response:
+        code = f"device-{next(self._numbers)}"
+        address = {"verification_uri": f"{self.url}/enter", "expires_in": 600, "interval": 1}
+        return web.json_response({"device_code": code, "user_code": "ABCD-EFGH", **address})
+
+    async def token(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.forms.append(Form(form, {name.lower(): value for name, value in request.headers.items()}))
+        if self.held.is_set():
+            await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        if self.status != 200:
+            return web.Response(status=self.status)
+        if self.nonce is not None and self.nonce not in _nonce(request.headers.get("dpop", "")):
+            return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
+        if (error := self._refusal(form)) is not None:
+            return web.json_response({"error": error}, status=400)
+        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted))
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        token = str((await request.post())["token"])
+        self.revoked.append(token)
+        self.valid.discard(token)
+        self._refresh.discard(token)
+        return web.Response()
+
+    def _refusal(self, form: dict[str, str]) -> str | None:
+        match form["grant_type"]:
+            case "authorization_code":
+                asked = self._codes.pop(form["code"], None)
+                if asked is None or _challenge(form["code_verifier"]) != asked["code_challenge"]:
+                    return "invalid_grant"
+                self._granted = asked.get("scope", "")
+                same = all(form[name] == asked[name] for name in ("client_id", "redirect_uri", "resource"))
+                return None if same else "invalid_grant"
+            case "refresh_token":
+                if form["refresh_token"] not in self._refresh:
+                    self.replayed += 1
+                    return "invalid_grant"
+                self._refresh.discard(form["refresh_token"])
+                return None
+            case "urn:ietf:params:oauth:grant-type:device_code":
+                return None if self.is_approved else "authorization_pending"
+            case "client_credentials":
+                return None
+        return "unsupported_grant_type"
+
+    async def mcp(self, request: web.Request) -> web.Response:
+        """The server: 2025-11-25, without a session. Its tools repeat their names."""
+        if request.method != "POST":
+            return web.Response(status=405)
+        message = await request.json()
+        token = request.headers.get("authorization", "").partition(" ")[2]
+        if token not in self.valid:
+            return self._not_let_in(401, "")
+        params = message.get("params", {})
+        if (scope := self.needed.get(params.get("name", ""))) and scope not in self.scopes.get(token, ()):
+            return self._not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
+        answer: dict[str, Any]
+        match message["method"]:
+            case "initialize":
+                info = {"name": "protected", "version": "1"}
+                answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            case "tools/list":
+                answer = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
+            case "tools/call":
+                self.calls.append((token, params["name"]))
+                answer = {"content": [{"type": "text", "text": params["name"]}]}
+            case _ if "id" in message:
+                error = {"code": -32601, "message": "no such method"}
+                return web.json_response({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            case _:
+                return web.Response(status=202)
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
+
+    @property
+    def secrets(self) -> set[str]:
+        """Everything that was given away or shown here and that nobody else may see."""
+        shown = {form.fields[name] for form in self.forms for name in ("code", "code_verifier") if name in form.fields}
+        return shown | set(self.scopes) | {f"refresh-{token.partition('-')[2]}" for token in self.scopes}
+
+    def _not_let_in(self, status: int, more: str) -> web.Response:
+        self.refusals += 1
+        place = f"{self.url}/.well-known/oauth-protected-resource/mcp"
+        return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
+
+    def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
+        number = next(self._numbers)
+        access, refresh = f"access-{number}", f"refresh-{number}"
+        self.valid.add(access)
+        self.scopes[access] = set(scope.split())
+        self._refresh.add(refresh)
+        kind = "DPoP" if is_bound else "Bearer"
+        return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
+
+
+def _challenge(verifier: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def _nonce(proof: str) -> str:
+    import jwt
+
+    return str(jwt.decode(proof, options={"verify_signature": False}).get("nonce")) if proof else ""
+
+
+@asynccontextmanager
+async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
+    """On a free port."""
+    server = AuthorizationServer()
+    app = web.Application()
+    app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource_metadata)
+    app.router.add_get("/.well-known/oauth-authorization-server", server.metadata)
+    app.router.add_post("/register", server.register)
+    app.router.add_get("/authorize", server.authorize)
+    app.router.add_post("/device", server.device)
+    app.router.add_post("/token", server.token)
+    app.router.add_post("/revoke", server.revoke)
+    app.router.add_route("*", "/mcp", server.mcp)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,81 @@
+"""The oauth settings of a server: read, checked, and written back as they were."""
+
+import pytest
+from pydantic import ValidationError
+
+from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
+from emceepee.backends.oauth.settings import Grant, OAuthSettings
+from emceepee.backends.spec import HttpTarget, ServerEntry, entry_of
+from emceepee.json_types import JsonObject
+
+PROVIDER = {"token_endpoint": "https://idp.test/token", "client_id": "c", "id_token": "i"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"client_id": "me", "client_secret": "s3cret", "scopes": "read write"},
+        {"client_id": "me", "private_key": "-----", "signing_algorithm": "RS256", "grant": "client_credentials"},
+        {"grant": "device_code", "scopes": [], "dpop": True, "issuer": "https://as.test"},
+        {"grant": "enterprise", "identity_provider": PROVIDER},
+        {"grant": "jwt_bearer", "assertion": "a.b.c"},
+        {"client_metadata_url": "https://me.test/client.json"},
+    ],
+)
+def test_what_is_configured_comes_back_as_it_was(given: JsonObject) -> None:
+    settings = OAuthEntry.model_validate(given).settings()
+    assert oauth_entry_of(settings).settings() == settings
+    spec = ServerEntry(name="one", url="http://one.test", oauth=OAuthEntry.model_validate(given)).spec()
+    assert entry_of(spec).spec() == spec
+
+
+def test_scopes_are_written_as_oauth_does_or_as_a_list() -> None:
+    assert OAuthEntry.model_validate({"scopes": "a b a"}).settings().scopes == ("a", "b")
+    assert OAuthEntry.model_validate({"scopes": ["a", "b"]}).settings().scopes == ("a", "b")
+    assert OAuthEntry().settings() == OAuthSettings(grant=Grant.AUTHORIZATION_CODE)
+
+
+def test_the_spelling_of_other_programs_is_taken() -> None:
+    given = {"clientId": "me", "clientSecret": "s"}
+    assert OAuthEntry.model_validate(given) == OAuthEntry(client_id="me", client_secret="s")
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"client_secret": "canary"}, "client_id"),
+        ({"grant": "client_credentials", "client_secret": "canary", "client_id": ""}, "client_id"),
+        ({"grant": "jwt_bearer"}, "needs assertion"),
+        ({"grant": "enterprise", "client_secret": "canary", "client_id": "c"}, "needs identity_provider"),
+        ({"client_metadata_url": "http://me.test/c.json"}, "https://"),
+        ({"signing_algorithm": "none"}, "signing_algorithm"),
+        ({"scopes": ["a b"]}, "scopes"),
+        ({"client_sercet": "canary"}, "client_sercet"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_no_secret_is_shown(given: JsonObject, word: str) -> None:
+    with pytest.raises(ValidationError, match=word) as caught:
+        OAuthEntry.model_validate(given)
+    assert "canary" not in str(caught.value)
+
+
+def test_no_secret_is_in_what_is_printed() -> None:
+    entry = OAuthEntry.model_validate(
+        {"client_id": "me", "client_secret": "canary-1", "identity_provider": PROVIDER | {"id_token": "canary-2"}}
+    )
+    spec = ServerEntry(name="one", url="http://one.test", oauth=entry)
+    assert "canary" not in f"{entry!r} {spec!r} {spec.spec()!r} {entry.settings()!r}"
+
+
+@pytest.mark.parametrize(
+    ("target", "may"),
+    [
+        (HttpTarget(url="http://h/mcp"), True),
+        (HttpTarget(url="http://h/mcp", headers={"X-Key": "k"}), True),
+        (HttpTarget(url="http://h/mcp", headers={"authorization": "Bearer t"}), False),
+        (HttpTarget(url="http://me:pass@h/mcp"), False),
+    ],
+)
+def test_a_configured_credential_switches_logins_off(target: HttpTarget, may: bool) -> None:
+    assert target.may_log_in is may

@@ -1,0 +1,638 @@
+"""Logins from a demand to a token, and all the reasons not to go on."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.backends.oauth.challenge import Demand, Want
+from emceepee.backends.oauth.client import AuthMethod, Client, Registration
+from emceepee.backends.oauth.discovery import begin
+from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
+from emceepee.backends.oauth.flow import (
+    Abandoned,
+    Answered,
+    AskingForToken,
+    AskPerson,
+    AwaitingBrowser,
+    AwaitingDevice,
+    BrowserReturned,
+    Failed,
+    FlowEvent,
+    ForgetRegistration,
+    Granted,
+    KeepRegistration,
+    Send,
+    StartTimer,
+    TimerFired,
+    Unanswered,
+)
+from emceepee.backends.oauth.flow_step import resume, step
+from emceepee.backends.oauth.settings import Grant, IdentityProvider, OAuthSettings
+from emceepee.backends.oauth.tokens import TokenSet, TokenType
+from emceepee.codec import decode
+from support.backends.scripted_login import (
+    ISSUER,
+    ISSUER_URL,
+    REDIRECT,
+    RESOURCE_URL,
+    SERVER,
+    Reply,
+    ScriptedLogin,
+    issuer_document,
+    reply,
+    resource_document,
+    terms,
+)
+from support.fakes.clock import START
+
+ROOT_RESOURCE_URL = "https://mcp.example/.well-known/oauth-protected-resource"
+REGISTERED = Client(client_id="registered", is_registered=True)
+
+
+@pytest.fixture
+def login() -> ScriptedLogin:
+    return ScriptedLogin()
+
+
+def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms(demand=Demand(scopes=("read",))))
+    assert isinstance(waiting, AwaitingBrowser)
+    assert login.asked == {
+        "tenant": "1",
+        "response_type": "code",
+        "client_id": "registered",
+        "redirect_uri": REDIRECT,
+        "code_challenge": "7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM",
+        "code_challenge_method": "S256",
+        "state": "the state",
+        "resource": SERVER,
+        "scope": "read",
+    }
+    done = login.come_back(waiting, code="the-code", state="the%20state")
+    assert login.form == {
+        "grant_type": "authorization_code",
+        "code": "the-code",
+        "redirect_uri": REDIRECT,
+        "code_verifier": "v" * 43,
+        "resource": SERVER,
+        "client_id": "registered",
+    }
+    assert done == Granted(
+        TokenSet(
+            issuer=ISSUER,
+            resource=SERVER,
+            client=REGISTERED,
+            token_endpoint=f"{ISSUER}/token",
+            revocation_endpoint=f"{ISSUER}/revoke",
+            access_token="access",
+            issued_at=START,
+            expires_at=START + timedelta(hours=1),
+            scopes=("read",),
+            asked=("read",),
+        )
+    )
+
+
+# Finding out whom to ask.
+
+
+def test_documents_are_looked_for_in_the_order_of_the_specification(login: ScriptedLogin) -> None:
+    login.replies = {
+        ROOT_RESOURCE_URL: resource_document(authorization_servers=[f"{ISSUER}/tenant"]),
+        f"{ISSUER}/tenant/.well-known/openid-configuration": issuer_document(issuer=f"{ISSUER}/tenant"),
+    }
+    login.begin(terms(OAuthSettings(client_id="me"), Demand(resource_metadata="https://mcp.example/named")))
+    assert login.urls == [
+        "https://mcp.example/named",
+        RESOURCE_URL,
+        ROOT_RESOURCE_URL,
+        f"{ISSUER}/.well-known/oauth-authorization-server/tenant",
+        f"{ISSUER}/.well-known/openid-configuration/tenant",
+        f"{ISSUER}/tenant/.well-known/openid-configuration",
+    ]
+    assert login.asked["client_id"] == "me"
+
+
+def test_a_named_document_at_an_address_without_tls_is_not_asked_for(login: ScriptedLogin) -> None:
+    login.begin(terms(demand=Demand(resource_metadata="http://mcp.example/named")))
+    assert login.urls[0] == RESOURCE_URL
+
+
+def test_the_resource_is_named_as_the_server_publishes_it(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(resource="https://mcp.example")
+    login.begin(terms())
+    assert login.asked["resource"] == "https://mcp.example"
+
+
+def test_metadata_of_another_resource_ends_the_login(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(resource="https://evil.example/mcp")
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "another resource" in failed.reason
+    assert login.urls == [RESOURCE_URL]
+
+
+def test_a_document_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
+    login.replies[ISSUER_URL] = issuer_document(issuer="https://evil.example")
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert f"is the metadata of https://evil.example, not of {ISSUER}" in failed.reason
+    assert not any("evil" in url for url in login.urls)
+
+
+def test_the_next_authorization_server_is_asked_where_the_first_has_no_document(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://gone.example", ISSUER])
+    assert isinstance(login.begin(terms()), AwaitingBrowser)
+    assert "https://gone.example/.well-known/oauth-authorization-server" in login.urls
+
+
+def test_one_where_emceepee_is_registered_is_asked_first(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://other.example", ISSUER])
+    known = Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,))
+    login.begin(terms(registrations={ISSUER: known}))
+    assert login.urls == [RESOURCE_URL, ISSUER_URL]
+
+
+@pytest.mark.parametrize("pin", [{"settings": OAuthSettings(client_id="me", issuer="https://mine.example")}, {}])
+def test_a_configured_client_is_shown_to_its_own_issuer_only(login: ScriptedLogin, pin: dict[str, Any]) -> None:
+    given = pin or {"settings": OAuthSettings(client_id="me"), "pinned_issuer": "https://mine.example"}
+    failed = login.begin(terms(**given))
+    assert isinstance(failed, Failed)
+    assert "belongs to https://mine.example" in failed.reason
+    assert login.urls == [RESOURCE_URL]
+
+
+def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = HttpAnswer(status=503)
+    assert login.begin(terms()) == Failed(
+        reason=f"{RESOURCE_URL} cannot be asked for a login just now: HTTP 503", may_try_again=True
+    )
+
+
+@pytest.mark.parametrize("trouble", [HttpAnswer(status=500), Unanswered("no answer within 15 s")])
+def test_trouble_at_the_authorization_server_can_be_over_later(login: ScriptedLogin, trouble: Reply) -> None:
+    login.replies[ISSUER_URL] = trouble
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert failed.may_try_again
+
+
+def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLogin) -> None:
+    login.replies = {"https://mcp.example/register": reply(201, client_id="registered")}
+    waiting = login.begin(terms())
+    assert isinstance(waiting, AwaitingBrowser)
+    assert waiting.url.startswith("https://mcp.example/authorize?")
+    assert login.asked["resource"] == SERVER
+
+
+def test_a_server_that_knows_no_logins_at_all_is_told_apart_by_its_registration(login: ScriptedLogin) -> None:
+    login.replies = {}
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "token into its headers" in failed.reason
+
+
+# Whom not to ask.
+
+
+@pytest.mark.parametrize("methods", [None, [], ["plain"]])
+def test_without_pkce_nobody_is_sent_to_log_in(login: ScriptedLogin, methods: list[str] | None) -> None:
+    login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=methods)
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "PKCE" in failed.reason
+    assert f"{ISSUER}/register" not in login.urls
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        {"token_endpoint": "http://login.example/token"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"registration_endpoint": "http://login.example/register"},
+        {"revocation_endpoint": "http://login.example/revoke"},
+    ],
+)
+def test_no_endpoint_may_do_without_tls_where_the_server_has_it(login: ScriptedLogin, endpoint: dict[str, str]) -> None:
+    login.replies[ISSUER_URL] = issuer_document(**endpoint)
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "not at an https address" in failed.reason
+
+
+def test_a_grant_that_is_not_offered_is_named(login: ScriptedLogin) -> None:
+    login.replies[ISSUER_URL] = issuer_document(grant_types_supported=["client_credentials"])
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "does not offer the grant authorization_code, but client_credentials" in failed.reason
+
+
+# Who emceepee is.
+
+
+def test_a_registration_says_what_kind_of_program_asks(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(scopes_supported=["read", "write"])
+    login.begin(terms(demand=Demand(scopes=("read",))))
+    (sent,) = [request for request in login.sent if request.url == f"{ISSUER}/register"]
+    assert decode(sent.body or b"") == {
+        "client_name": "emceepee",
+        "redirect_uris": [REDIRECT],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "native",
+        "scope": "read write",
+    }
+    (kept,) = [effect for effect in login.effects if isinstance(effect, KeepRegistration)]
+    assert kept.registration == Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,))
+
+
+def test_a_hosted_emceepee_registers_as_a_web_application(login: ScriptedLogin) -> None:
+    login.begin(terms(redirect_uri="https://emceepee.example/oauth/callback"))
+    (sent,) = [request for request in login.sent if request.url == f"{ISSUER}/register"]
+    assert decode(sent.body or b"")["application_type"] == "web"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, False),
+        ({"redirect_uris": ("http://127.0.0.1:9/oauth/callback",)}, True),
+        ({"secret_expires_at": START}, True),
+        ({"secret_expires_at": START + timedelta(seconds=1)}, False),
+        ({"scopes": ("other",)}, True),
+        ({"scopes": ("read", "other")}, False),
+        ({"issuer": "https://other.example"}, True),
+    ],
+)
+def test_a_registration_is_used_again_while_it_serves(
+    login: ScriptedLogin, change: dict[str, Any], expected: bool
+) -> None:
+    known = replace(Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,)), **change)
+    login.begin(terms(demand=Demand(scopes=("read",)), registrations={known.issuer: known}))
+    assert (f"{ISSUER}/register" in login.urls) is expected
+
+
+def test_our_document_is_our_name_where_the_server_takes_documents(login: ScriptedLogin) -> None:
+    settings = OAuthSettings(client_metadata_url="https://me.example/client.json")
+    login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
+    login.begin(terms(settings))
+    assert login.asked["client_id"] == "https://me.example/client.json"
+    assert f"{ISSUER}/register" not in login.urls
+    login.replies[ISSUER_URL] = issuer_document()
+    login.begin(terms(settings))
+    assert login.asked["client_id"] == "registered"
+
+
+def test_what_is_configured_goes_before_everything_else(login: ScriptedLogin) -> None:
+    settings = OAuthSettings(client_id="mine", client_secret="s", client_metadata_url="https://me.example/client.json")
+    login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
+    waiting = login.begin(terms(settings))
+    assert login.asked["client_id"] == "mine"
+    login.come_back(waiting, code="c", state="the%20state")
+    assert login.sent[-1].headers["authorization"] == "Basic bWluZTpz"
+
+
+def test_where_nobody_registers_us_a_person_is_told_how_to(login: ScriptedLogin) -> None:
+    login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert REDIRECT in failed.reason
+    assert "client_id" in failed.reason
+
+
+@pytest.mark.parametrize(
+    "answer", [reply(400, error="invalid_client_metadata", error_description="no"), reply(201, client_name="x")]
+)
+def test_a_registration_that_fails_is_explained(login: ScriptedLogin, answer: HttpAnswer) -> None:
+    login.replies[f"{ISSUER}/register"] = answer
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert "did not register emceepee" in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("supported", "given", "expected"),
+    [
+        (["none"], None, AuthMethod.NONE),
+        (["client_secret_basic"], None, AuthMethod.BASIC),
+        (["client_secret_post"], None, AuthMethod.POST),
+        (None, None, AuthMethod.BASIC),
+        (["client_secret_basic"], "client_secret_post", AuthMethod.POST),
+        (["client_secret_basic"], "tls_client_auth", AuthMethod.BASIC),
+    ],
+)
+def test_a_secret_is_sent_in_the_way_that_was_agreed(
+    login: ScriptedLogin, supported: list[str] | None, given: str | None, expected: AuthMethod
+) -> None:
+    login.replies[ISSUER_URL] = issuer_document(token_endpoint_auth_methods_supported=supported)
+    answer: dict[str, Any] = {"client_id": "c", "client_secret": "s"} | (
+        {"token_endpoint_auth_method": given} if given else {}
+    )
+    login.replies[f"{ISSUER}/register"] = reply(201, **answer)
+    waiting = login.begin(terms())
+    assert isinstance(waiting, AwaitingBrowser)
+    assert waiting.request.client.auth_method is expected
+    login.come_back(waiting, code="c", state="the%20state")
+    assert ("authorization" in login.sent[-1].headers) is (expected is AuthMethod.BASIC)
+    assert ("client_secret" in login.form) is (expected is AuthMethod.POST)
+
+
+# What the browser comes back with.
+
+
+@pytest.mark.parametrize(
+    ("advertised", "issuer", "is_good"),
+    [
+        (True, ISSUER, True),
+        (None, ISSUER, True),
+        (None, None, True),
+        (True, None, False),
+        (True, f"{ISSUER}/", False),
+        (None, f"{ISSUER}/", False),
+        (None, "https://evil.example", False),
+        (False, "https://evil.example", False),
+    ],
+)
+def test_an_answer_must_come_from_who_was_asked(
+    login: ScriptedLogin, advertised: bool | None, issuer: str | None, is_good: bool
+) -> None:
+    login.replies[ISSUER_URL] = issuer_document(authorization_response_iss_parameter_supported=advertised)
+    waiting = login.begin(terms())
+    query = {"code": "c", "state": "the%20state"} | ({"iss": issuer} if issuer else {})
+    done = login.come_back(waiting, **query)
+    assert isinstance(done, Granted if is_good else Failed)
+    assert (f"{ISSUER}/token" in login.urls) is is_good
+
+
+def test_an_error_is_believed_only_from_who_was_asked(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms())
+    denied = login.come_back(waiting, error="access_denied", error_description="no%0Anever", state="the%20state")
+    assert denied == Failed(reason="The login was refused: access_denied: no never")
+    forged = login.come_back(waiting, error="access_denied", state="the%20state", iss="https://evil.example")
+    assert isinstance(forged, Failed)
+    assert "access_denied" not in forged.reason
+
+
+@pytest.mark.parametrize("query", [{"code": "c"}, {"code": "c", "state": "other"}, {"state": "the%20state"}, {}])
+def test_what_answers_nothing_that_was_asked_changes_nothing(login: ScriptedLogin, query: dict[str, str]) -> None:
+    waiting = login.begin(terms())
+    assert login.come_back(waiting, **query) == waiting
+
+
+# Scopes.
+
+
+def test_a_step_up_asks_for_the_union(login: ScriptedLogin) -> None:
+    login.replies[RESOURCE_URL] = resource_document(scopes_supported=["profile"])
+    login.begin(terms(demand=Demand(want=Want.SCOPES, scopes=("write",)), asked_before=("read",)))
+    assert login.asked["scope"] == "read write"
+
+
+def test_scopes_are_left_out_where_none_are_known(login: ScriptedLogin) -> None:
+    login.begin(terms())
+    assert "scope" not in login.asked
+
+
+def test_offline_access_is_asked_for_with_consent_where_it_is_offered(login: ScriptedLogin) -> None:
+    login.replies[ISSUER_URL] = issuer_document(scopes_supported=["read", "offline_access"])
+    login.begin(terms(demand=Demand(scopes=("read",))))
+    assert (login.asked["scope"], login.asked["prompt"]) == ("read offline_access", "consent")
+
+
+# The token endpoint.
+
+
+def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogin) -> None:
+    login.replies[f"{ISSUER}/token"] = reply(401, error="invalid_client")
+    waiting = login.begin(terms())
+    failed = login.come_back(waiting, code="c", state="the%20state")
+    assert failed == Failed(reason=f"{ISSUER} gave no token: invalid_client", may_try_again=True)
+    assert login.effects[-1] == ForgetRegistration(ISSUER, "registered")
+
+
+@pytest.mark.parametrize("trouble", [HttpAnswer(status=503), HttpAnswer(status=429), Unanswered("reset")])
+def test_a_token_endpoint_in_trouble_may_be_tried_again(login: ScriptedLogin, trouble: Reply) -> None:
+    login.replies[f"{ISSUER}/token"] = trouble
+    failed = login.come_back(login.begin(terms()), code="c", state="the%20state")
+    assert isinstance(failed, Failed)
+    assert failed.may_try_again
+
+
+def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
+    login.replies[f"{ISSUER}/token"] = reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce")
+    waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
+    failed = login.come_back(waiting, code="c", state="the%20state")
+    assert isinstance(failed, Failed)
+    assert [request.nonce for request in login.sent if request.url.endswith("/token")] == [None, "n"]
+
+
+def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: ScriptedLogin) -> None:
+    def give(request: HttpRequest) -> HttpAnswer:
+        assert Missing.PROOF in request.missing
+        return reply(access_token="a", token_type="DPoP")
+
+    login.replies[f"{ISSUER}/token"] = give
+    waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
+    done = login.come_back(waiting, code="c", state="the%20state")
+    assert isinstance(done, Granted)
+    assert done.tokens.token_type is TokenType.DPOP
+
+
+# Other grants.
+
+
+def test_client_credentials_need_nobody(login: ScriptedLogin) -> None:
+    settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", client_secret="s", scopes=("a", "b"))
+    login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=None, authorization_endpoint=None)
+    assert isinstance(login.begin(terms(settings)), Granted)
+    assert login.form == {"grant_type": "client_credentials", "resource": SERVER, "scope": "a b"}
+
+
+def test_a_private_key_signs_for_the_issuer(login: ScriptedLogin) -> None:
+    settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", private_key="PEM")
+    login.begin(terms(settings))
+    sent = login.sent[-1]
+    assert (sent.missing, sent.audience) == (frozenset({Missing.ASSERTION}), ISSUER)
+    assert login.form["client_assertion_type"].endswith("jwt-bearer")
+
+
+def test_a_workloads_token_is_exchanged_and_a_refusal_ends_it(login: ScriptedLogin) -> None:
+    settings = OAuthSettings(grant=Grant.JWT_BEARER, client_id="me", assertion="the.jwt")
+    assert isinstance(login.begin(terms(settings)), Granted)
+    assert login.form == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "assertion": "the.jwt",
+        "resource": SERVER,
+        "client_id": "me",
+    }
+    login.replies[f"{ISSUER}/token"] = reply(400, error="invalid_grant")
+    before = len(login.sent)
+    assert isinstance(login.begin(terms(settings)), Failed)
+    assert len(login.sent) == before + 3
+
+
+def test_a_companys_identity_provider_is_asked_first(login: ScriptedLogin) -> None:
+    provider = IdentityProvider(token_endpoint="https://idp.example/token", client_id="there", id_token="id")
+    settings = OAuthSettings(
+        grant=Grant.ENTERPRISE, client_id="me", client_secret="s", identity_provider=provider, scopes=("a",)
+    )
+    login.replies["https://idp.example/token"] = reply(
+        access_token="jag", issued_token_type="urn:ietf:params:oauth:token-type:id-jag", token_type="N_A"
+    )
+    assert isinstance(login.begin(terms(settings)), Granted)
+    exchanged, taken = login.sent[-2:]
+    assert dict(exchanged.form) == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "subject_token": "id",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "audience": ISSUER,
+        "resource": SERVER,
+        "scope": "a",
+        "client_id": "there",
+    }
+    assert dict(taken.form)["assertion"] == "jag"
+
+
+# A code that a person enters.
+
+
+DEVICE: dict[str, Any] = {
+    "device_code": "secret",
+    "user_code": "ABCD-EFGH",
+    "verification_uri": f"{ISSUER}/enter",
+    "verification_uri_complete": f"{ISSUER}/enter?code=ABCD-EFGH",
+    "expires_in": 60,
+    "interval": 2,
+}
+
+
+def begin_device(login: ScriptedLogin, **changes: Any) -> AwaitingDevice:
+    login.replies[f"{ISSUER}/device"] = reply(**DEVICE | changes)
+    waiting = login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE)))
+    assert isinstance(waiting, AwaitingDevice)
+    return waiting
+
+
+def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
+    waiting = begin_device(login)
+    assert login.effects[-2:] == [
+        AskPerson(f"{ISSUER}/enter?code=ABCD-EFGH", "ABCD-EFGH", START + timedelta(seconds=60)),
+        StartTimer(2),
+    ]
+    login.replies[f"{ISSUER}/token"] = reply(400, error="authorization_pending")
+    waiting = login.happen(waiting, TimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartTimer(2)
+    login.replies[f"{ISSUER}/token"] = reply(400, error="slow_down")
+    waiting = login.happen(waiting, TimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartTimer(7)
+    login.replies[f"{ISSUER}/token"] = HttpAnswer(status=502)
+    waiting = login.happen(waiting, TimerFired(login.pass_time(7)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartTimer(12)
+    login.replies[f"{ISSUER}/token"] = reply(access_token="a", token_type="bearer")
+    assert isinstance(login.happen(waiting, TimerFired(login.pass_time(12))), Granted)
+    assert login.form == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+        "device_code": "secret",
+        "resource": SERVER,
+        "client_id": "registered",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "may_again"), [("expired_token", True), ("access_denied", False), ("invalid_grant", False)]
+)
+def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin, error: str, may_again: bool) -> None:
+    waiting = begin_device(login)
+    login.replies[f"{ISSUER}/token"] = reply(400, error=error)
+    failed = login.happen(waiting, TimerFired(login.pass_time(2)))
+    assert isinstance(failed, Failed)
+    assert failed.may_try_again is may_again
+
+
+def test_nobody_asks_about_a_code_whose_time_is_over(login: ScriptedLogin) -> None:
+    waiting = begin_device(login)
+    before = len(login.sent)
+    assert isinstance(login.happen(waiting, TimerFired(login.pass_time(60))), Failed)
+    assert len(login.sent) == before
+
+
+def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: ScriptedLogin) -> None:
+    login.replies[f"{ISSUER}/device"] = reply(**DEVICE | {"verification_uri": "http://login.example/enter"})
+    assert isinstance(login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE))), Failed)
+
+
+# After a restart.
+
+
+def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms())
+    assert isinstance(waiting, AwaitingBrowser)
+    assert resume(waiting) == (waiting, (AskPerson(waiting.url),))
+    device = begin_device(login)
+    again, effects = resume(replace(device, is_polling=True))
+    assert again == device
+    assert effects == tuple(login.effects[-2:])
+
+
+def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms())
+    assert isinstance(waiting, AwaitingBrowser)
+    asking, effects = step(waiting, BrowserReturned(f"{REDIRECT}?code=c&state=the%20state"))
+    assert isinstance(asking, AskingForToken)
+    assert resume(asking) == (asking, effects)
+    assert isinstance(effects[0], Send)
+
+
+# Always.
+
+
+EVENTS: list[FlowEvent] = [
+    Unanswered("reset"),
+    BrowserReturned(f"{REDIRECT}?code=c&state=the%20state"),
+    TimerFired(START),
+    Abandoned("nobody wants it"),
+    *(
+        Answered(answer=HttpAnswer(status=status, body=body), at=START)
+        for status in (200, 404, 500)
+        for body in (b"", b"{}")
+    ),
+    Answered(answer=resource_document(), at=START),
+    Answered(answer=issuer_document(), at=START),
+    Answered(answer=reply(201, client_id="c"), at=START),
+    Answered(answer=reply(access_token="a"), at=START),
+    Answered(answer=reply(400, error="invalid_grant"), at=START),
+]
+
+
+@given(st.sampled_from(list(Grant)), st.lists(st.sampled_from(EVENTS), max_size=8))
+def test_whatever_happens_in_whatever_order_at_most_one_request_is_under_way(
+    grant: Grant, events: list[FlowEvent]
+) -> None:
+    state, effects = begin(terms(OAuthSettings(grant=grant, client_id="c")))
+    for event in events:
+        assert sum(isinstance(effect, Send) for effect in effects) <= 1
+        if isinstance(state, Granted | Failed):
+            assert step(state, event) == (state, ())
+        state, effects = step(state, event)
+
+
+def test_an_abandoned_login_is_over_in_every_state(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms())
+    assert login.happen(waiting, Abandoned("nobody wants it")) == Failed(reason="nobody wants it")
+
+
+def test_no_secret_is_in_the_words_of_a_state(login: ScriptedLogin) -> None:
+    login.replies[f"{ISSUER}/register"] = reply(201, client_id="c", client_secret="canary-secret")
+    login.replies[f"{ISSUER}/token"] = reply(access_token="canary-access", refresh_token="canary-refresh")
+    waiting = login.begin(terms(verifier="canary-verifier", state="canary-state"))
+    asking, effects = step(waiting, BrowserReturned(f"{REDIRECT}?code=canary-code&state=canary-state"))
+    done = login.come_back(waiting, code="canary-code", state="canary-state")
+    assert isinstance(done, Granted)
+    for each in (waiting, asking, effects, done, login.effects, login.sent):
+        assert "canary" not in repr(each)
