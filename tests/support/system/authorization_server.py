@@ -42,6 +42,8 @@ class AuthorizationServer:
     needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
     scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
     calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    asked: int = 0  # how often someone was shown the page to agree on
+    answered: int = 0  # token requests
     refusals: int = 0  # requests that were not let in
     replayed: int = 0  # refresh tokens that were used twice
     held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
@@ -81,6 +83,7 @@ class AuthorizationServer:
         return web.json_response(document | {"client_id": f"client-{next(self._numbers)}"}, status=201)
 
     async def authorize(self, request: web.Request) -> web.Response:
+        self.asked += 1
         code = f"code-{next(self._numbers)}"
         self._codes[code] = dict(request.query)
         answer = urlencode({"code": code, "state": request.query["state"], "iss": self.url})
@@ -96,6 +99,7 @@ class AuthorizationServer:
         self.forms.append(Form(form, {name.lower(): value for name, value in request.headers.items()}))
         if self.held.is_set():
             await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        self.answered += 1
         if self.status != 200:
             return web.Response(status=self.status)
         if self.nonce is not None and self.nonce not in _nonce(request.headers.get("dpop", "")):
