@@ -288,6 +288,17 @@ async def test_a_browser_may_come_back_to_another_process(server: AuthorizationS
         assert await there.logins.receive("http://127.0.0.1/oauth/callback?code=x&state=guessed") is not None
         assert await there.logins.receive(ended) is None
         await eventually(has_status(scene, "connected"), within=10)
+        assert await there.logins.receive(ended) is not None
+        assert await store.secrets_of("") == []
+
+
+async def test_the_older_transport_is_logged_in_to_as_well(scene: Scene, server: AuthorizationServer) -> None:
+    added = await scene.value("add_server", name="tracker", url=f"{server.url}/sse", type="sse")
+    await browse(added["server"]["authorizationUrl"])
+    await eventually(has_status(scene, "connected"))
+    assert (await echo(scene))["content"][0]["text"] == "echo"
+    server.valid.clear()
+    assert (await echo(scene))["content"][0]["text"] == "echo"
 
 
 async def test_many_calls_wait_for_one_login(scene: Scene, server: AuthorizationServer) -> None:

@@ -51,6 +51,7 @@ class AuthorizationServer:
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
     _refresh: set[str] = field(default_factory=set)
     _granted: str = ""
+    _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
@@ -164,15 +165,37 @@ class AuthorizationServer:
                 return web.Response(status=202)
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
 
+    async def sse(self, request: web.Request) -> web.StreamResponse:
+        """The same over the older transport: what is posted to `/messages` is answered here."""
+        if request.headers.get("authorization", "").partition(" ")[2] not in self.valid:
+            return self._not_let_in(401, "", path="sse")
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"event: endpoint\ndata: /messages\n\n")
+        self._answers = asyncio.Queue()
+        while (answer := await self._answers.get()) is not None:
+            await response.write(b"event: message\ndata: " + answer + b"\n\n")
+        return response
+
+    async def messages(self, request: web.Request) -> web.Response:
+        answered = await self.mcp(request)
+        if answered.status == 200 and isinstance(answered.body, bytes):
+            self._answers.put_nowait(answered.body)
+            return web.Response(status=202)
+        return answered
+
+    async def sse_metadata(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": f"{self.url}/sse", "authorization_servers": [self.url]})
+
     @property
     def secrets(self) -> set[str]:
         """Everything that was given away or shown here and that nobody else may see."""
         shown = {form.fields[name] for form in self.forms for name in ("code", "code_verifier") if name in form.fields}
         return shown | set(self.scopes) | {f"refresh-{token.partition('-')[2]}" for token in self.scopes}
 
-    def _not_let_in(self, status: int, more: str) -> web.Response:
+    def _not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
         self.refusals += 1
-        place = f"{self.url}/.well-known/oauth-protected-resource/mcp"
+        place = f"{self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
     def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
@@ -208,6 +231,9 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     app.router.add_post("/token", server.token)
     app.router.add_post("/revoke", server.revoke)
     app.router.add_route("*", "/mcp", server.mcp)
+    app.router.add_get("/.well-known/oauth-protected-resource/sse", server.sse_metadata)
+    app.router.add_get("/sse", server.sse)
+    app.router.add_post("/messages", server.messages)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -216,4 +242,5 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     try:
         yield server
     finally:
+        server._answers.put_nowait(None)
         await runner.cleanup()
