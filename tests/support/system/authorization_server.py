@@ -42,6 +42,7 @@ class AuthorizationServer:
     needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
     scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
     calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    peers: dict[str, set[tuple[str, int]]] = field(default_factory=dict)  # by token: the connections it came over
     asked: int = 0  # how often someone was shown the page to agree on
     answered: int = 0  # token requests
     refusals: int = 0  # requests that were not let in
@@ -145,6 +146,8 @@ class AuthorizationServer:
         token = request.headers.get("authorization", "").partition(" ")[2]
         if token not in self.valid:
             return self._not_let_in(401, "")
+        assert request.transport is not None
+        self.peers.setdefault(token, set()).add(request.transport.get_extra_info("peername"))
         params = message.get("params", {})
         if (scope := self.needed.get(params.get("name", ""))) and scope not in self.scopes.get(token, ()):
             return self._not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
