@@ -8,7 +8,7 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test simulate soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+.PHONY: serve demo test simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
 	browser nginx haproxy redis tinyproxy clean help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
+	@echo "make chaos        two minutes of faults for three replicas and their Redis, under load"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
@@ -143,6 +144,10 @@ test: setup lint types imports page
 	@$(PARALLEL) $(addprefix --ignore=,$(QUICK))
 	@echo "== tests that nothing may run beside"
 	@$(BIN)/pytest -q -m alone
+
+chaos: $(VENV)/.installed
+	@echo "== two minutes of faults for three replicas"
+	@$(BIN)/pytest tests/soak/chaos_of_replicas.py
 
 soak: $(VENV)/.installed
 	@echo "== the long tests"

@@ -174,11 +174,20 @@ class ServerLogins:
             raise
         finally:
             del self._running[key]
-            self._states = {state: other for state, other in self._states.items() if other is not login}
             if not is_kept:
                 with suppress(StoreError):
-                    await self._records.drop_login(key)
+                    await self._forget(login)
+            self._states = {state: other for state, other in self._states.items() if other is not login}
             await login.end(reason)
+
+    async def _forget(self, login: RunningLogin) -> None:
+        """Whoever comes with an answer to it now is too late."""
+        key = login.key
+        await self._records.drop_login(key)
+        if self._is_shared:
+            await self._secrets.forget(key.principal, key.record(RETURNED))
+            for state in [state for state, other in self._states.items() if other is login]:
+                await self._secrets.forget(NOBODYS, _state_record(state))
 
     def _settings(self, target: HttpTarget) -> OAuthSettings:
         settings = target.oauth or OAuthSettings()

@@ -226,16 +226,28 @@ async def test_removing_a_server_ends_its_login(scene: Scene, server: Authorizat
         assert found.status == 400
 
 
-async def test_two_principals_share_no_token(parts: SessionParts, server: AuthorizationServer) -> None:
+async def test_two_principals_share_no_token_no_connection_and_no_question(
+    parts: SessionParts, server: AuthorizationServer
+) -> None:
     async with a_session(parts, "ann") as anns, a_session(parts, "bob") as bobs:
         await log_in(anns, server)
+        anns.quiet()
         assert (await add(bobs, server))["status"] == "authorizing"
+        (error,) = (await bobs.value("list_tools", server="tracker"))["errors"]
+        assert "wants a login first" in error["message"]
+        assert await asked(anns) == []
         await browse((await asked(bobs))[0]["url"])
         await eventually(has_status(bobs, "connected"))
         await echo(anns)
         await echo(bobs)
         (anns_token, _), (bobs_token, _) = server.calls
         assert anns_token != bobs_token
+        assert server.peers[anns_token].isdisjoint(server.peers[bobs_token])
+        assert anns.events() == []
+        await bobs.value("remove_server", name="tracker")
+        await eventually(lambda: bobs_token in server.revoked)
+        await echo(anns)
+        assert server.calls[-1] == (anns_token, "echo")
 
 
 async def test_the_sessions_of_a_principal_share_a_login(parts: SessionParts, server: AuthorizationServer) -> None:
@@ -288,6 +300,17 @@ async def test_a_browser_may_come_back_to_another_process(server: AuthorizationS
         assert await there.logins.receive("http://127.0.0.1/oauth/callback?code=x&state=guessed") is not None
         assert await there.logins.receive(ended) is None
         await eventually(has_status(scene, "connected"), within=10)
+        assert await there.logins.receive(ended) is not None
+        assert await store.secrets_of("") == []
+
+
+async def test_the_older_transport_is_logged_in_to_as_well(scene: Scene, server: AuthorizationServer) -> None:
+    added = await scene.value("add_server", name="tracker", url=f"{server.url}/sse", type="sse")
+    await browse(added["server"]["authorizationUrl"])
+    await eventually(has_status(scene, "connected"))
+    assert (await echo(scene))["content"][0]["text"] == "echo"
+    server.valid.clear()
+    assert (await echo(scene))["content"][0]["text"] == "echo"
 
 
 async def test_many_calls_wait_for_one_login(scene: Scene, server: AuthorizationServer) -> None:

@@ -42,6 +42,9 @@ class AuthorizationServer:
     needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
     scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
     calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    peers: dict[str, set[tuple[str, int]]] = field(default_factory=dict)  # by token: the connections it came over
+    asked: int = 0  # how often someone was shown the page to agree on
+    answered: int = 0  # token requests
     refusals: int = 0  # requests that were not let in
     replayed: int = 0  # refresh tokens that were used twice
     held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
@@ -49,6 +52,7 @@ class AuthorizationServer:
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
     _refresh: set[str] = field(default_factory=set)
     _granted: str = ""
+    _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
@@ -81,6 +85,7 @@ class AuthorizationServer:
         return web.json_response(document | {"client_id": f"client-{next(self._numbers)}"}, status=201)
 
     async def authorize(self, request: web.Request) -> web.Response:
+        self.asked += 1
         code = f"code-{next(self._numbers)}"
         self._codes[code] = dict(request.query)
         answer = urlencode({"code": code, "state": request.query["state"], "iss": self.url})
@@ -96,6 +101,7 @@ class AuthorizationServer:
         self.forms.append(Form(form, {name.lower(): value for name, value in request.headers.items()}))
         if self.held.is_set():
             await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        self.answered += 1
         if self.status != 200:
             return web.Response(status=self.status)
         if self.nonce is not None and self.nonce not in _nonce(request.headers.get("dpop", "")):
@@ -140,6 +146,8 @@ class AuthorizationServer:
         token = request.headers.get("authorization", "").partition(" ")[2]
         if token not in self.valid:
             return self._not_let_in(401, "")
+        assert request.transport is not None
+        self.peers.setdefault(token, set()).add(request.transport.get_extra_info("peername"))
         params = message.get("params", {})
         if (scope := self.needed.get(params.get("name", ""))) and scope not in self.scopes.get(token, ()):
             return self._not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
@@ -160,15 +168,37 @@ class AuthorizationServer:
                 return web.Response(status=202)
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
 
+    async def sse(self, request: web.Request) -> web.StreamResponse:
+        """The same over the older transport: what is posted to `/messages` is answered here."""
+        if request.headers.get("authorization", "").partition(" ")[2] not in self.valid:
+            return self._not_let_in(401, "", path="sse")
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"event: endpoint\ndata: /messages\n\n")
+        self._answers = asyncio.Queue()
+        while (answer := await self._answers.get()) is not None:
+            await response.write(b"event: message\ndata: " + answer + b"\n\n")
+        return response
+
+    async def messages(self, request: web.Request) -> web.Response:
+        answered = await self.mcp(request)
+        if answered.status == 200 and isinstance(answered.body, bytes):
+            self._answers.put_nowait(answered.body)
+            return web.Response(status=202)
+        return answered
+
+    async def sse_metadata(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": f"{self.url}/sse", "authorization_servers": [self.url]})
+
     @property
     def secrets(self) -> set[str]:
         """Everything that was given away or shown here and that nobody else may see."""
         shown = {form.fields[name] for form in self.forms for name in ("code", "code_verifier") if name in form.fields}
         return shown | set(self.scopes) | {f"refresh-{token.partition('-')[2]}" for token in self.scopes}
 
-    def _not_let_in(self, status: int, more: str) -> web.Response:
+    def _not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
         self.refusals += 1
-        place = f"{self.url}/.well-known/oauth-protected-resource/mcp"
+        place = f"{self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
     def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
@@ -204,6 +234,9 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     app.router.add_post("/token", server.token)
     app.router.add_post("/revoke", server.revoke)
     app.router.add_route("*", "/mcp", server.mcp)
+    app.router.add_get("/.well-known/oauth-protected-resource/sse", server.sse_metadata)
+    app.router.add_get("/sse", server.sse)
+    app.router.add_post("/messages", server.messages)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -212,4 +245,5 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     try:
         yield server
     finally:
+        server._answers.put_nowait(None)
         await runner.cleanup()

@@ -1,0 +1,216 @@
+"""The token on a link's requests: which one is sent, what a refusal leads to, and who waits for whom."""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from emceepee.backends.http1.client import Attempts
+from emceepee.backends.http1.response import Response
+from emceepee.backends.link import NoAccess
+from emceepee.backends.oauth.access import MOST_ATTEMPTS, TokenAccess
+from emceepee.backends.oauth.challenge import Demand
+from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.exchange import OAuthError
+from emceepee.backends.oauth.proofs import new_dpop_key
+from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenType, Unavailable
+from support.fakes.clock import FakeClock
+
+URL = "https://tracker.test/mcp"
+FROM_BEARER = 'Bearer resource_metadata="https://tracker.test/x"'
+STEP_UP = 'Bearer error="insufficient_scope", scope="all"'
+
+
+@dataclass
+class Refusal:
+    """As much of a response as matters here."""
+
+    status: int = 401
+    challenge: str = FROM_BEARER
+    headers: dict[str, str] = field(default_factory=dict)
+    is_discarded: bool = False
+
+    @property
+    def raw_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"WWW-Authenticate", self.challenge.encode())] if self.challenge else []
+
+    def discard(self) -> None:
+        self.is_discarded = True
+
+
+@dataclass
+class Keeper:
+    """Has the tokens, and says what was asked of it."""
+
+    tokens: TokenSet | None = None
+    renewal: Renewal | None = None
+    asked: list[str] = field(default_factory=list)
+    demands: list[Demand] = field(default_factory=list)
+    authorization_url: str | None = None
+    is_logging_in: bool = False
+
+    async def load(self) -> None: ...
+
+    def renew_soon(self, stale: TokenSet) -> None:
+        self.asked.append("renew soon")
+
+    async def renew(self, stale: TokenSet) -> Renewal:
+        self.asked.append("renew")
+        assert self.renewal is not None
+        if isinstance(self.renewal, TokenSet):
+            self.tokens = self.renewal
+        return self.renewal
+
+    async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
+        self.asked.append("log in")
+        self.demands.append(demand)
+
+    async def wait(self, origin: object | None) -> None: ...
+
+
+class Scene:
+    def __init__(self, tokens: TokenSet | None = None, *, is_asking_on_get: bool = False) -> None:
+        self.clock = FakeClock()
+        self.keeper = Keeper(tokens)
+        self.access = TokenAccess(self.keeper, self.clock, is_asking_on_get=is_asking_on_get)
+        self.attempts = Attempts()
+
+    async def send(self, method: str = "POST") -> dict[str, str]:
+        return dict(await self.access.headers(method, URL, {"accept": "json"}, self.attempts))
+
+    async def refuse(self, refusal: Refusal | None = None, method: str = "POST") -> bool:
+        self.attempts.count += 1
+        self.refusal = refusal or Refusal()
+        return await self.access.overcome(cast(Response, self.refusal), method, self.attempts)
+
+
+def tokens(clock: FakeClock, text: str = "one", *, lives: float = 3600, refresh: str | None = "r") -> TokenSet:
+    now = clock.now()
+    return TokenSet(
+        issuer="https://as.test",
+        resource=URL,
+        client=Client(client_id="me"),
+        token_endpoint="https://as.test/token",
+        access_token=text,
+        issued_at=now,
+        expires_at=now + timedelta(seconds=lives),
+        refresh_token=refresh,
+        asked=("some",),
+    )
+
+
+def a_scene(*, lives: float = 3600) -> Scene:
+    return Scene(tokens(FakeClock(), lives=lives))
+
+
+async def test_a_token_is_sent_along() -> None:
+    scene = a_scene()
+    assert scene.access.is_used
+    assert await scene.send() == {"accept": "json", "authorization": "Bearer one"}
+    assert scene.keeper.asked == []
+    assert not Scene().access.is_used
+
+
+async def test_a_token_that_is_due_is_used_while_it_is_renewed() -> None:
+    """A slow authorization server delays nobody whose token is still good."""
+    scene = a_scene(lives=100)
+    await scene.clock.advance(85)
+    assert (await scene.send())["authorization"] == "Bearer one"
+    assert scene.keeper.asked == ["renew soon"]
+
+
+async def test_a_token_that_is_over_is_renewed_first() -> None:
+    scene = a_scene(lives=100)
+    scene.keeper.renewal = tokens(scene.clock, "two")
+    await scene.clock.advance(101)
+    assert (await scene.send())["authorization"] == "Bearer two"
+
+
+async def test_who_cannot_renew_is_told_so_and_nothing_is_sent() -> None:
+    scene = a_scene(lives=100)
+    scene.keeper.renewal = Unavailable("HTTP 503")
+    await scene.clock.advance(101)
+    with pytest.raises(NoAccess, match=r"HTTP 503.*call again") as caught:
+        await scene.send()
+    assert not caught.value.wants_person
+
+
+async def test_a_refused_token_is_renewed() -> None:
+    scene = a_scene()
+    scene.keeper.renewal = tokens(scene.clock, "two")
+    await scene.send()
+    assert await scene.refuse()
+    assert scene.refusal.is_discarded
+    assert (await scene.send())["authorization"] == "Bearer two"
+    assert scene.keeper.asked == ["renew"]
+
+
+async def test_a_token_that_another_has_renewed_is_taken() -> None:
+    scene = a_scene()
+    await scene.send()
+    scene.keeper.tokens = tokens(scene.clock, "newer")
+    assert await scene.refuse()
+    assert scene.keeper.asked == []
+
+
+async def test_a_login_that_has_ended_is_asked_for_again() -> None:
+    scene = a_scene()
+    scene.keeper.renewal = Rejected(OAuthError("invalid_grant", ""))
+    await scene.send()
+    assert await scene.refuse()
+    assert scene.keeper.asked == ["renew", "log in"]
+
+
+async def test_the_first_refusal_leads_to_a_login() -> None:
+    scene = Scene()
+    assert await scene.refuse()
+    assert scene.keeper.demands == [Demand(resource_metadata="https://tracker.test/x")]
+
+
+async def test_a_stream_of_its_own_accord_asks_nobody_to_log_in() -> None:
+    assert not await Scene().refuse(method="GET")
+    assert await Scene(is_asking_on_get=True).refuse(method="GET")
+
+
+@pytest.mark.parametrize(
+    "refusal", [Refusal(403, ""), Refusal(403, "Bearer"), Refusal(401, 'Basic realm="x"')], ids=str
+)
+async def test_what_no_token_would_change_stays_refused(refusal: Refusal) -> None:
+    scene = a_scene()
+    await scene.send()
+    assert not await scene.refuse(refusal)
+    assert scene.keeper.asked == []
+    assert not refusal.is_discarded
+
+
+async def test_more_rights_are_asked_for_but_not_those_that_were_asked_for_before() -> None:
+    scene = a_scene()
+    await scene.send()
+    assert await scene.refuse(Refusal(403, STEP_UP))
+    assert scene.keeper.asked == ["log in"]
+    assert not await scene.refuse(Refusal(403, STEP_UP.replace("all", "some")))
+
+
+async def test_a_server_that_is_never_content_is_not_served_for_ever() -> None:
+    scene = a_scene()
+    for number in range(MOST_ATTEMPTS - 1):
+        await scene.send()
+        scene.keeper.tokens = tokens(scene.clock, f"number {number}")
+        assert await scene.refuse()
+    await scene.send()
+    scene.keeper.tokens = tokens(scene.clock, "the last")
+    assert not await scene.refuse()
+
+
+async def test_a_bound_token_is_proven_with_the_nonce_of_the_server() -> None:
+    bound = replace(tokens(FakeClock()), token_type=TokenType.DPOP, dpop_key=new_dpop_key())
+    scene = Scene(bound)
+    first = await scene.send()
+    assert first["authorization"] == "DPoP one"
+    wanted = Refusal(401, 'DPoP error="use_dpop_nonce"', {"dpop-nonce": "n1"})
+    assert await scene.refuse(wanted)
+    assert (await scene.send())["dpop"] != first["dpop"]
+    assert not await scene.refuse(wanted)
+    assert scene.keeper.asked == []
