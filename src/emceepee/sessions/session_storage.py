@@ -105,9 +105,10 @@ class SessionStorage:
             self._placement.forget(key)
 
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """None if there is none, or a process has it that cannot be asked.
+        """None if there is none, or a process has it that lives and cannot be asked.
 
-        Who has it is remembered, so that the next request for it need not ask the store.
+        Who has it is remembered, so that the next request for it need not ask the store. One that is gone may still
+        have it for a moment, until this process may take over: that is no reason to say that there is none.
 
         Raises:
             SessionsUnavailable, SessionElsewhere
@@ -116,9 +117,12 @@ class SessionStorage:
         try:
             return await self._store.take(key)
         except HeldElsewhere as held:
-            if self._placement is not None and held.holder is not None and self._placement.is_other(held.holder):
-                self._placement.learn(key, held.holder)
-                raise SessionElsewhere(key, held.holder) from None
+            if self._placement is not None and held.holder is not None:
+                if self._placement.is_other(held.holder):
+                    self._placement.learn(key, held.holder)
+                    raise SessionElsewhere(key, held.holder) from None
+                if not self._placement.is_alive(held.holder):
+                    raise SessionElsewhere(key, held.holder) from None
             log.info("session_held_elsewhere")
             return None
         except StoreUnavailable as error:

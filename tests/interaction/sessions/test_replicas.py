@@ -12,9 +12,10 @@ from emceepee.sessions.placement import TURN_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavailable
 from emceepee.state.events import EventType
+from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
-from emceepee.store.store import Commit, Lease, StoredSession, StoreUnavailable
+from emceepee.store.store import Commit, HeldElsewhere, Lease, StoredSession, StoreUnavailable
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
@@ -249,6 +250,28 @@ async def test_a_session_is_not_handed_over_before_it_is_known_whether_its_last_
         await replicas.clock.advance(0.1)
         assert await whose(second, DESK, may_guess=False) is None
         assert kinds(await second.directory.find_or_open(DESK)) == []
+
+
+async def test_a_session_of_a_replica_that_has_left_without_letting_go_is_not_said_to_be_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store may be slow to say that it can be taken, and does not know any more where its holder was."""
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        await refresh(second)
+        await first.directory.find_or_open(DESK)
+        left = Replica(slot=7, epoch=99, address="")
+        take = replicas.stores[1].take
+
+        async def hesitate(key: SessionKey) -> Any:
+            raise HeldElsewhere("it has only just left", left)
+
+        monkeypatch.setattr(replicas.stores[1], "take", hesitate)
+        assert await whose(second, DESK, may_guess=False) == 7
+        monkeypatch.setattr(replicas.stores[1], "take", take)
+        replicas.stores[0].die()
+        assert await whose(second, DESK, may_guess=False) is None
+        assert second.directory.find(DESK) is not None
 
 
 class UnsteadyStore(MemoryStore):
