@@ -116,8 +116,8 @@ async def open_connection(world: World, process: RestartableProcess, *, client: 
 
 
 async def refuse(world: World, process: RestartableProcess, response: aiohttp.ClientResponse, began: float) -> None:
-    """Raises: Unanswered if it is told to come again, or that there is no such session."""
-    if response.status in (404, 503):
+    """Raises: Unanswered if it is told to come again, that its process was lost, or that there is no such session."""
+    if response.status in (404, 502, 503):
         said, number = await response.text(), world.number_of(process)
         _hear_refusal(world, number, response.status, dict(response.headers), said, Span(began, moment()))
 
@@ -127,6 +127,9 @@ def _hear_refusal(world: World, number: int, status: int, headers: dict[str, str
     text = f"{status} {said} at {asked.ended:.3f}"
     if status == 404:
         world.findings.add(Rule.SESSIONS_KEPT, text)
+    elif status == 502:
+        world.counts["answers that say that a process was lost"] += 1
+        _require_faults(world, number, asked, text)
     else:
         has_advice = "retry-after" in {name.lower() for name in headers}
         world.findings.require(has_advice, Rule.RIGHT_ANSWERS, f"no Retry-After: {text}")
