@@ -8,8 +8,8 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
-	browser nginx haproxy redis clean help
+.PHONY: serve demo test simulate soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+	browser nginx haproxy redis tinyproxy clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -17,6 +17,7 @@ help:
 	@echo "make test         lint, types, import contracts and all tests"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
+	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
@@ -39,7 +40,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
-	$(PIN) --extra dev $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) --extra dev --extra keyring $(PINS) pyproject.toml -o requirements.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
 		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
 	done
@@ -49,7 +50,7 @@ $(NODE_TOOLS): tests/node/package.json tests/node/package-lock.json
 	cd tests/node && npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Clients that cannot live in the same environment as the SDK that emceepee uses.
+# Clients and servers that cannot live in the same environment as the SDK that emceepee uses.
 .tools/%/.installed: tests/clients/%.txt
 	@echo "== setting up the clients in $<"
 	$(PYTHON) -m venv .tools/$*
@@ -79,7 +80,7 @@ define install
 endef
 
 # What the tests need of the system. All but this is installed below this directory.
-programs: browser nginx haproxy redis
+programs: browser nginx haproxy redis tinyproxy
 
 browser:
 	$(call install,$(BROWSERS),chromium fonts-dejavu-core,The console is tested in Chromium or Chrome)
@@ -93,7 +94,10 @@ haproxy:
 redis:
 	$(call install,redis-server,redis-server,State that replicas share is tested on a real Redis)
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed programs
+tinyproxy:
+	$(call install,tinyproxy,tinyproxy,Servers are reached through a real proxy)
+
+setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed programs
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"
@@ -153,6 +157,10 @@ screenshots: setup
 bench: $(BENCH_TOOLS)
 	@echo "== the benchmark"
 	@$(BIN)/python -m bench $(BENCH)
+
+simulate: $(VENV)/.installed
+	@echo "== the simulation"
+	@$(BIN)/python -m bench.simulate $(SIMULATE)
 
 bench-long: $(BENCH_TOOLS)
 	@echo "== memory over a million calls"

@@ -51,7 +51,7 @@ def _calls(results: Results) -> Iterator[str]:
     if any(results.cell(kind, EMCEEPEE.name) for kind in kinds):
         yield "### emceepee's rate, divided by that of the others\n"
         head = ["", "era", "callers", "result", *others]
-        yield _table(head, [[*_work(kind), *_ratios(results, kind, others)] for kind in kinds])
+        yield table(head, [[*_work(kind), *_ratios(results, kind, others)] for kind in kinds])
         yield FOOTNOTE
     for shape in SHAPES:
         rows = [
@@ -63,7 +63,7 @@ def _calls(results: Results) -> Iterator[str]:
         ]
         if rows:
             yield f"### {shape.title}\n"
-            yield _table(["era", "callers", "result", "", *COLUMNS], rows)
+            yield table(["era", "callers", "result", "", *COLUMNS], rows)
 
 
 def _work(kind: Kind) -> list[str]:
@@ -103,7 +103,7 @@ def _facts(results: Results) -> Iterator[str]:
                 for what in dict.fromkeys(fact.name for fact in facts)
             ]
             yield f"### {title}\n"
-            yield _table(["", *names], rows)
+            yield table(["", *names], rows)
 
 
 def _fact(facts: Iterable[Fact], what: str, name: str) -> str:
@@ -128,7 +128,7 @@ def _number(value: float) -> str:
 
 def _targets(results: Results) -> str:
     rows = [_verdict(verdict) for verdict in verdicts(results)]
-    return "### Targets\n\n" + (NOISY if results.is_noisy else "") + _table(["target", "limit", "found", ""], rows)
+    return "### Targets\n\n" + (NOISY if results.is_noisy else "") + table(["target", "limit", "found", ""], rows)
 
 
 def _verdict(verdict: Verdict) -> list[str]:
@@ -137,7 +137,7 @@ def _verdict(verdict: Verdict) -> list[str]:
     return [verdict.target, limit, found, verdict.word]
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
     """Columns of equal width, so that it can be read in a terminal too."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]

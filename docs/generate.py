@@ -18,6 +18,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from emceepee import config, errors
+from emceepee.backends.configured_entry import ConfiguredEntry, TlsEntry
+from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
@@ -124,7 +126,7 @@ TOP_KEYS = {
 SERVER_KEYS = {
     "name": "Your name for it.",
     "description": "What it is for, in a few words. Models see it in the instructions and in `list_servers`.",
-    "url": "Address of an HTTP or SSE server.",
+    "url": "Address of an HTTP or SSE server: `http://…`, `https://…`, or `unix:///PATH/OF/SOCKET:/PATH`.",
     "command": "Program of a stdio server.",
     "type": "The transport. Without it, `url` tries Streamable HTTP first and the older SSE next.",
     "headers": "HTTP headers for every request to it.",
@@ -146,7 +148,15 @@ RESTART_KEYS = {
     "maxDelayMs": "The longest delay.",
     "backoffMultiplier": "How much longer each delay is than the one before.",
 }
+TLS_KEYS = {
+    "ca": "File with the certificates of the CAs that may vouch for it, and no others. Or its own certificate.",
+    "cert": "File with the certificate that we show it, and perhaps the key.",
+    "key": "File with the key of that certificate.",
+    "server_name": "The name that its certificate must have, if not that of the address.",
+    "insecure": "`true` checks nothing; a warning in the log says so.",
+}
 CONFIG_ONLY_KEYS = {
+    "tls": "How it proves who it is, and what it is shown. See [below](#tls).",
     "disabled": "`true` leaves the entry out.",
     "serverUrl": "Another name for `url`.",
 }
@@ -388,7 +398,14 @@ def settings() -> str:
     _no_strangers("TOP_KEYS", TOP_KEYS, config._TOP_KEYS)
     _all_described("key of the configuration file", config._TOP_KEYS, TOP_KEYS)
     server, restart = compact_schema(ServerEntry, keeps_bounds=True), compact_schema(RestartConfig, keeps_bounds=True)
-    for schema, words, what in ((server, SERVER_KEYS, "ServerEntry"), (restart, RESTART_KEYS, "RestartConfig")):
+    tls = compact_schema(TlsEntry, keeps_bounds=True)
+    only_in_file = ConfiguredEntry.model_fields.keys() - ServerEntry.model_fields.keys()
+    _all_described("key of ConfiguredEntry", only_in_file, CONFIG_ONLY_KEYS)
+    for schema, words, what in (
+        (server, SERVER_KEYS, "ServerEntry"),
+        (restart, RESTART_KEYS, "RestartConfig"),
+        (tls, TLS_KEYS, "TlsEntry"),
+    ):
         described = [name for name, item in schema["properties"].items() if "description" in item]
         _no_strangers(what, words, schema["properties"])
         _all_described(f"key of {what}", schema["properties"], [*words, *described])
@@ -405,8 +422,14 @@ Flags win over the file; see [the command line](cli.md).
 
 {_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config._TOP_KEYS])}
 All three kinds of server list can stand in one file; a name may be used once. Unknown keys are ignored with a warning.
-In every string, `${{NAME}}` is replaced by the variable of that name, and `${{NAME:-default}}` has something to fall
-back on. A variable that is not set and has no default is an error that names the key.
+In every string, references are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
+`${{NAME:-default}}` by the same or the default, `${{file:PATH}}` by the text of a file (from the folder of the
+configuration file on), `${{keyring:SERVICE/NAME}}` by what the platform's keyring has
+([more](../how-to/configure-servers.md#secrets)). A reference that leads nowhere is an error that names the key.
+
+Proxies are set by the variables `{HTTPS_VARIABLE}`, `{HTTP_VARIABLE}` and `{BYPASS_VARIABLE}`, and CAs by
+`--ca-bundle` or `SSL_CERT_FILE`; see how to
+[reach servers through proxies](../how-to/reach-servers-through-proxies.md).
 
 ## A server
 
@@ -414,7 +437,7 @@ The keys of an entry are the arguments of [`add_server`](tools.md#add_server). G
 of them. The name `emceepee` is reserved.
 
 {_schema_table("key", server, SERVER_KEYS)}
-The file knows a few more, for the sake of lists written for other programs:
+The file knows a few more, which are the operator's, or for the sake of lists written for other programs:
 
 {_table(["key", "meaning"], [[f"`{key}`", words] for key, words in CONFIG_ONLY_KEYS.items()])}
 `type` also takes {aliases}.
@@ -425,6 +448,12 @@ How a process that ended by itself is started again. The count of attempts begin
 `stable_seconds` ([limits](limits.md)). When they are used up the server is in `error` until `reconnect_server`.
 
 {_schema_table("key", restart, RESTART_KEYS)}
+## tls
+
+For a `url` that begins with `https://`. Paths begin at the folder of the configuration file. Files are in PEM form, and
+read again for the next connection when they have changed.
+
+{_schema_table("key", tls, TLS_KEYS)}
 ## What a child process inherits
 
 A stdio server gets these variables of emceepee's own environment, where they are set, and what its `env` says. Nothing

@@ -31,6 +31,7 @@ from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
@@ -125,7 +126,7 @@ async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def session_parts(config: Config, clock: Clock, store: Store | None = None) -> AsyncIterator[SessionParts]:
-    async with Dialer.running(clock, config.limits, roots=config.roots) as dialer:
+    async with Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer:
         many_principals = config.http.sole_principal is None
         registry = ServerRegistry(
             config.servers,
@@ -143,6 +144,7 @@ async def session_parts(config: Config, clock: Clock, store: Store | None = None
             budget=budget,
             journals=journals,
             results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
+            sealing=Sealing(store if store is not None and store.is_durable else None),
             structured_notices=config.notices == "all",
         )
 
@@ -320,7 +322,13 @@ def http_parts(
     http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
-        oauth = OAuthCheck(http.oauth_issuer, resource=http.oauth_resource, scopes=http.oauth_scopes, clock=clock)
+        oauth = OAuthCheck(
+            http.oauth_issuer,
+            resource=http.oauth_resource,
+            scopes=http.oauth_scopes,
+            clock=clock,
+            egress=config.egress,
+        )
     rules = GateRules(
         tokens=http.tokens,
         hosts=frozenset(http.allow_hosts),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,10 +10,14 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from emceepee.backends.spec import RESERVED_NAME, BackendSpec, ServerEntry, root_uri
+from emceepee.backends.configured_entry import ConfiguredEntry
+from emceepee.backends.http1.egress import EgressSettings
+from emceepee.backends.http1.tls import BadTlsFile
+from emceepee.backends.spec import RESERVED_NAME, BackendSpec, HttpTarget, root_uri
 from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
+from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
 from emceepee.store.location import STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
 from emceepee.telemetry.logs import FORMATS, LEVELS
@@ -29,8 +32,7 @@ _TOP_KEYS = (
     *("notices", "logLevel", "logFormat", "state", "stateSync"),
 )
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
-_PRIVATE = frozenset(name for name, field in ServerEntry.model_fields.items() if not field.repr)
-_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
 
 class ConfigError(Exception):
@@ -138,7 +140,19 @@ class Config:
     state_sync: str = SYNCS[0]
     location: StateLocation = field(default_factory=StateLocation)  # what that and flags and variables come to
     session_name: str | None = None  # of the session that a caller on standard input takes up
+    egress: EgressSettings = field(default_factory=EgressSettings)
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
+    spelled_out: tuple[str, ...] = ()  # keys under which a secret seems to stand itself, for a hint
+
+    @property
+    def unverified(self) -> list[str]:
+        """The servers whose certificates nobody checks, for a warning."""
+        targets = {spec.name: spec.target for spec in self.servers}
+        return [
+            name
+            for name, target in targets.items()
+            if isinstance(target, HttpTarget) and target.tls is not None and target.tls.insecure
+        ]
 
 
 def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -148,28 +162,34 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
         ConfigError
     """
     if path is not None:
-        return parse(_read(Path(path)), source=path, environment=environment)
+        return _load_file(path, environment)
     inline = environment.get(CONFIG_VARIABLE, "").strip()
     if not inline:
         return Config()
     if inline.startswith("{"):
-        return parse(inline, source=CONFIG_VARIABLE, environment=environment)
-    return parse(_read(Path(inline)), source=inline, environment=environment)
+        return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
+    return _load_file(inline, environment)
 
 
-def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
-    """A Config from JSON text; `source` is its name in errors."""
+def _load_file(path: str, environment: Mapping[str, str]) -> Config:
+    references = References(environment=environment, folder=Path(path).absolute().parent)
+    return parse(_read(Path(path)), source=path, references=references)
+
+
+def parse(text: str, *, source: str, references: References) -> Config:
+    """A Config from JSON text; `source` is its name in errors. Raises: ConfigError."""
     try:
         document = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"{source}: not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected a JSON object with servers or mcpServers, found {_kind(document)}")
-    document = _expanded(document, source=source, key="", environment=environment)
+    spelled_out = [found for key, entry in _entries(document, source) for found in literal_secrets(entry, key)]
+    document = _resolved(document, source, "", references)
     servers: dict[str, BackendSpec] = {}
     ignored = [key for key in document if key not in _TOP_KEYS]
     for key, entry in _entries(document, source):
-        spec = _spec(key, entry, source, ignored)
+        spec = _spec(key, entry, source, ignored, references.folder)
         if spec is None:
             continue
         if spec.name in servers:
@@ -187,6 +207,7 @@ def parse(text: str, *, source: str, environment: Mapping[str, str]) -> Config:
         state=_text(document, "state", source),
         state_sync=_choice(document, "stateSync", SYNCS, SYNCS[0], source),
         ignored=tuple(ignored),
+        spelled_out=tuple(spelled_out),
     )
 
 
@@ -231,7 +252,7 @@ def _named(name: str, entry: Any) -> Any:
     return {"name": name, **entry} if isinstance(entry, dict) else entry
 
 
-def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> BackendSpec | None:
+def _spec(key: str, entry: JsonObject, source: str, ignored: list[str], folder: Path) -> BackendSpec | None:
     entry = dict(entry)
     if entry.pop("disabled", False) is True:
         return None
@@ -242,11 +263,13 @@ def _spec(key: str, entry: JsonObject, source: str, ignored: list[str]) -> Backe
         entry["type"] = _TYPE_ALIASES.get(kind, kind)
     if isinstance(url := entry.pop("serverUrl", None), str):
         entry.setdefault("url", url)
-    ignored += [f"{key}.{name}" for name in entry if name not in ServerEntry.model_fields]
+    ignored += [f"{key}.{name}" for name in entry if name not in ConfiguredEntry.model_fields]
     try:
-        return ServerEntry.model_validate(entry).spec()
+        return ConfiguredEntry.model_validate(entry).spec_in(folder)
+    except BadTlsFile as error:
+        raise ConfigError(f"{source}: {key}.tls.{error.setting}: {error}") from None
     except ValidationError as error:
-        path, _, words = mismatches(error, ServerEntry, private=_PRIVATE)[0]
+        path, _, words = mismatches(error, ConfiguredEntry, private=_PRIVATE)[0]
         where = ".".join([key, *(str(part) for part in path)])
         raise ConfigError(f"{source}: {where}: {words}") from None
 
@@ -307,35 +330,22 @@ def _choice(document: JsonObject, key: str, choices: tuple[str, ...], default: s
     return str(value)
 
 
-def _expanded(value: Any, *, source: str, key: str, environment: Mapping[str, str]) -> Any:
-    """The value with every ${NAME} and ${NAME:-default} in it replaced."""
+def _resolved(value: Any, source: str, key: str, references: References) -> Any:
+    """The value with everything that it refers to."""
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _looked_up(found, source, key, environment), value)
+        try:
+            return references.resolve(value)
+        except BadReference as error:
+            raise ConfigError(f"{source}: {key}: {error}") from None
     if isinstance(value, list):
-        return [
-            _expanded(item, source=source, key=f"{key}[{index}]", environment=environment)
-            for index, item in enumerate(value)
-        ]
+        return [_resolved(item, source, f"{key}[{index}]", references) for index, item in enumerate(value)]
     if isinstance(value, dict):
         if value.get("disabled") is True:
             return value  # a server that is left out may lack what it would need
         return {
-            name: _expanded(item, source=source, key=f"{key}.{name}" if key else name, environment=environment)
-            for name, item in value.items()
+            name: _resolved(item, source, f"{key}.{name}" if key else name, references) for name, item in value.items()
         }
     return value
-
-
-def _looked_up(found: "re.Match[str]", source: str, key: str, environment: Mapping[str, str]) -> str:
-    name, default = found["name"], found["default"]
-    value = environment.get(name)
-    if value or (value is not None and default is None):
-        return value
-    if default is None:
-        raise ConfigError(
-            f"{source}: {key}: the environment has no variable {name}; set it, or write ${{{name}:-default}}"
-        )
-    return default
 
 
 def _kind(value: Any) -> str:

@@ -12,9 +12,11 @@ import pytest
 from emceepee import config
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
+from emceepee.secret_references import References
 from emceepee.server.http.endpoint import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
+from support.system.certificates import Authority, split
 
 ENVIRONMENT = {"TRACKER_TOKEN": "a token"}
 LONGEST_README = 150
@@ -23,6 +25,19 @@ JSON_BLOCKS = blocks("json")
 CONFIGURATIONS = [block for block in JSON_BLOCKS if not block.label]
 ANSWERS = ("reply", "notice")  # labels of blocks that show what comes back; all others are tools
 CALLS = [block for block in JSON_BLOCKS if block.label and block.label not in ANSWERS]
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> References:
+    """All that the pages refer to."""
+    folder = tmp_path_factory.mktemp("configuration")
+    split(Authority(folder / "tls").issue("client"))
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "archive-key").write_text("a key")
+    keyring = {("mail", "ada"): "a password"}
+    return References(
+        environment=ENVIRONMENT, folder=folder, ask_keyring=lambda service, name: keyring.get((service, name))
+    )
 
 
 def name_of(item: Page | Block) -> str:
@@ -71,10 +86,10 @@ def test_json_blocks_are_json(block: Block) -> None:
 @pytest.mark.parametrize(
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
-def test_server_lists_load_without_a_warning(block: Block) -> None:
-    loaded = config.parse(block.body, source=block.page, environment=ENVIRONMENT)
+def test_server_lists_load_without_a_warning(block: Block, references: References) -> None:
+    loaded = config.parse(block.body, source=block.page, references=references)
     assert loaded.servers
-    assert loaded.ignored == ()
+    assert (loaded.ignored, loaded.spelled_out, loaded.unverified) == ((), (), [])
 
 
 @pytest.mark.parametrize("block", [item for item in CONFIGURATIONS if RESERVED_NAME in servers_of(item)], ids=name_of)
@@ -109,9 +124,8 @@ def test_commands_exist(block: Block) -> None:
 
 def test_every_dependency_has_a_reason() -> None:
     node = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))
-    wanted = [
-        re.match(r"[\w-]+", item) for item in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
-    ]
+    extras = [item for extra in PROJECT["optional-dependencies"].values() for item in extra]
+    wanted = [re.match(r"[\w-]+", item) for item in [*PROJECT["dependencies"], *extras]]
     names = {found[0] for found in wanted if found} | set(node["dependencies"])
     listed = set(
         re.findall(r"^\| ([@\w/-]+) \| ", (ROOT / "docs/decisions/dependencies.md").read_text("utf-8"), re.MULTILINE)

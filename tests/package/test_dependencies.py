@@ -35,6 +35,15 @@ def declared(requirements: list[str]) -> set[str]:
     return {re.split(r"[^\w.-]", item)[0].lower() for item in requirements}
 
 
+EXTRAS = {
+    name for extra, items in PROJECT["optional-dependencies"].items() if extra != "dev" for name in declared(items)
+}
+
+
+def test_every_extra_is_of_a_package_that_is_imported() -> None:
+    assert imported("src") >= EXTRAS
+
+
 def imported(*folders: str) -> set[str]:
     """The names, as they are installed by, of all packages that the files in these folders import."""
     distributions = packages_distributions()
@@ -64,12 +73,12 @@ def modules_of(file: Path) -> Iterator[str]:
 
 
 def test_emceepee_declares_what_it_imports_and_nothing_else() -> None:
-    needed, used = declared(PROJECT["dependencies"]), imported("src")
+    needed, used = declared(PROJECT["dependencies"]), imported("src") - EXTRAS
     assert used - needed == set()
     assert needed - used - set(NOT_IMPORTED) == set()
 
 
 def test_the_tests_declare_what_they_import_and_nothing_else() -> None:
     needed, used = declared(PROJECT["optional-dependencies"]["dev"]), imported("tests", "bench", "docs", "examples")
-    assert used - needed - declared(PROJECT["dependencies"]) == set()
+    assert used - needed - declared(PROJECT["dependencies"]) - EXTRAS == set()
     assert needed - used - set(NOT_IMPORTED) == set()

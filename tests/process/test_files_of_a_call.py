@@ -35,9 +35,9 @@ GROUND = (
     "errors.py",
     "futures.py",
 )
-CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py")
-MOST_HANDED_THROUGH = 17
-MOST_ROOM_FILES = 34
+CLOCKWORK = ("server/http/uvicorn_server.py", "server/http/connection_table.py", "server/http/joined_writes.py")
+MOST_HANDED_THROUGH = 19
+MOST_ROOM_FILES = 35
 ERAS = ("2025-11-25", "2026-07-28")
 
 

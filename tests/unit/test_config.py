@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
 from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, ReplicaConfig, load, locate_state, parse
+from emceepee.secret_references import References
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.store.location import STATE_VARIABLE, StateLocation
@@ -16,7 +18,7 @@ HTTP = {"url": "https://host/mcp"}
 
 
 def parsed(document: Any, **environment: str) -> Config:
-    return parse(json.dumps(document), source="file.json", environment=environment)
+    return parse(json.dumps(document), source="file.json", references=References(environment=environment))
 
 
 def refused(document: Any, **environment: str) -> str:
@@ -148,6 +150,49 @@ def test_a_missing_variable_is_told_with_file_key_and_name() -> None:
     )
 
 
+def test_a_secret_comes_from_a_file_beside_the_configuration_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t0\n")
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"a": HTTP | {"headers": {"Authorization": "Bearer ${file:token}"}}}}))
+    [spec] = load(str(file), {}).servers
+    assert spec.target == HttpTarget(url="https://host/mcp", headers={"Authorization": "Bearer t0"})
+    (tmp_path / "token").unlink()
+    with pytest.raises(ConfigError) as refused:
+        load(None, {CONFIG_VARIABLE: str(file)})
+    assert str(refused.value) == (
+        f"{file}: mcpServers.a.headers.Authorization: there is no file {tmp_path}/token; "
+        "write the secret there, and close it to others"
+    )
+
+
+def test_secrets_that_are_spelled_out_are_named_for_a_hint_and_references_are_not() -> None:
+    config = parsed(
+        {
+            "servers": [{"name": "a", **HTTP, "headers": {"Authorization": "Bearer s3cret"}}],
+            "mcpServers": {"b": {"command": "x", "env": {"API_KEY": "s3cret", "OTHER_KEY": "${KEY}"}}},
+        },
+        KEY="k",
+    )
+    assert config.spelled_out == ("servers[0].headers.Authorization", "mcpServers.b.env.API_KEY")
+
+
+def test_tls_of_a_server_is_set_in_the_file_and_checked_at_once(tmp_path: Path) -> None:
+    entry = HTTP | {"tls": {"server_name": "other", "insecure": True}}
+    config = parsed({"mcpServers": {"a": entry, "b": HTTP}})
+    assert [spec.target for spec in config.servers] == [
+        HttpTarget(url="https://host/mcp", tls=TlsSettings(server_name="other", insecure=True)),
+        HttpTarget(url="https://host/mcp"),
+    ]
+    assert config.unverified == ["a"]
+    missing = tmp_path / "ca.pem"
+    message = refused({"mcpServers": {"a": HTTP | {"tls": {"ca": str(missing)}}}})
+    assert message == f"file.json: mcpServers.a.tls.ca: {missing}: No such file or directory"
+    message = refused({"mcpServers": {"a": HTTP | {"tls": {"cafile": "x"}}}})
+    assert message.startswith("file.json: mcpServers.a.tls.cafile: no such key; ")
+    message = refused({"mcpServers": {"a": HTTP | {"tls": {"key": "x"}}}})
+    assert message == "file.json: mcpServers.a.tls: key goes with cert; a file with both is named as cert alone"
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -196,7 +241,7 @@ def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
 
 def test_text_that_is_no_json_names_the_file_and_the_place() -> None:
     with pytest.raises(ConfigError, match=r"file\.json: not valid JSON: .*line 2"):
-        parse('{\n"servers" []}', source="file.json", environment={})
+        parse('{\n"servers" []}', source="file.json", references=References(environment={}))
 
 
 def test_keys_that_mean_nothing_are_named_for_a_warning() -> None:

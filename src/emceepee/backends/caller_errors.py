@@ -40,6 +40,28 @@ def request_failed(server: str, method: str, error: RpcError | LinkError) -> Emc
     return ExecutionFailed(f'Server "{server}" gave no usable answer to {method}: {error}', details={"server": server})
 
 
+_NO_RESULT = {
+    "forgotten": "no longer knows the task as which it ran the call. It may have been restarted, or have forgotten the "
+    "task after its time to live. It is not known whether the call ran to its end there: check before you call again",
+    "not_offered": "began a task of its own, and offers no way to ask for it. It is not known whether the call ran to "
+    "its end there: check before you call again",
+    "cancelled": "cancelled the task as which it ran the call",
+    "error": "ran the call as a task of its own, which failed",
+    "broken": "began a task of its own, and gives no usable answer about it. It is not known whether the call ran to "
+    "its end there: check before you call again",
+}
+
+
+def task_failed(server: str, reason: str, message: str | None, error: JsonObject | None) -> EmceepeeError:
+    """Of a call that the backend ran as a task of its own, and that has no result. `message` is its last status."""
+    said = f' The server said: "{message}".' if message else ""
+    details: JsonObject = {"server": server, "reason": f"task_{reason}"} | ({"error": error} if error else {})
+    if reason in ("forgotten", "not_offered", "broken"):
+        details["mayHaveRun"] = True
+    condition = BackendDisconnected if reason == "forgotten" else ExecutionFailed
+    return condition(f'Server "{server}" {_NO_RESULT[reason]}.{said}', details=details)
+
+
 def not_answered(server: str, method: str, seconds: float) -> TimedOut:
     return TimedOut(f'Server "{server}" did not answer {method} within {seconds:g} s.', details={"server": server})
 

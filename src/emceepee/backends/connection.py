@@ -1,19 +1,24 @@
 """A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
+from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
+from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
+from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
@@ -58,6 +63,16 @@ class Connection:
         )
         self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
+        self._backend_tasks = BackendTasks(
+            spec.name,
+            self._ask_about_task,
+            listener,
+            self._tasks,
+            clock,
+            limits,
+            outlive_link=isinstance(spec.target, HttpTarget),
+        )
+        self._leaves_session = False  # whether another process will take ours at the backend up
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._supervisor = Supervisor(
@@ -103,7 +118,7 @@ class Connection:
 
     @property
     def is_listening(self) -> bool:
-        return bool(self._subscriptions.uris)
+        return bool(self._subscriptions.uris) or len(self._backend_tasks) > 0
 
     @property
     def subscriptions(self) -> list[str]:
@@ -148,6 +163,7 @@ class Connection:
         await close_bounded(self._close(), within=CLOSE_CONNECTION_SECONDS, what=f"the connection to {self.spec.name}")
 
     async def _close(self) -> None:
+        await self._backend_tasks.finish_cancelling()
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
 
@@ -166,6 +182,9 @@ class Connection:
         )
         self._subscriptions.attach(link)
         self._health.attach(link)
+        self._backend_tasks.attach(link)
+        if self._leaves_session:
+            link.leave_session()
         try:
             async with give_up_after(self._clock, self._limits.connect_seconds):
                 await self._restore_log_level(link)
@@ -176,6 +195,7 @@ class Connection:
             self._tasks.spawn(self._compare(self._catalog), name="compare")
 
     def detach_link(self) -> None:
+        self._backend_tasks.detach()
         self._subscriptions.detach()
         self._health.detach()
 
@@ -203,6 +223,10 @@ class Connection:
         if method == ACKNOWLEDGED:
             self._subscriptions.acknowledge()
             return
+        if len(self._backend_tasks):
+            if self._backend_tasks.handle_status(method, params):
+                return
+            origin = origin or self._backend_tasks.origin_of(params)
         if self._catalog is not None:
             self._catalog.invalidate(method)
         self._listener.handle_notification(method, without_subscription(params), origin)
@@ -210,27 +234,64 @@ class Connection:
     def handle_output(self, line: str, source: str) -> None:
         self._listener.handle_output(line, source)
 
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return self._backend_tasks.take_request(key, method, params)
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        self._listener.handle_task(task, origin)
+
+    # Calls that the backend runs as tasks of its own.
+
+    async def follow(self, task: BackendTask, *, origin: object) -> JsonObject:
+        """The result of a call that another process has made. Raises: EmceepeeError."""
+        return await self._backend_tasks.resume(task, origin)
+
+    def leave_task(self, origin: object) -> None:
+        """Others will follow the backend's task of that call: neither that nor our session there is to be ended."""
+        self._backend_tasks.leave(origin)
+        self._leaves_session = True
+        if self._supervisor.link is not None:
+            self._supervisor.link.leave_session()
+
+    def session_record(self) -> JsonObject | None:
+        """What another process can take our session at the backend up with, if there is one."""
+        resumption = self._supervisor.resumption
+        return resumption.to_record() if isinstance(resumption, Resumption) else None
+
+    def restore_session(self, record: JsonObject) -> None:
+        """Of a process that has ended. Raises: KeyError, TypeError, ValueError."""
+        self._supervisor.resume_with(Resumption.from_record(record))
+
+    async def _ask_about_task(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        """Raises: RpcError, LinkError, EmceepeeError."""
+        return await self._run_once(work, PhaseKind.CALL)
+
     # Asking.
 
-    async def request(self, method: str, params: JsonObject, *, origin: object | None = None) -> JsonObject:
+    async def request(
+        self, method: str, params: JsonObject, *, origin: object | None = None, plan: CallPlan = UNPLANNED
+    ) -> JsonObject:
         """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
 
-        What the backend certainly did not take is sent once more.
+        What the backend certainly did not take is sent once more. What it runs as a task of its own is followed.
 
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._run_on_link(self._sender(method, params, origin), method)
-        if not wants_input(result):
-            return result
+        result = await self._run_on_link(self._sender(method, params, origin, plan), method)
+        if wants_input(result):
 
-        def send_again(following: JsonObject) -> Awaitable[JsonObject]:
-            return self._run_on_link(self._sender(method, following, origin), method)
+            def send_again(following: JsonObject) -> Awaitable[JsonObject]:
+                return self._run_on_link(self._sender(method, following, origin, plan), method)
 
-        return await self._input_rounds.finish(result, params, send_again, origin)
+            result = await self._input_rounds.finish(result, params, send_again, origin)
+        if type(result) is CreatedTask:
+            is_modern = result.token is None
+            return await self._backend_tasks.follow(result, origin, is_modern=is_modern, tool=str(params.get("name")))
+        return result
 
     def _sender(
-        self, method: str, params: JsonObject, origin: object | None
+        self, method: str, params: JsonObject, origin: object | None, plan: CallPlan
     ) -> Callable[[Link], Awaitable[JsonObject]]:
         """What sends the request once, on a given link."""
 
@@ -240,6 +301,8 @@ class Connection:
                     raise LinkError(
                         Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
                     )
+                if self._backend_tasks.is_offered and method == "tools/call" and self._catalog is not None:
+                    return await self._backend_tasks.call(link, params, origin, self._catalog, plan)
                 return await link.request(method, params, origin=origin)
             headers = None
             if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
@@ -251,7 +314,7 @@ class Connection:
                 raise
             if result.get("isError"):
                 self._switch_era_if_needed(link, first_text(result), {"result": result})
-            return result
+            return CreatedTask(result) if is_created(result, method) else result
 
         return send
 

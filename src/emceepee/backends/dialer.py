@@ -1,7 +1,6 @@
 """Opening links: which transport a configuration asks for, and nothing left behind when it fails."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from emceepee.backends.http.http_link import HttpLink
 from emceepee.backends.http.sse_link import SseLink
 from emceepee.backends.http.wire import unsendable
 from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
@@ -49,11 +49,21 @@ class Dialer:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = ()) -> "AsyncIterator[Dialer]":
+    async def running(
+        cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = (), egress: EgressSettings = NOTHING_SET
+    ) -> "AsyncIterator[Dialer]":
+        """Raises: BadTlsFile."""
         child_processes = ChildProcesses()
         per_origin, in_all = limits.connections_per_origin, limits.connections_in_all
-        tls = ssl.create_default_context()
-        async with ConnectionPool.running(clock, tls, per_origin=per_origin, in_all=in_all) as pool:
+        contexts = egress.contexts()
+        async with ConnectionPool.running(
+            clock,
+            contexts.of(None),
+            per_origin=per_origin,
+            in_all=in_all,
+            proxies=egress.proxies,
+            contexts=contexts,
+        ) as pool:
             try:
                 yield cls(pool, child_processes, clock, limits, roots=roots)
             finally:
@@ -187,7 +197,12 @@ class Dialer:
         """One per link, because headers and cookies are one caller's. Raises: LinkError."""
         try:
             return HttpClient(
-                self._pool, target.url, AGENT | target.headers, owner=target.owner, is_public=target.is_public
+                self._pool,
+                target.url,
+                AGENT | target.headers,
+                owner=target.owner,
+                is_public=target.is_public,
+                tls=target.tls,
             )
         except ValueError as error:
             raise unsendable(error) from error

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.inbound import Inbound
@@ -22,7 +21,7 @@ from emceepee.backends.json_rpc import (
     unreadable,
 )
 from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
-from emceepee.backends.negotiation import Terms, envelope, negotiate
+from emceepee.backends.negotiation import Envelopes, Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
 from emceepee.futures import reject
 from emceepee.ids import request_numbers
@@ -53,7 +52,7 @@ class DuplexLink(LinkLifetime, ABC):
         self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
-        self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
+        self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._terms = Terms()
         self.facts = ServerFacts()
 
@@ -74,7 +73,8 @@ class DuplexLink(LinkLifetime, ABC):
         waiting = _Waiting(asyncio.get_running_loop().create_future(), origin)
         self._waiting[number] = waiting
         try:
-            meta = meta if meta is not None else self._envelope
+            if meta is None and self._envelopes is not None:
+                meta = self._envelopes.of(method)
             await self._send(request_message(number, method, params, meta=meta, wants_progress=origin is not None))
             return outcome(await waiting.answer)
         except asyncio.CancelledError:
@@ -87,9 +87,12 @@ class DuplexLink(LinkLifetime, ABC):
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._send(notification_message(method, params))
 
+    async def send_answer(self, message: JsonObject) -> None:
+        await self._send(message)
+
     def set_log_level(self, level: str) -> None:
-        if self._envelope is not None:
-            self._envelope[LOG_LEVEL_META_KEY] = level
+        if self._envelopes is not None:
+            self._envelopes.set_log_level(level)
 
     @property
     def is_busy(self) -> bool:
@@ -102,6 +105,8 @@ class DuplexLink(LinkLifetime, ABC):
     @property
     def resumption(self) -> None:
         return None
+
+    def leave_session(self) -> None: ...
 
     # What goes out.
 
@@ -124,7 +129,7 @@ class DuplexLink(LinkLifetime, ABC):
         self._terms = terms
         self.facts = await negotiate(self._discover, self.request, terms)
         if self.facts.is_modern:
-            self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
+            self._envelopes = Envelopes(self.facts.protocol_version, terms.capabilities)
         else:
             await self.notify("notifications/initialized")
 

@@ -53,6 +53,10 @@ class Inbound:
         if isinstance(key, int | str):
             if isinstance(key, str) and len(key) > LONGEST_ID:
                 return None
+            if (taken := self._listener.take_request(key, method, params)) is not None:
+                self._by_id[key] = taken
+                taken.add_done_callback(lambda done: self._forget(key, done))
+                return None
             if len(self._serving) >= self._most:
                 self._refuse(key)
                 return None

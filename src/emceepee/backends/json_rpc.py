@@ -35,7 +35,7 @@ def _stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: i
     own = params.get("_meta")
     stamped = {**own, **(meta or {})} if isinstance(own, dict) else dict(meta or {})
     if progress_token is not None:
-        stamped["progressToken"] = progress_token
+        stamped.setdefault("progressToken", progress_token)  # that of a task is its own, and outlives the request
     return {**params, "_meta": stamped}
 
 

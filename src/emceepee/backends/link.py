@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import LinkEnd
@@ -79,6 +80,17 @@ class Listener(Protocol):
         """A line of the process that is not protocol: `source` is stderr or stdout."""
         ...
 
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        """The same as `handle_request`, before it: what is to outlive the link is taken, and answered on any link.
+
+        Returns who answers it; None if it is not taken.
+        """
+        ...
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        """The backend runs the call as a task of its own, and something about that is new."""
+        ...
+
 
 @dataclass(slots=True, kw_only=True)
 class ServerFacts:
@@ -129,6 +141,10 @@ class Link(Protocol):
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None: ...
 
+    async def send_answer(self, message: JsonObject) -> None:
+        """Answer a request of the backend, which may have come on an earlier link. Raises: RpcError, LinkError."""
+        ...
+
     def set_log_level(self, level: str) -> None:
         """In the 2026-07-28 era a log level rides in every request; in the handshake era it is asked for once."""
         ...
@@ -146,6 +162,10 @@ class Link(Protocol):
     @property
     def resumption(self) -> object | None:
         """What the next link to the same backend can be opened with to find its state again, if there is any."""
+        ...
+
+    def leave_session(self) -> None:
+        """When it is closed, the backend is to keep its state for us: another link will come for it."""
         ...
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
+    LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -17,6 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from emceepee import __version__
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
 from emceepee.backends.spec import Mode
+from emceepee.backends.tasks.wire import TASK_METHODS, TASKS_EXTENSION
 from emceepee.json_types import JsonObject
 
 CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
@@ -26,6 +28,8 @@ ROOTS_CAPABILITY: JsonObject = {"roots": {}}
 # A handshake-era server that ignores what it does not know never answers `server/discover`; a slow starter answers it
 # late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
 PROBE_SECONDS = 5.0
+
+_ABOUT_CALLS = TASK_METHODS | {"tools/call"}
 
 AskServer = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
@@ -57,6 +61,21 @@ def envelope(version: str, capabilities: JsonObject) -> JsonObject:
         CLIENT_INFO_META_KEY: CLIENT_INFO,
         CLIENT_CAPABILITIES_META_KEY: capabilities,
     }
+
+
+class Envelopes:
+    """Those of one link. Only where a task of the backend's own can be followed are such offered to be."""
+
+    def __init__(self, version: str, capabilities: JsonObject) -> None:
+        extensions = {**_mapping(capabilities.get("extensions")), TASKS_EXTENSION: {}}
+        self._usual = envelope(version, capabilities)
+        self._about_calls = envelope(version, {**capabilities, "extensions": extensions})
+
+    def of(self, method: str) -> JsonObject:
+        return self._about_calls if method in _ABOUT_CALLS else self._usual
+
+    def set_log_level(self, level: str) -> None:
+        self._usual[LOG_LEVEL_META_KEY] = self._about_calls[LOG_LEVEL_META_KEY] = level
 
 
 async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:

@@ -17,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from emceepee.backends.http1.address import Address, is_unix_url
 from emceepee.backends.http1.client import HOP_BY_HOP
+from emceepee.backends.http1.tls import TlsSettings
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
@@ -65,6 +67,7 @@ class HttpTarget:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
     tells_session: bool = True  # whether it gets the Emceepee-Session-Id header
+    tls: TlsSettings | None = None
     is_public: bool = field(default=False, compare=False)  # only addresses of the internet are connected to
     owner: str = field(default="", compare=False, repr=False)  # whose connections are used, given by who dials
 
@@ -159,6 +162,9 @@ class ServerEntry(BaseModel):
     def _short_address(cls, url: str | None) -> str | None:
         if url is not None and len(url) > LONGEST_URL:
             raise ValueError(f"may have at most {LONGEST_URL} characters")
+        if url is not None and is_unix_url(url):
+            Address.of(url)
+            return url
         try:
             urlsplit(url or "").port  # noqa: B018  # which is looked at only now
         except ValueError:
@@ -191,8 +197,8 @@ class ServerEntry(BaseModel):
             raise ValueError(f'the name "{RESERVED_NAME}" is reserved for emceepee itself; choose another')
         if (self.url is None) == (self.command is None):
             raise ValueError("give either url (HTTP or SSE server) or command (stdio server), and only one of them")
-        if self.url is not None and not self.url.lower().startswith(("http://", "https://")):
-            raise ValueError(f"url must begin with http:// or https://, not {public_url(self.url)[:60]!r}")
+        if self.url is not None and not self.url.lower().startswith(("http://", "https://", "unix://")):
+            raise ValueError(f"url must begin with http://, https:// or unix://, not {public_url(self.url)[:60]!r}")
         if (self.command is not None) != (self.type == "stdio") and self.type is not None:
             raise ValueError(f'type "{self.type}" does not go with {"command" if self.command else "url"}')
         stray = ("args", "env", "cwd", "restartConfig") if self.url is not None else ("headers", "sessionHeader")

@@ -148,6 +148,16 @@ class Supervisor:
         return None if process is None else process | {"restarts": self._restarts}
 
     @property
+    def resumption(self) -> object | None:
+        """That of the link, or of the last one there was."""
+        return self._resumption if self.link is None else self.link.resumption
+
+    def resume_with(self, resumption: object) -> None:
+        """The first link takes up what another process has left."""
+        if self.link is None and self._resumption is None:
+            self._resumption = resumption
+
+    @property
     def live(self) -> Link | None:
         """The link, if one can be used right now."""
         link, state = self.link, self._state

@@ -14,6 +14,9 @@ from typing import Any
 import uvloop
 
 from emceepee import __version__
+from emceepee.backends.http1.egress import EgressSettings
+from emceepee.backends.http1.proxies import BadProxy, ProxyRules
+from emceepee.backends.http1.tls import BadTlsFile
 from emceepee.backends.spec import root_uri
 from emceepee.cli.announcements import announce, inviting, link_file_removed
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
@@ -86,8 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         return USAGE_ERROR
     if worker is not None:
         return _serve_as(worker, config)
-    if config.ignored:
-        log.warning("config_keys_ignored", keys=list(config.ignored))
+    _warn_of_configuration(config)
     if options.command == "serve":
         _warn_of_short_tokens(config.http)
         return _serve(config) if count == 1 else _serve_with(count, config, arguments)
@@ -212,6 +214,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
     _place_options(parser)
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
+        "--ca-bundle",
+        type=Path,
+        metavar="FILE",
+        help="trust the CAs in this file, too, when connecting to servers and authorization servers",
+    )
+    parser.add_argument(
         "--notices",
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
@@ -274,6 +282,7 @@ def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
     return replace(
         config,
+        egress=_egress(options.ca_bundle),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
         log_level=options.log_level or config.log_level,
@@ -284,6 +293,19 @@ def _config(options: argparse.Namespace) -> Config:
         state_sync=options.state_sync or config.state_sync,
         session_name=options.session,
     )
+
+
+def _egress(ca_bundle: Path | None) -> EgressSettings:
+    """Raises: ConfigError."""
+    try:
+        settings = EgressSettings(proxies=ProxyRules.of(os.environ), ca_bundle=ca_bundle)
+        if ca_bundle is not None:
+            settings.contexts().of(None)
+    except BadProxy as error:
+        raise ConfigError(str(error)) from None
+    except BadTlsFile as error:
+        raise ConfigError(f"--ca-bundle: {error}") from None
+    return settings
 
 
 def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:
@@ -316,6 +338,15 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
             raise ConfigError("--token: expected a token, found nothing")
         named[token] = name
     return named
+
+
+def _warn_of_configuration(config: Config) -> None:
+    if config.ignored:
+        log.warning("config_keys_ignored", keys=list(config.ignored))
+    if config.unverified:
+        log.warning("certificates_not_checked", servers=config.unverified, because="tls.insecure")
+    if config.spelled_out:
+        log.info("secrets_in_configuration", keys=list(config.spelled_out), instead="${file:PATH} or ${env:NAME}")
 
 
 def _warn_of_short_tokens(http: HttpConfig) -> None:

@@ -12,6 +12,7 @@ import jwt
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
@@ -102,10 +103,10 @@ class IssuerKeys:
 # Fetching.
 
 
-async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext) -> Keys:
+async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext, proxies: ProxyRules = DIRECT) -> Keys:
     """Raises: KeysUnavailable."""
     try:
-        async with ConnectionPool.running(clock, tls, in_all=MOST_CONNECTIONS) as pool:
+        async with ConnectionPool.running(clock, tls, in_all=MOST_CONNECTIONS, proxies=proxies) as pool:
             address = await _key_address(issuer, lambda url: fetch_document(pool, url))
             keys = await fetch_document(pool, address)
     except (HttpFailure, TimeoutError, ValueError, LookupError) as error:

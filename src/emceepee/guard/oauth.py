@@ -1,9 +1,8 @@
 """OAuth resource-server mode: bearer tokens are JWTs of an issuer the operator trusts."""
 
-import ssl
-
 import jwt
 
+from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.clock import Clock
 from emceepee.guard.identity import Rejection
 from emceepee.guard.issuer_keys import IssuerKeys, KeysUnavailable, fetch_keys
@@ -15,10 +14,18 @@ RESOURCE_PATH = "/.well-known/oauth-protected-resource"
 class OAuthCheck:
     """Verifies tokens against the issuer's published keys."""
 
-    def __init__(self, issuer: str, *, resource: str, scopes: tuple[str, ...], clock: Clock) -> None:
-        tls = ssl.create_default_context()
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        resource: str,
+        scopes: tuple[str, ...],
+        clock: Clock,
+        egress: EgressSettings = NOTHING_SET,
+    ) -> None:
+        tls = egress.contexts().of(None)
         self._issuer, self._resource, self._scopes = issuer.rstrip("/"), resource, scopes
-        self._keys = IssuerKeys(lambda: fetch_keys(self._issuer, clock, tls), clock)
+        self._keys = IssuerKeys(lambda: fetch_keys(self._issuer, clock, tls, egress.proxies), clock)
 
     async def close(self) -> None:
         await self._keys.close()

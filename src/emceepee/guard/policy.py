@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
+from emceepee.backends.http1.address import is_unix_url
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Lookup, ask_system
 from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, ServerEntry, StdioTarget
@@ -51,6 +52,11 @@ class AddServerPolicy:
                 )
             return
         url = spec.target.url
+        if is_unix_url(url) and (is_remote or (self.asks_for_proof and not self.remote_commands)):
+            who = "callers from elsewhere" if is_remote else "callers that need a token or a login"
+            raise NotAllowed(
+                f"Unix sockets are not allowed to {who}. The operator can put the server into the configuration file."
+            )
         if any(_matches(url, pattern) for pattern in self.urls):
             return
         if self.urls:

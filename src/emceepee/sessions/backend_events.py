@@ -1,7 +1,9 @@
 """What one backend says, on its way into the session."""
 
+import asyncio
 from typing import Protocol
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogSource, ServerBuffers
@@ -16,6 +18,7 @@ class BackendEvents(Protocol):
     def buffers(self, server: str) -> ServerBuffers: ...
     def handle_notification(self, server: str, method: str, params: JsonObject) -> None: ...
     def handle_progress(self, call: Call, params: JsonObject) -> None: ...
+    def handle_backend_task(self, call: Call, task: BackendTask) -> None: ...
     async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject: ...
@@ -42,6 +45,13 @@ class BackendListener:
                 self._session.buffers(self._backend).add_log_message(params, self._session.clock.now())
             case _:
                 self._session.handle_notification(self._backend, method, params)
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return None  # the connection takes what outlives its links
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        if isinstance(origin, Call):
+            self._session.handle_backend_task(origin, task)
 
     def handle_output(self, line: str, source: str) -> None:
         self._session.buffers(self._backend).add_output(line, LogSource(source), self._session.clock.now())

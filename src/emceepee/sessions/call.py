@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments
@@ -13,6 +14,8 @@ from emceepee.state.call import WAITING, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 
+IMPATIENT_SECONDS = 1.0  # whoever waits for less expects the call to take long
+RETENTION_SECONDS = 60.0  # for which a backend is asked to keep a result that is there
 OnProgress = Callable[[JsonObject], None]
 
 
@@ -37,10 +40,23 @@ class Call:
     finished: "asyncio.Future[None] | None" = None
     runner: "asyncio.Task[None] | None" = None
     started_at: float = 0.0  # by the clock that never goes back
+    patience: float = 0.0  # seconds that the tool waits at most
+    backend_task: BackendTask | None = None  # as which the backend runs it
+    is_resumed: bool = False  # another process has sent it
+    is_kept: bool = False  # another process could go on with it
 
     def __repr__(self) -> str:
         task = f" task={self.call_id}" if self.state.has_task else ""
         return f"<Call {self.server} {self.tool} {self.state.stage}{task}>"
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take at most."""
+        return self.patience + self.ttl.total_seconds() + RETENTION_SECONDS
+
+    @property
+    def is_impatient(self) -> bool:
+        return self.patience < IMPATIENT_SECONDS
 
     @property
     def server(self) -> str:

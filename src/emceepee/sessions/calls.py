@@ -11,8 +11,11 @@ future `released`:
 """
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import datetime
 
+from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.connection import Connection
 from emceepee.clock import Handle
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caught
 from emceepee.futures import resolve
@@ -28,11 +31,13 @@ from emceepee.state.call import (
     BareEvent,
     CallEvent,
     CallStage,
+    CallState,
     Effect,
     ErrorArrived,
     ProgressReported,
     ResultArrived,
     ServerRemoved,
+    StatusReported,
     Stopping,
     step,
 )
@@ -55,7 +60,7 @@ class Calls:
         self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
         self._promoted: dict[str, Call] = {}  # those of them that are tasks
         self._recorded: dict[str, Call] = {}  # those that are not, but that the store knows of
-        self._unsaved = context.unsaved
+        self._unsaved, self._sealing = context.unsaved, context.sealing
         self._recording: Handle | None = None
         self._is_stopping = False
 
@@ -116,6 +121,39 @@ class Calls:
 
     # The backend's side.
 
+    def record_backend_task(self, call: Call, task: BackendTask) -> None:
+        """The backend runs it as a task of its own, and something about that is new."""
+        before, call.backend_task = call.backend_task, task
+        if task.message is not None and (before is None or before.message != task.message):
+            self._apply(call, StatusReported(task.message))
+            if task.is_kept_as(before):
+                return
+        if task.outlives_link and self._unsaved.is_followed:
+            self._keep(call)
+
+    def _keep(self, call: Call) -> None:
+        if not self._sealing.is_loaded:
+            self._runners.spawn(self._load_key_and_keep(call), name="key")
+        elif self._sealing.sealer is not None and not call.state.has_ended:
+            call_id = self.identify(call)
+            call.is_kept = True
+            if call.state.stage is CallStage.WAITING:
+                self._record(call_id, call)
+            self._unsaved.mark(RecordKind.BACKEND_TASK, call_id)
+
+    async def _load_key_and_keep(self, call: Call) -> None:
+        await self._sealing.load()
+        if self._sealing.is_loaded:
+            self._keep(call)
+
+    def followed(self, server: str | None = None) -> list[Call]:
+        """The calls that their backends run as tasks of their own, which do not end with the connection."""
+        return [
+            call
+            for call in self._in_flight
+            if server in (None, call.server) and call.backend_task is not None and call.backend_task.outlives_link
+        ]
+
     def in_flight(self, server: str) -> list[Call]:
         return [call for call in self._in_flight if call.server == server]
 
@@ -152,9 +190,54 @@ class Calls:
         self._is_stopping = True
 
     def stop(self, *, is_lost: bool = False) -> None:
-        """Every call and task fails now: the process is stopping, or the session is another's."""
+        """Every call and task fails now: the process is stopping, or the session is another's.
+
+        What the backend runs as a task of its own goes on, as one of ours that another process will follow.
+        """
+        self.leave_kept()
         for call in list(self._in_flight):
             self._apply(call, Stopping(_lost(call.server) if is_lost else _stopping(call.server)))
+
+    def leave_kept(self) -> None:
+        """Stop following what another process can go on with."""
+        for call in list(self._in_flight):
+            if call.is_kept:
+                self._apply(call, BareEvent.CLIENT_GONE)
+                self._apply(call, BareEvent.LEFT_BEHIND)
+
+    # At rest.
+
+    @property
+    def has_kept(self) -> bool:
+        """Whether another process could go on with any of them."""
+        return any(call.is_kept for calls in (self._promoted, self._recorded) for call in calls.values())
+
+    def kept(self, call_id: str) -> Call | None:
+        """The call under that id, if another process could go on with it."""
+        call = self._promoted.get(call_id) or self._recorded.get(call_id)
+        return call if call is not None and call.is_kept else None
+
+    def resume(self, task: Task, backend_task: BackendTask, connection: Connection) -> Call:
+        """Go on with what another process has begun."""
+        call = Call(
+            connection=connection,
+            method=task.method,
+            params={},
+            tool=task.tool,
+            arguments=task.arguments,
+            ttl=task.ttl,
+            state=CallState(CallStage.PROMOTED, has_task=True, progress=task.progress),
+            call_id=task.task_id,
+            finished=asyncio.get_running_loop().create_future(),
+            backend_task=backend_task,
+            is_resumed=True,
+            is_kept=True,
+        )
+        self._in_flight[call] = None
+        self._promoted[task.task_id] = call
+        self._unsaved.mark(RecordKind.BACKEND_TASK, task.task_id)
+        call.runner = self._runners.spawn(self._run(call), name="tasks/get")
+        return call
 
     # The runner.
 
@@ -163,7 +246,7 @@ class Calls:
         if is_debugging := log.is_debugging():
             log.debug("tool_execution_start", server=call.server, tool=call.tool, hasArgs=bool(call.arguments))
         try:
-            event: CallEvent = ResultArrived(await call.connection.request(call.method, call.params, origin=call))
+            event: CallEvent = ResultArrived(await _ask(call))
         except EmceepeeError as error:
             event = ErrorArrived(caught(error))
         except asyncio.CancelledError:
@@ -193,6 +276,8 @@ class Calls:
                 case Effect.CANCEL_RUNNER:
                     if call.runner is not None:
                         call.runner.cancel()
+                case Effect.LEAVE_RUNNER:
+                    self._leave_runner(call)
                 case Effect.FORWARD_PROGRESS | Effect.RECORD_PROGRESS:
                     self._show_progress(call, is_task=effect is Effect.RECORD_PROGRESS)
                 case _:
@@ -209,12 +294,23 @@ class Calls:
         slow = self._clock.monotonic() - RECORD_SECONDS
         for call in self._in_flight:
             if call.started_at <= slow and call.state.stage is CallStage.WAITING:
-                call_id = self.identify(call)
-                if call_id not in self._recorded:
-                    self._recorded[call_id] = call
-                    self._unsaved.mark(RecordKind.CALL, call_id)
+                self._record(self.identify(call), call)
         if len(self._recorded) + len(self._promoted) < len(self._in_flight):
             self._recording = self._clock.call_later(RECORD_SECONDS, self._record_slow)
+
+    def _record(self, call_id: str, call: Call) -> None:
+        if call_id not in self._recorded:
+            self._recorded[call_id] = call
+            self._unsaved.mark(RecordKind.CALL, call_id)
+
+    def _leave_runner(self, call: Call) -> None:
+        """Its records stay as they are."""
+        self._in_flight.pop(call, None)
+        call.connection.leave_task(call)
+        if call.runner is not None:
+            call.runner.cancel()
+        if call.finished is not None:
+            resolve(call.finished, None)
 
     def _forget_record(self, call: Call) -> None:
         if call.call_id is not None and self._recorded.pop(call.call_id, None) is not None:
@@ -225,6 +321,8 @@ class Calls:
         self._forget_record(call)
         if call.call_id is not None:
             self._promoted.pop(call.call_id, None)
+            if call.is_kept:
+                self._unsaved.mark(RecordKind.BACKEND_TASK, call.call_id)
             self._questions.withdraw_of_call(call.call_id)
         if call.finished is not None:
             resolve(call.finished, None)
@@ -246,6 +344,8 @@ class Calls:
                 self._tasks.cancel(task_id)
             case Effect.EXPIRE_TASK:
                 self._tasks.expire(task_id)
+            case Effect.RECORD_STATUS if call.state.message is not None:
+                self._tasks.record_status(task_id, call.state.message)
 
     def _show_progress(self, call: Call, *, is_task: bool) -> None:
         progress = call.state.progress
@@ -257,6 +357,12 @@ class Calls:
             call.span.progressed(progress)
         if call.on_progress is not None and not is_task:
             call.on_progress(progress)
+
+
+def _ask(call: Call) -> Awaitable[JsonObject]:
+    if call.is_resumed and call.backend_task is not None:
+        return call.connection.follow(call.backend_task, origin=call)
+    return call.connection.request(call.method, call.params, origin=call, plan=call)
 
 
 def _progress(params: JsonObject) -> JsonObject:

@@ -8,6 +8,7 @@ from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.sessions.activity import Activity
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits
 
@@ -25,5 +26,6 @@ class SessionContext:
     limits: Limits
     results: ResultBudget
     unsaved: Unsaved
+    sealing: Sealing
     wake_by: Callable[[datetime], None]
     notify_change: Callable[[], None]

@@ -5,11 +5,13 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 from emceepee.clock import Clock, Handle, milliseconds
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
+from emceepee.sessions.due_watch import DueWatch
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.records import RecordKind
@@ -26,8 +28,6 @@ log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
-LEAST_DUE_SECONDS = 0.01  # a timer that is late is due now; but never in a loop without a pause
-EMPTY_DUE_SECONDS = 0.5  # after a look that found nothing: what is due may not be for us to take yet
 HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
 LAST_ANSWERS_SECONDS = 0.5  # for requests in a session that another replica has taken over
 CREATE_TRIES = 3  # for a session under a name that other replicas open, too
@@ -64,8 +64,9 @@ class SessionDirectory:
         self.on_load: OnLoad | None = None  # awaited with what is stored for the connections of a session
         self._storage = storage
         self._resting: dict[SessionKey, asyncio.Task[None]] = {}
-        self._next_due: Handle | None = None
+        self._due: DueWatch | None = None
         if storage is not None:
+            self._due = storage.watch_due(load=self._load_due, spawn=partial(self._tasks.spawn, name="due"))
             storage.saver.expires_at = self._expires_at
             storage.saver.on_lost = self._let_go
 
@@ -267,12 +268,14 @@ class SessionDirectory:
 
     async def close_all(self) -> None:
         """What outlives the process is saved, and left as it is."""
-        for handle in (self._next_sweep, self._next_due):
-            if handle is not None:
-                handle.cancel()
+        for pending in (self._next_sweep, self._due):
+            if pending is not None:
+                pending.cancel()
         if self._resting:
             await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
         if self._storage is not None:
+            for open_session in self._sessions.values():
+                open_session.calls.leave_kept()
             await self._storage.close(self._sessions.values())
         await asyncio.gather(*(self._close(session) for key in list(self._sessions) if (session := self._remove(key))))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
@@ -392,14 +395,14 @@ class SessionDirectory:
 
     def handle_lost_replica(self, replica: Replica) -> None:
         """Its timers are for others to fire now."""
-        if not self._is_stopping:
-            self._tasks.spawn(self.look_after_store(), name="take over")
+        if self._due is not None and not self._is_stopping:
+            self._due.hurry()
 
     async def look_after_store(self) -> None:
         """After the sessions that are there and not here: some expire, and some have timers that fall due."""
-        if self._storage is not None:
+        if self._storage is not None and self._due is not None:
             await self._storage.forget_expired(self._limits.sessions_in_all)
-            await self._load_due()
+            await self._due.look()
 
     async def _load(self, key: SessionKey) -> Session | None:
         """From the store, as its last process left it. Raises: TooManySessions, SessionsUnavailable."""
@@ -427,7 +430,7 @@ class SessionDirectory:
         session.keys = stored.head.keys
         try:
             await session.open()
-            rest = self._storage.restore(session, stored)
+            rest = await self._storage.restore(session, stored)
             if self.on_load is not None:
                 await self.on_load(session, rest)
         except BaseException:
@@ -444,7 +447,8 @@ class SessionDirectory:
         assert self._storage is not None
         await self._storage.release(session)
         await self._close(session)
-        await self._watch_due()
+        if self._due is not None and not self._is_stopping:
+            await self._due.wait()
 
     def _let_go(self, session: Session) -> None:
         """Another process holds it now."""
@@ -464,8 +468,8 @@ class SessionDirectory:
     def _expires_at(self, session: Session) -> datetime:
         return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)
 
-    async def _load_due(self) -> None:
-        """Load the sessions that time changes, and wait for the next one."""
+    async def _load_due(self) -> int | None:
+        """Load the sessions that time changes now: how many, or None if there is no room for all of them."""
         assert self._storage is not None
         is_full = False
         async with self._opening:
@@ -476,18 +480,4 @@ class SessionDirectory:
                 except TooManySessions:
                     is_full = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
-        if not is_full:  # else the next sweep tries again
-            await self._watch_due(LEAST_DUE_SECONDS if taken else EMPTY_DUE_SECONDS)
-
-    async def _watch_due(self, least: float = LEAST_DUE_SECONDS) -> None:
-        assert self._storage is not None
-        if self._next_due is not None:
-            self._next_due.cancel()
-            self._next_due = None
-        due = await self._storage.next_due()
-        if due is not None:
-            delay = max((due - self._clock.now()).total_seconds(), least)
-            self._next_due = self._clock.call_later(delay, self._load_due_soon)
-
-    def _load_due_soon(self) -> None:
-        self._tasks.spawn(self._load_due(), name="due")
+        return None if is_full else len(taken)

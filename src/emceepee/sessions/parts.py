@@ -8,6 +8,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.sealing import Sealing
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget
@@ -24,5 +25,6 @@ class SessionParts:
     budget: EventBudget
     journals: SpanBudget
     results: ResultBudget
+    sealing: Sealing = field(default_factory=Sealing)
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

@@ -1,12 +1,15 @@
 """A session at rest: which records it is made of, and how it is made of them again."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from emceepee.sessions import records
+from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.records import RecordKind, SessionProfile, UnreadableRecord
 from emceepee.sessions.session import Session
 from emceepee.state.events import OutboxMark
+from emceepee.state.task import Task
 from emceepee.store.store import RecordKey
 from emceepee.telemetry.logs import EventLog
 
@@ -30,6 +33,8 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
             return _written(records.write_task, session.calls.recorded(record_id))
         case RecordKind.TASK:
             return _written(records.write_task, session.tasks.find(record_id))
+        case RecordKind.BACKEND_TASK:
+            return _sealed_task(session, record_id)
         case RecordKind.TIMER:
             return _written(records.write_timer, session.timers.find(record_id))
         case RecordKind.QUESTION:
@@ -43,6 +48,16 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
 
 def _written(write: Callable[[T], bytes], value: T | None) -> bytes | None:
     return None if value is None else write(value)
+
+
+def _sealed_task(session: Session, call_id: str) -> bytes | None:
+    call, sealer = session.calls.kept(call_id), session.sealing.sealer
+    kept = None if call is None else KeptTask.of(call)
+    return None if kept is None or sealer is None else sealer.seal(kept.to_bytes(), place=_place(session, call_id))
+
+
+def _place(session: Session, call_id: str) -> tuple[str, ...]:
+    return (RecordKind.BACKEND_TASK, session.session_id, call_id)
 
 
 def stored_profile(stored: Mapping[RecordKey, bytes]) -> SessionProfile | None:
@@ -67,10 +82,30 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     session.timers.restore(_read_all(records.read_timer, by_kind[RecordKind.TIMER]).values())
     _continue_ids(session, by_kind)
     session.questions.expire_restored(_read_all(records.read_question, by_kind[RecordKind.QUESTION]).values())
-    session.tasks.restore(_read_all(records.read_task, by_kind[RecordKind.TASK]).values())
-    session.tasks.restore_calls(_read_all(records.read_task, by_kind[RecordKind.CALL]).values())
+    kept = _kept_tasks(session, by_kind[RecordKind.BACKEND_TASK])
+
+    def resume(task: Task) -> "asyncio.Future[None] | None":
+        found = kept.get(task.task_id)
+        return None if found is None else session.resume_call(task, found)
+
+    session.tasks.restore(_read_all(records.read_task, by_kind[RecordKind.TASK]).values(), resume)
+    session.tasks.restore_calls(_read_all(records.read_task, by_kind[RecordKind.CALL]).values(), resume)
     session.let_time_pass()
     return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
+
+
+def _kept_tasks(session: Session, stored: Mapping[str, bytes]) -> dict[str, KeptTask]:
+    """Those that can be gone on with. The others are deleted with the next commit."""
+    sealer = session.sealing.sealer
+    kept: dict[str, KeptTask] = {}
+    for call_id in stored:
+        session.unsaved.mark(RecordKind.BACKEND_TASK, call_id)
+        try:
+            if sealer is not None:
+                kept[call_id] = KeptTask.from_bytes(sealer.open(stored[call_id], place=_place(session, call_id)))
+        except (UnreadableRecord, KeyError, ValueError, TypeError) as error:
+            log.warning("record_unreadable", id=call_id, error=type(error).__name__)
+    return kept
 
 
 def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:

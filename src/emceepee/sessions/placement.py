@@ -4,10 +4,14 @@
     key seen before ──▶ its last holder ─┴▶ ask there first; if it is not there, ask the store
 
 All of it is a guess, which saves asking the store: the holder itself says if it is wrong.
+
+Up to fifty replicas each read the list of all as often as they renew their leases. More of them share that work:
+each reads more rarely, so that all together read as often as fifty would, and who finds one gone tells the others.
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from random import Random
 
 from emceepee.clock import Clock
 from emceepee.state.replica import RENEWALS_PER_LEASE, Replica, slot_in
@@ -17,17 +21,22 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("replicas")
 MOST_REMEMBERED = 10_000  # holders of sessions that were asked for here
+READERS = 50  # replicas that read the list of all as often as they renew their leases; more share that
+TURN_SECONDS = 0.1  # between two replicas, on average, where each waits for its turn
 _NAMING = frozenset({KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION})  # these say which replica made them
 
 
 class Placement:
     """What this process knows of the others that share its store."""
 
-    def __init__(self, store: Store, clock: Clock, *, lease_seconds: float) -> None:
+    def __init__(self, store: Store, clock: Clock, *, lease_seconds: float, random: Random | None = None) -> None:
         self._store, self._clock = store, clock
         self._every = lease_seconds / RENEWALS_PER_LEASE
+        self._random = random or Random()
+        store.on_replicas_gone = self._drop
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
+        self._gone: set[int] = set()  # epochs of those that were found gone of late
         self.on_gone: list[Callable[[Replica], None]] = []  # called with each that is no longer alive
         self.on_change: list[Callable[[], None]] = []  # called when others have come or gone
         self.confirm: Callable[[], Awaitable[None]] | None = None  # called after this process was away itself
@@ -35,6 +44,20 @@ class Placement:
     @property
     def own(self) -> Replica | None:
         return self._store.replica
+
+    @property
+    def count(self) -> int:
+        """How many replicas there are, this one among them."""
+        return len(self._by_slot)
+
+    @property
+    def _shared_pause(self) -> float:
+        """Seconds by which the list of all may be read more rarely, on average, because so many read it."""
+        return self._every * max(0.0, self.count / READERS - 1)
+
+    def turn_delay(self) -> float:
+        """Seconds to wait before doing what one of all replicas should do soon, and the others then need not."""
+        return self._random.uniform(0, 2 * TURN_SECONDS * max(self.count - 1, 0))
 
     @property
     def others(self) -> Sequence[Replica]:
@@ -60,7 +83,10 @@ class Placement:
         return self._by_slot.get(replica.slot) == replica
 
     def learn(self, key: SessionKey, holder: Replica) -> None:
-        if holder.slot not in self._by_slot:
+        if holder.epoch in self._gone:  # the store was asked before that was known
+            return
+        known = self._by_slot.get(holder.slot)
+        if known is None or known.epoch < holder.epoch:
             self._by_slot[holder.slot] = holder
             self._report_change()
         self._holders[key] = holder
@@ -74,29 +100,46 @@ class Placement:
     async def refresh(self) -> None:
         """Raises: StoreError."""
         alive = {each.slot: each for each in await self._store.replicas()}
-        gone = [each for each in self._by_slot.values() if alive.get(each.slot) != each]
-        has_changed = alive != self._by_slot
+        gone = {each.epoch for slot, each in self._by_slot.items() if slot not in alive or alive[slot] != each}
+        self._gone.clear()
+        self._drop(gone)
+        has_more = len(alive) != len(self._by_slot)
         self._by_slot = alive
+        if has_more:
+            self._report_change()
         if gone:
-            self._holders = OrderedDict((key, each) for key, each in self._holders.items() if each not in gone)
+            await self._store.announce_gone(gone)
+
+    def _drop(self, epochs: Collection[int]) -> None:
+        """They are gone."""
+        own = self.own
+        self._gone |= set(epochs)
+        gone = [each for each in self._by_slot.values() if each.epoch in epochs and each != own]
+        if not gone:
+            return
+        for replica in gone:
+            del self._by_slot[replica.slot]
+        self._holders = OrderedDict((key, each) for key, each in self._holders.items() if each.epoch not in epochs)
         for replica in gone:
             log.info("replica_gone", slot=replica.slot)
             for report in self.on_gone:
                 report(replica)
-        if has_changed:
-            self._report_change()
+        self._report_change()
 
     def _report_change(self) -> None:
         for report in list(self.on_change):
             report()
 
     async def run(self) -> None:
-        """Look who is alive, as often as leases are renewed."""
+        """Look who is alive, and whether this process still holds what it does."""
+        read_at = 0.0
         while True:
             if not self._store.is_sure and self.confirm is not None:
                 await self.confirm()
-            try:
-                await self.refresh()
-            except StoreError as error:
-                log.debug("replicas_not_read", error=str(error))  # whoever writes says so louder
+            if (now := self._clock.monotonic()) >= read_at:
+                read_at = now + self._shared_pause * self._random.uniform(0.5, 1.5)
+                try:
+                    await self.refresh()
+                except StoreError as error:
+                    log.debug("replicas_not_read", error=str(error))  # whoever writes says so louder
             await self._clock.sleep(self._every)

@@ -1,7 +1,7 @@
 """What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -108,9 +108,10 @@ class Questions:
             if question.request_id in self._open:
                 self._close(entry, Gone.WITHDRAWN, "the server withdrew it")
 
-    def reject_of_server(self, server: str, reason: str) -> None:
+    def reject_of_server(self, server: str, reason: str, *, but_of: Collection[str | None] = ()) -> None:
+        """All but those of the calls with these ids."""
         for entry in list(self._open.values()):
-            if entry.question.server == server:
+            if entry.question.server == server and entry.question.call_id not in but_of:
                 self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
 
     def withdraw_of_call(self, call_id: str) -> None:

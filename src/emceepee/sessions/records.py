@@ -33,6 +33,8 @@ class RecordKind(StrEnum):
     """One in flight for a while that is no task: what a task would be, so that its caller can be told of its end."""
     TASK = "task"
     """With its result, once it has ended."""
+    BACKEND_TASK = "backend_task"
+    """By the id of our task, or of the call: the task as which its server runs it. Encrypted."""
     TIMER = "timer"
     """Also one that is done, while it is kept."""
     QUESTION = "question"

@@ -59,7 +59,7 @@ class _Saved:
             principal=session.principal,
             keys=session.keys,
             expires_at=expires_at,
-            due_at=session.timers.next_firing,
+            due_at=session.due_at,
         )
         return Commit(head=head, lease=self.lease, puts=puts, deletes=frozenset(deletes))
 

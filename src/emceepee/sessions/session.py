@@ -9,6 +9,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import iso, milliseconds
@@ -30,6 +31,7 @@ from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.records import RecordKind, ServerRecord, SessionProfile
@@ -65,6 +67,7 @@ class Session:
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
+        self.sealing = parts.sealing
         self.is_open = False  # whether its servers are known
         self.is_awake = False
         self._waiting = 0  # requests, for something to happen
@@ -88,6 +91,7 @@ class Session:
             limits=self.limits,
             results=parts.results,
             unsaved=self.unsaved,
+            sealing=self.sealing,
             wake_by=timer.not_later_than,
             notify_change=self.change_signal.notify,
         )
@@ -311,12 +315,16 @@ class Session:
             self.activity.emit(event, server, **data)
 
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:
-        """Its questions are rejected; its calls fail with their link. Returns what that is."""
+        """Its questions are rejected; its calls fail with their link. Returns what that is.
+
+        What the backend runs as a task of its own is still there, and so are the questions of that.
+        """
+        followed = {call.call_id for call in self.calls.followed(server)}
         invalidated = {
-            "tasks": len(self.tasks.working(server)),
-            "pendingRequests": len(self.questions.open(server=server)),
+            "tasks": sum(task.task_id not in followed for task in self.tasks.working(server)),
+            "pendingRequests": sum(item.call_id not in followed for item in self.questions.open(server=server)),
         }
-        self.questions.reject_of_server(server, reason)
+        self.questions.reject_of_server(server, reason, but_of=followed)
         return invalidated
 
     def _fail_all_of(self, server: str, reason: str) -> None:
@@ -351,6 +359,9 @@ class Session:
     def handle_progress(self, call: Call, params: JsonObject) -> None:
         self.calls.report_progress(call, params)
 
+    def handle_backend_task(self, call: Call, task: BackendTask) -> None:
+        self.calls.record_backend_task(call, task)
+
     async def answer_backend_request(
         self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
     ) -> JsonObject:
@@ -380,6 +391,7 @@ class Session:
             EmceepeeError
         """
         connection = self.connection(server)
+        seconds = patience(self.limits, connection.spec, timeout, is_quiet=on_progress is None)
         call = Call(
             connection=connection,
             method=method,
@@ -390,12 +402,30 @@ class Session:
             state=WAITING_FOR_ANSWERS if wait_for_answers else WAITING,
             on_progress=on_progress,
             span=spans.current(),
+            patience=seconds,
         )
-        seconds = patience(self.limits, connection.spec, timeout, is_quiet=on_progress is None)
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
         return await self.calls.wait(call, seconds) or call.result()
+
+    # At rest.
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When something is to be done for it, whether anybody asks or not."""
+        if self.calls.has_kept:
+            return self.profile.opened_at  # long ago: if this process ends, others are to go on with them at once
+        return self.timers.next_firing
+
+    def resume_call(self, task: Task, kept: KeptTask) -> "asyncio.Future[None] | None":
+        """Go on with what another process has begun; None if that server is no longer the same."""
+        connection = self._connections.get(task.server)
+        if connection is None or not kept.is_of(connection.spec):
+            return None
+        if kept.session is not None:
+            connection.restore_session(kept.session)
+        return self.calls.resume(task, kept.task, connection).finished
 
     def _roots_for(self, server: str) -> list[JsonObject]:
         connection = self._connections.get(server)

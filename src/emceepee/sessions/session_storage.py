@@ -3,11 +3,14 @@ in the log, and counts as one that has nothing.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from emceepee.clock import Clock
 from emceepee.errors import EmceepeeError
+from emceepee.sessions.due_watch import DueWatch
 from emceepee.sessions.persistence import restore
 from emceepee.sessions.placement import Placement
 from emceepee.sessions.records import RecordKind
@@ -161,6 +164,16 @@ class SessionStorage:
             if session.session_id in lost:
                 self.saver.lose(session)
 
+    def watch_due(
+        self, *, load: Callable[[], Awaitable[int | None]], spawn: Callable[[Coroutine[Any, Any, None]], object]
+    ) -> DueWatch:
+        if self._placement is None:
+            return DueWatch(self._clock, next_due=self.next_due, load=load, spawn=spawn)
+        turn_delay, at_most = self._placement.turn_delay, self._limits.replica_lease_seconds
+        return DueWatch(
+            self._clock, next_due=self.next_due, load=load, spawn=spawn, turn_delay=turn_delay, at_most=at_most
+        )
+
     async def take_due(self) -> Sequence[StoredSession]:
         try:
             return await self._store.take_due(self._clock.now(), MOST_DUE)
@@ -174,8 +187,10 @@ class SessionStorage:
         except StoreUnavailable:
             return None  # the next sweep asks again
 
-    def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
+    async def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
         """Returns what is stored for its connections."""
+        if any(key.kind == RecordKind.BACKEND_TASK for key in stored.records):
+            await session.sealing.load()
         self.saver.follow(session, stored)
         return restore(session, stored.records)
 
@@ -187,8 +202,13 @@ class SessionStorage:
                 log.warning("session_not_forgotten", error=str(error))
 
     async def forget_expired(self, most: int) -> None:
+        """A process that is alone keeps at most so many.
+
+        Each replica bounds what it holds itself. What a lost one held is for the others to take, however much it is.
+        """
+        bound = most if self._placement is None else sys.maxsize
         try:
-            forgotten = await self._store.forget_expired(self._clock.now(), most)
+            forgotten = await self._store.forget_expired(self._clock.now(), bound)
         except StoreUnavailable as error:
             log.warning("sessions_not_forgotten", error=str(error))
         else:

@@ -4,7 +4,7 @@ Which record comes next is decided by the call (`state/call.py`); only the time 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,6 +21,7 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import Span
 
 log = EventLog("calls")
+Resume = Callable[[Task], "asyncio.Future[None] | None"]  # resolved when it has ended; None: it cannot go on
 _END_EVENTS = {
     TaskStatus.COMPLETED: EventType.TASK_COMPLETED,
     TaskStatus.FAILED: EventType.TASK_FAILED,
@@ -122,6 +123,7 @@ class Tasks:
             ttl=call.ttl,
             retention=timedelta(seconds=self._limits.task_retention_seconds),
             progress=call.state.progress,
+            message=call.state.message,
         )
 
     def _emit_created(self, task: Task) -> None:
@@ -131,6 +133,11 @@ class Tasks:
     def record_progress(self, task_id: str, progress: JsonObject) -> None:
         kept = self._kept[task_id]
         kept.task = kept.task.with_progress(progress, self._clock.now())
+        self._notify_change()
+
+    def record_status(self, task_id: str, message: str) -> None:
+        kept = self._kept[task_id]
+        kept.task = kept.task.with_message(message, self._clock.now())
         self._notify_change()
 
     def finish(self, task_id: str, outcome: JsonObject | EmceepeeError) -> None:
@@ -193,24 +200,35 @@ class Tasks:
 
     # At rest.
 
-    def restore(self, tasks: Iterable[Task]) -> None:
-        """Of a process that has ended: what worked then has failed, and nobody knows how far it came."""
+    def restore(self, tasks: Iterable[Task], resume: Resume) -> None:
+        """Of a process that has ended: what worked then goes on with `resume`.
+
+        What it cannot go on with has failed, and nobody knows how far it came.
+        """
         for task in sorted(tasks, key=lambda task: task.task_id):
             self._kept[task.task_id] = _Kept(task, None, None)
             self._wake_by(task.next_deadline)
             if task.has_ended:
                 self._results.keep(self, task)
             else:
-                self._end(task.failed(_restarted(task).body(), self._clock.now()))
+                self._resume_or_fail(task, resume)
 
-    def restore_calls(self, calls: Iterable[Task]) -> None:
-        """Calls whose process ended with them: each is told of as a task that has failed."""
+    def restore_calls(self, calls: Iterable[Task], resume: Resume) -> None:
+        """Calls whose process ended with them: each is told of as a task."""
         for task in sorted(calls, key=lambda task: task.task_id):
             self._unsaved.mark(RecordKind.CALL, task.task_id)
             if task.task_id not in self._kept:
                 self._kept[task.task_id] = _Kept(task, None, None)
+                self._unsaved.mark(RecordKind.TASK, task.task_id)
+                self._wake_by(task.next_deadline)
                 self._emit_created(task)
-                self._end(task.failed(_restarted(task).body(), self._clock.now()))
+                self._resume_or_fail(task, resume)
+
+    def _resume_or_fail(self, task: Task, resume: Resume) -> None:
+        kept = self._kept[task.task_id]
+        kept.finished = resume(task)
+        if kept.finished is None:
+            self._end(task.failed(_restarted(task).body(), self._clock.now()))
 
 
 def _restarted(task: Task) -> BackendDisconnected:

@@ -34,6 +34,8 @@ class CallStage(StrEnum):
     """The result or an error is there."""
     CANCELLED = "cancelled"
     """It was given up without either."""
+    LEFT = "left"
+    """The server runs it as a task of its own. Whoever takes the session up follows that."""
 
 
 _S = CallStage
@@ -47,6 +49,7 @@ CALL: Machine[CallStage] = Machine(
         Move(_S.WAITING, _S.CANCELLED, "The caller cancels the request"),
         Move(_S.PROMOTED, _S.FINISHED, "The result or an error comes and is kept by the task"),
         Move(_S.PROMOTED, _S.CANCELLED, "cancel_task, or the time to live passes"),
+        Move(_S.PROMOTED, _S.LEFT, "emceepee stops while the server runs it as a task of its own"),
     ],
     ends="Nothing more comes",
 )
@@ -63,6 +66,7 @@ class CallState(NamedTuple):
     has_task: bool = False
     waits_for_answers: bool = False  # a question does not promote it: someone else than its caller will answer
     progress: JsonObject | None = None
+    message: str | None = None  # how it stands, in the server's words
 
     @property
     def has_ended(self) -> bool:
@@ -111,6 +115,13 @@ class ProgressReported:
     progress: JsonObject
 
 
+@dataclass(frozen=True, slots=True)
+class StatusReported:
+    """The backend said how its own task stands."""
+
+    message: str
+
+
 class BareEvent(Enum):
     """Events that carry nothing."""
 
@@ -130,9 +141,11 @@ class BareEvent(Enum):
     """The time to live has passed."""
     REPLY_UNREAD = auto()
     """The reply with the outcome reached nobody."""
+    LEFT_BEHIND = auto()
+    """The process stops, and its backend goes on: another process will follow what has become a task."""
 
 
-CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressReported | BareEvent
+CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressReported | StatusReported | BareEvent
 
 
 class Effect(Enum):
@@ -154,6 +167,10 @@ class Effect(Enum):
     """Pass it on to the tool that waits."""
     RECORD_PROGRESS = auto()
     """Put it into the task."""
+    RECORD_STATUS = auto()
+    """Put it into the task."""
+    LEAVE_RUNNER = auto()
+    """Stop asking, without a word to the backend. Whoever waits for its task goes on."""
 
 
 Step = tuple[CallState, tuple[Effect, ...]]
@@ -184,6 +201,8 @@ def _step_waiting(state: CallState, event: CallEvent) -> Step:
             return _finished(state, error), _ABORT
         case ProgressReported(progress):
             return state._replace(progress=progress), (_E.FORWARD_PROGRESS,)
+        case StatusReported(message):
+            return state._replace(message=message), _NOTHING
         case BareEvent.CANCEL_REQUESTED | BareEvent.WAIT_CANCELLED:
             return _cancelled(state), _ABORT
         case BareEvent.RUNNER_CANCELLED:
@@ -203,6 +222,11 @@ def _step_promoted(state: CallState, event: CallEvent) -> Step:
             return _finished(state, error), (_E.FINISH_TASK, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
         case ProgressReported(progress):
             return state._replace(progress=progress), (_E.RECORD_PROGRESS,)
+        case StatusReported(message):
+            return state._replace(message=message), (_E.RECORD_STATUS,)
+        case BareEvent.LEFT_BEHIND:
+            CALL.check(state.stage, CallStage.LEFT)
+            return state._replace(stage=CallStage.LEFT), (_E.LEAVE_RUNNER,)
         case BareEvent.CANCEL_REQUESTED:
             return _cancelled(state), (_E.CANCEL_TASK, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
         case BareEvent.RUNNER_CANCELLED:

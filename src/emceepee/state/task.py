@@ -99,6 +99,10 @@ class Task:
             self, progress=progress, updated_at=at, message=_cut(words) if isinstance(words, str) else self.message
         )
 
+    def with_message(self, message: str, at: datetime) -> "Task":
+        """With how the server says that it stands; a task that has ended stays as it is."""
+        return self if self.has_ended else replace(self, message=_cut(message), updated_at=at)
+
     def without_result(self) -> "Task":
         """Without all that is large, to make room: how it ended stays."""
         error = self.error and {key: self.error.get(key) for key in ("code", "message")} | {"details": {}}

@@ -11,12 +11,14 @@ from itertools import count
 
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
+from emceepee.store.secret_box import SecretBox
 from emceepee.store.store import (
     Commit,
     HeldElsewhere,
     Lease,
     NameTaken,
     RecordKey,
+    Sealer,
     ServerConfiguration,
     SessionHead,
     StoredLogin,
@@ -74,6 +76,7 @@ class MemoryStore:
         memory.alive[self._owner] = self._replica
         memory.watching.append(self)
         self.on_shared_change: Callable[[], None] | None = None
+        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
 
     def another_process(self, address: str = "") -> "MemoryStore":
         """The same memory, used by another process."""
@@ -82,7 +85,7 @@ class MemoryStore:
     def die(self) -> None:
         """Stop at once, as a process that is killed."""
         self._memory.alive.pop(self._owner, None)
-        self.on_shared_change = None
+        self.on_shared_change = self.on_replicas_gone = None
 
     @property
     def is_durable(self) -> bool:
@@ -112,8 +115,16 @@ class MemoryStore:
     async def replicas(self) -> Sequence[Replica]:
         return list(self._open().alive.values())
 
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        for store in self._open().watching:
+            if store is not self and store.on_replicas_gone is not None:
+                store.on_replicas_gone(epochs)
+
     async def replica_secret(self) -> bytes:
         return self._open().secret
+
+    async def sealer(self) -> Sealer | None:
+        return SecretBox(self._open().secret)
 
     # Sessions.
 

@@ -45,6 +45,11 @@ class SharedTables:
             row = connection.execute(found).fetchone()
         return bytes(row[0])
 
+    def sealer(self) -> SecretBox:
+        """The first one who asks makes the key."""
+        with self._database.transaction() as connection:
+            return self._make_box(connection)
+
     def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
         rows = self._database.connection.execute(
             "SELECT name, settings, is_disabled FROM servers WHERE principal = ? ORDER BY position", (principal,)
@@ -105,13 +110,16 @@ class SharedTables:
                 connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'shared_revision'")
 
     def _sealed(self, connection: sqlite3.Connection, server: ServerConfiguration) -> bytes:
+        return self._make_box(connection).seal(server.settings, place=(server.principal, server.name))
+
+    def _make_box(self, connection: sqlite3.Connection) -> SecretBox:
         """Within a transaction: so the first secret makes the key, and no other process makes one."""
         expected = _key_check(connection)
         box = self._key.verify(expected) or self._key.make()
         if expected is None:
             connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (box.check_value,))
         self._box = box
-        return box.seal(server.settings, place=(server.principal, server.name))
+        return box
 
     def _unsealed(self, principal: str, name: str, sealed: bytes) -> bytes:
         if self._box is None:

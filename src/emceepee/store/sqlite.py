@@ -26,7 +26,7 @@ from emceepee.store.owners import Owners
 from emceepee.store.secret_box import StateKey
 from emceepee.store.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.shared_tables import SharedTables
-from emceepee.store.store import Commit, Lease, ServerConfiguration, StoredLogin, StoredSession, StoreError
+from emceepee.store.store import Commit, Lease, Sealer, ServerConfiguration, StoredLogin, StoredSession, StoreError
 from emceepee.store.work_queue import WorkQueue
 
 DURATIONS_KEPT = 1000
@@ -47,7 +47,9 @@ class SqliteStore:
     """Made by `open`."""
 
     def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool, owners: Owners) -> None:
-        self.on_shared_change: Callable[[], None] | None = None  # never called: a file tells of nothing by itself
+        # Never called: a file tells of nothing by itself.
+        self.on_shared_change: Callable[[], None] | None = None
+        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
         self._clock = clock
         self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()
@@ -120,8 +122,14 @@ class SqliteStore:
     async def replicas(self) -> Sequence[Replica]:
         return await self._run(self._database.owners.replicas)
 
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        """A file has no way to."""
+
     async def replica_secret(self) -> bytes:
         return await self._run(self._shared.replica_secret)
+
+    async def sealer(self) -> Sealer | None:
+        return await self._run(self._shared.sealer)
 
     # Sessions.
 

@@ -96,6 +96,16 @@ class StoredLogin:
     until: datetime
 
 
+class Sealer(Protocol):
+    """Encrypts. What was sealed for one place is not opened in another."""
+
+    def seal(self, plain: bytes, *, place: Sequence[str]) -> bytes: ...
+
+    def open(self, sealed: bytes, *, place: Sequence[str]) -> bytes:
+        """Raises: ValueError."""
+        ...
+
+
 class StoreError(Exception):
     """The text names the file and says what to do."""
 
@@ -171,8 +181,19 @@ class Store(Protocol):
         """Those that are alive, this one among them."""
         ...
 
+    on_replicas_gone: Callable[[Collection[int]], None] | None
+    """Called with the epochs of those that another process has found gone, where the engine hears of that by itself."""
+
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        """Tell the other processes who is gone, where the engine can. They would find out later."""
+        ...
+
     async def replica_secret(self) -> bytes:
         """Known to those who use the store, and to nobody else: they sign with it what they ask of each other."""
+        ...
+
+    async def sealer(self) -> Sealer | None:
+        """For what is secret in the records of a session. None: there is no key, and it must not be stored."""
         ...
 
     # Sessions.

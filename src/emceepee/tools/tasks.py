@@ -4,7 +4,7 @@ from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
@@ -129,6 +129,11 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
             f"{session.limits.task_bytes_per_session} bytes per session. Call execute_tool again if you still need it.",
             code=ErrorCode.LIMIT_EXCEEDED,
             details={"taskId": task.task_id, "status": str(task.status)},
+        )
+    if not task.has_ended:
+        raise TimedOut(
+            f"emceepee is stopping. Task {task.task_id} goes on at its server: call get_task_result again.",
+            details={"taskId": task.task_id},
         )
     words = {TaskStatus.CANCELLED: "was cancelled", TaskStatus.EXPIRED: "expired: it outlived its time to live"}
     raise EmceepeeError(

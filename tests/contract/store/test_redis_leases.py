@@ -1,6 +1,7 @@
 """Whose lease lapses in Redis loses nothing until another takes it, and from then on changes nothing."""
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 
@@ -194,8 +195,8 @@ async def test_who_saw_a_lease_lapse_does_not_take_what_its_owner_has_confirmed_
     let_lapse(engine, holder)
     look = other._lease.roster
 
-    async def look_and_be_slow() -> object:
-        seen = await look()
+    async def look_and_be_slow(owners: Collection[str]) -> object:
+        seen = await look(owners)
         if not holder.is_sure or holder._lease._term == 0:
             assert await holder.confirm({"s1": lease}) == []
         return seen

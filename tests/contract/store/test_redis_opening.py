@@ -174,6 +174,7 @@ async def test_a_secret_is_not_to_be_found_in_redis(redis: RedisServer) -> None:
 async def test_what_began_without_a_key_gets_one_when_nobody_is_left_who_has_none(redis: RedisServer) -> None:
     url = redis.url()
     without = await opened(url)
+    assert await without.sealer() is None
     secret = await without.replica_secret()
     assert await without.replica_secret() == secret
     assert "is used by replicas without EMCEEPEE_STATE_KEY" in await refusal(url, STATE_KEY)

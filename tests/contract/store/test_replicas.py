@@ -95,6 +95,20 @@ async def test_all_know_one_secret(engine: Engine, store: Store, other: Store) -
     assert await (await engine.open()).replica_secret() == secret
 
 
+async def test_what_one_seals_another_opens_and_only_in_its_place(engine: Engine, store: Store, other: Store) -> None:
+    sealer = await store.sealer()
+    assert sealer is not None
+    sealed = sealer.seal(b"hush", place=("task", "one"))
+    assert b"hush" not in sealed
+    await store.close()
+    for process in (other, await engine.open()):
+        opener = await process.sealer()
+        assert opener is not None
+        assert opener.open(sealed, place=("task", "one")) == b"hush"
+        with pytest.raises(ValueError, match="sealed"):
+            opener.open(sealed, place=("task", "two"))
+
+
 # What a process holds.
 
 

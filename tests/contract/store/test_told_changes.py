@@ -21,3 +21,13 @@ async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: St
     await store_session(store, head("s1"))
     await store.shared_revision()
     assert heard == ["other", "store"], "nothing else was a change"
+
+
+async def test_who_is_found_gone_is_told_to_the_others(store: Store, other: Store) -> None:
+    told: list[set[int]] = []
+    changes: list[str] = []
+    other.on_replicas_gone = lambda epochs: told.append(set(epochs))
+    other.on_shared_change = lambda: changes.append("other")
+    await store.announce_gone({5, 1_000_000})
+    await eventually(lambda: told == [{5, 1_000_000}], what="the other one has heard")
+    assert changes == [], "nothing that all share has changed"

@@ -307,7 +307,7 @@ async def test_a_server_that_kept_its_state_had_a_blip_and_any_other_a_restart(
 async def test_a_server_is_resumed_with_what_its_last_link_left() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
-        backend.link.resumption = "where we were"
+        backend.resumption = "where we were"
         backend.link.break_off("the line went dead")
         await scene.clock.advance(1)
         assert [dial.resumption for dial in backend.dials] == [None, "where we were"]

@@ -1,18 +1,21 @@
 """Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
 
 import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from emceepee.sessions.calls import RECORD_SECONDS
+from emceepee.sessions.placement import TURN_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavailable
 from emceepee.state.events import EventType
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
-from emceepee.store.store import Commit, HeldElsewhere, Lease, StoreUnavailable
+from emceepee.store.store import Commit, HeldElsewhere, Lease, StoredSession, StoreUnavailable
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
@@ -92,6 +95,50 @@ async def test_a_replica_that_is_gone_is_asked_no_more_and_another_takes_its_ses
         assert taken is not None
         assert taken.session_id == session.session_id
         assert taken.keys == frozenset({key}), "the id stays what it was"
+
+
+async def test_what_a_lost_replica_had_is_kept_however_much_there_is_in_all() -> None:
+    replicas = Replicas()
+    async with replicas.start(2, sessions_in_all=2) as (first, second):
+        await refresh(first)
+        lost = [(await second.directory.open("local"))[0] for _ in range(2)]
+        own = [(await first.directory.open("local"))[0] for _ in range(2)]
+        await replicas.clock.advance(1)
+        replicas.stores[1].die()
+        await refresh(first)
+        await first.directory.look_after_store()
+        for key in (*lost, *own):
+            assert await first.directory.use(key) is not None
+
+
+async def test_of_many_replicas_that_are_lost_at_once_the_timers_are_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas = Replicas()
+    async with replicas.start(20) as (first, *others):
+        key, session = await others[0].directory.open("local")
+        session.timers.set(timedelta(seconds=1), "tea", repeats=False)
+        await replicas.clock.advance(0.1)
+        await refresh(first)
+        looks: list[int] = []
+        take_due = replicas.stores[0].take_due
+
+        async def counted(now: datetime, most: int) -> Sequence[StoredSession]:
+            taken = await take_due(now, most)
+            looks.append(len(taken))
+            return taken
+
+        monkeypatch.setattr(replicas.stores[0], "take_due", counted)
+        assert first.placement is not None
+        first.placement.on_gone.append(first.directory.handle_lost_replica)
+        for store in replicas.stores[1:]:
+            store.die()
+        replicas.clock.jump(1)
+        await refresh(first)
+        await replicas.clock.advance(2 * 20 * TURN_SECONDS)
+        assert looks[0] == 1
+        assert sum(looks) == 1
+        assert first.directory.find(key) is not None
 
 
 async def test_of_two_that_open_a_named_session_at_once_one_has_it() -> None:

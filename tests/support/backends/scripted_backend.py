@@ -70,9 +70,11 @@ class ScriptedBackend:
         self.asked: list[Asked] = []
         self.seen: list[tuple[str, JsonObject]] = []
         self.cancelled: list[Asked] = []
+        self.answered: list[JsonObject] = []  # requests of its own, by the session and not by the link
         self.links: list[ScriptedLink] = []
         self.refuses: LinkError | None = None
         self.identity: str | None = None
+        self.resumption: object | None = None
         self.opens: asyncio.Future[None] | None = None  # when set, a connect waits for it
         self.closes: asyncio.Future[None] | None = None  # when set, closing a link waits for it
         self.is_busy = False
@@ -106,13 +108,13 @@ class ScriptedLink:
     """One connection to a scripted backend."""
 
     mirrors_arguments = False
-    resumption: object | None = None
 
     def __init__(self, backend: ScriptedBackend, listener: Listener) -> None:
         self.backend, self.listener = backend, listener
         self.facts = backend.facts
         self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
         self.log_level: str | None = None
+        self.leaves_session = False
         self._process: JsonObject | None = {"pid": next(backend.pids)} if backend.is_process else None
 
     async def request(
@@ -151,8 +153,20 @@ class ScriptedLink:
     def identity(self) -> str | None:
         return self.backend.identity
 
+    @property
+    def resumption(self) -> object | None:
+        return self.backend.resumption
+
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         self.backend.seen.append((method, params or {}))
+
+    async def send_answer(self, message: JsonObject) -> None:
+        if self.closed.done():
+            raise LinkError(Failure.CLOSED, self.closed.result().reason)
+        self.backend.answered.append(message)
+
+    def leave_session(self) -> None:
+        self.leaves_session = True
 
     def set_log_level(self, level: str) -> None:
         self.log_level = level

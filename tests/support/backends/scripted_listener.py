@@ -2,6 +2,7 @@
 
 import asyncio
 
+from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
 
@@ -16,6 +17,8 @@ class ScriptedListener:
         self.withdrawn: list[str] = []
         self.heard: list[tuple[str, JsonObject, object | None]] = []
         self.lines: list[tuple[str, str]] = []
+        self.tasks: list[BackendTask] = []
+        self.takes: asyncio.Task[None] | None = None  # who answers what is to outlive the link
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
@@ -36,6 +39,12 @@ class ScriptedListener:
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         self.heard.append((method, params, origin))
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return self.takes
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        self.tasks.append(task)
 
     def handle_output(self, line: str, source: str) -> None:
         self.lines.append((line, source))

@@ -3,8 +3,10 @@
 import asyncio
 import itertools
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -62,7 +64,7 @@ class WebBackend:
     """
 
     def __init__(self) -> None:
-        self.url = ""
+        self.url, self.port = "", 0
         self.calls: list[WebCall] = []
         self.sessions: set[str] = set()
         self.steps_at_once = 0  # which a call reports as soon as it arrives
@@ -130,17 +132,20 @@ def said(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def a_web_backend() -> AsyncIterator[WebBackend]:
-    """The backend on a free port of this machine."""
+async def a_web_backend(*, tls: ssl.SSLContext | None = None, path: Path | None = None) -> AsyncIterator[WebBackend]:
+    """The backend on a free port of this machine, or on a Unix socket at `path`."""
     backend = WebBackend()
     application = web.Application()
     application.router.add_route("*", "/mcp", backend.serve)
     runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    backend.url = f"http://127.0.0.1:{port}/mcp"
+    if path is not None:
+        await web.UnixSite(runner, str(path)).start()
+        backend.url = f"unix://{path}:/mcp"
+    else:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        backend.port = runner.addresses[0][1]
+        backend.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{backend.port}/mcp"
     try:
         yield backend
     finally:

@@ -13,6 +13,8 @@ from support.system.ports import free_port
 
 NODE = Path(__file__).parents[2] / "node"
 EVERYTHING = NODE / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
+TASKS_PYTHON = Path(__file__).parents[3] / ".tools" / "tasks" / "bin" / "python"
+TASK_SERVER = Path(__file__).parents[2] / "clients" / "fastmcp_task_server.py"
 ATTEMPTS = 3  # another program may take the free port before the server does
 READY_SECONDS = 20.0
 
@@ -25,6 +27,22 @@ def everything() -> dict[str, Any]:
 def python_server(name: str, *arguments: str) -> dict[str, Any]:
     """A server installed next to the tests' own Python."""
     return {"command": str(Path(sys.executable).parent / name), "args": list(arguments)}
+
+
+@contextmanager
+def fastmcp_with_tasks(folder: Path, port: int | None = None, redis: str | None = None) -> Iterator[int]:
+    """A FastMCP server whose tools run as tasks; see `tests/clients/fastmcp_task_server.py`."""
+    arguments = [str(folder), *([redis] if redis else [])]
+    for _ in range(ATTEMPTS):
+        at = port or free_port()
+        with subprocess.Popen([str(TASKS_PYTHON), str(TASK_SERVER), str(at), *arguments]) as process:
+            try:
+                if _is_open(at, process):
+                    yield at
+                    return
+            finally:
+                process.kill()
+    raise AssertionError("the FastMCP server did not open a port")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from emceepee.backends.spec import BackendSpec
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.placement import Placement
 from emceepee.sessions.registry import ServerRegistry
@@ -44,24 +45,33 @@ class Installation:
 
 @asynccontextmanager
 async def an_installation(
-    *, others: int = 0, store: Store | None = None, clock: FakeClock | None = None, **limits: Any
+    *,
+    others: int = 0,
+    store: Store | None = None,
+    clock: FakeClock | None = None,
+    backend: ScriptedBackend | None = None,
+    specs: dict[str, BackendSpec] | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Installation]:
     """`others` are further servers besides "one": "other1" and so on, which only answer lists.
+
+    `backend` is "one", if it is not a plain one, and `specs` are configurations that are not the usual ones.
 
     With a `store`, sessions outlive the installation: give the next one `store.another_process()` and the same clock.
     If the store's process has an address, the installation is one of several replicas.
     """
-    clock, backend = clock or FakeClock(), ScriptedBackend()
+    clock, backend = clock or FakeClock(), backend or ScriptedBackend()
     backends = {"one": backend} | {f"other{number}": ScriptedBackend() for number in range(1, others + 1)}
     settings = Limits(health_check_seconds=0, **limits)
-    registry = ServerRegistry(map(scripted_spec, backends), store=store)
+    configured = {name: scripted_spec(name) for name in backends} | (specs or {})
+    registry = ServerRegistry(configured.values(), store=store)
     placement = None
     if store is not None and store.replica is not None and store.replica.address:
         placement = Placement(store, clock, lease_seconds=settings.replica_lease_seconds)
         await placement.refresh()
     storage = None if store is None else SessionStorage(store, clock, placement, settings)
     dialer = ScriptedDialer(**backends)
-    directory = SessionDirectory(session_parts(registry, dialer, clock, settings), storage)
+    directory = SessionDirectory(session_parts(registry, dialer, clock, settings, store), storage)
     await directory.look_after_store()
     try:
         yield Installation(clock, directory, backend, backends, registry, dialer, placement)

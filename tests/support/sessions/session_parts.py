@@ -7,14 +7,20 @@ from emceepee.clock import Clock
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.sealing import Sealing
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
+from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanBudget
 from support.backends.scripted_backend import ScriptedDialer
 
 
 def session_parts(
-    registry: ServerRegistry, dialer: Dialer | ScriptedDialer, clock: Clock, limits: Limits | None = None
+    registry: ServerRegistry,
+    dialer: Dialer | ScriptedDialer,
+    clock: Clock,
+    limits: Limits | None = None,
+    store: Store | None = None,
 ) -> SessionParts:
     """Budgets as the limits have them, and attempts to reconnect without jitter."""
     limits = limits or Limits()
@@ -26,5 +32,6 @@ def session_parts(
         budget=EventBudget(limits.events_in_all),
         journals=SpanBudget(limits.requests_in_all),
         results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
+        sealing=Sealing(store),
         spread=lambda: 0.0,
     )

@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.negotiation import Envelopes, envelope
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import LinkEnd, LinkEndKind
@@ -39,8 +41,8 @@ class Line(DuplexLink):
     def exit(self, reason: str) -> None:
         self.end(LinkEnd(LinkEndKind.LOST, reason))
 
-    def agree(self, envelope: JsonObject) -> None:
-        self._envelope = envelope
+    def agree(self, version: str) -> None:
+        self._envelopes = Envelopes(version, {})
 
     async def close(self) -> None:
         await self.asking.close(within=5)
@@ -227,10 +229,19 @@ async def test_a_question_of_the_backend_is_answered_on_the_same_line(line: Line
 
 
 async def test_in_the_modern_era_every_request_is_stamped(line: Line) -> None:
-    line.agree({"version": "v"})
-    await line.ask("a", params={"x": 1, "_meta": {"own": 1, "version": "mine"}})
+    line.agree("v")
+    await line.ask("a", params={"x": 1, "_meta": {"own": 1, PROTOCOL_VERSION_META_KEY: "mine"}})
     await line.ask("b", meta={"version": "probe"})
     assert [message["params"] for message in line.sent] == [
-        {"x": 1, "_meta": {"own": 1, "version": "v"}},
+        {"x": 1, "_meta": {"own": 1} | envelope("v", {})},
         {"_meta": {"version": "probe"}},
     ]
+
+
+async def test_only_calls_and_what_is_about_tasks_say_that_tasks_are_followed(line: Line) -> None:
+    line.agree("v")
+    for method in ("tools/call", "tasks/get", "tools/list", "resources/read"):
+        await line.ask(method)
+    declared = [message["params"]["_meta"][CLIENT_CAPABILITIES_META_KEY] for message in line.sent]
+    offer: JsonObject = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    assert declared == [offer, offer, {}, {}]

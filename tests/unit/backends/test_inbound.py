@@ -160,3 +160,16 @@ async def test_a_request_with_an_endless_id_is_passed_over(line: Line) -> None:
     await line.hear(id="x" * 1001, method="ping")
     await line.hear(id="x" * 1000, method="ping")
     assert [len(reply["id"]) for reply in line.replies] == [1000]
+
+
+async def test_a_question_that_outlives_the_link_is_answered_by_whoever_took_it_and_can_be_withdrawn(
+    line: Line,
+) -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    taken = line.listener.takes = line.tasks.spawn(wait(), name="taken")
+    assert line.inbound.receive({"id": 7, "method": "elicitation/create", "params": {}}, None) is None
+    assert (line.listener.questions, line.replies) == ([], [])
+    await line.hear(method="notifications/cancelled", params={"requestId": 7})
+    assert taken.cancelled()

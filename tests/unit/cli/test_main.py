@@ -12,7 +12,7 @@ from emceepee.store.location import STATE_VARIABLE
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (STATE_VARIABLE, CONFIG_VARIABLE):
+    for variable in (STATE_VARIABLE, CONFIG_VARIABLE, "HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(variable, raising=False)
 
 
@@ -86,3 +86,25 @@ def test_on_standard_input_there_are_no_workers(capsys: pytest.CaptureFixture[st
         main(["--workers=2"])
     assert ended.value.code == USAGE_ERROR
     assert "--workers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["serve"]])
+def test_a_bundle_of_cas_that_cannot_be_used_is_named(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing, junk = tmp_path / "missing.pem", tmp_path / "junk.pem"
+    junk.write_text("junk")
+    words = f"emceepee: --ca-bundle: {missing}: No such file or directory\n"
+    assert refused(capsys, *command, "--ca-bundle", str(missing)) == words
+    said = refused(capsys, *command, "--ca-bundle", str(junk))
+    assert said.startswith(f"emceepee: --ca-bundle: {junk}: expected certificates of CAs in PEM form")
+
+
+def test_a_proxy_that_cannot_be_one_is_told_by_its_variable_and_not_by_its_password(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://ada:s3cret@proxy.example:1080")
+    said = refused(capsys)
+    assert said.startswith("emceepee: HTTPS_PROXY: expected http://[USER:PASSWORD@]HOST[:PORT]")
+    assert "socks5:// are not supported" in said
+    assert "s3cret" not in said

@@ -47,6 +47,22 @@ async def test_callers_from_elsewhere_may_not_add_private_addresses(host: str) -
         await POLICY.admit(entry(url=f"http://{host}/mcp"), is_remote=True)
 
 
+async def test_unix_sockets_are_for_callers_on_this_machine_and_the_operator() -> None:
+    socket_entry = entry(url="unix:///run/docker.sock:/mcp")
+    spec = await POLICY.admit(socket_entry, is_remote=False)
+    assert isinstance(spec.target, HttpTarget)
+    with pytest.raises(NotAllowed, match=r"Unix sockets are not allowed to callers from elsewhere.*configuration file"):
+        await POLICY.admit(socket_entry, is_remote=True)
+    for allowing in (AddServerPolicy(remote_commands=True), AddServerPolicy(urls=("unix:///run/*", "http://*"))):
+        with pytest.raises(NotAllowed, match="Unix sockets"):
+            await allowing.admit(socket_entry, is_remote=True)
+    with pytest.raises(NotAllowed, match=r"Unix sockets.*need a token or a login"):
+        await AddServerPolicy(asks_for_proof=True).admit(socket_entry, is_remote=False)
+    await AddServerPolicy(asks_for_proof=True, remote_commands=True).admit(socket_entry, is_remote=False)
+    with pytest.raises(NotAllowed, match="--allow-url"):
+        await AddServerPolicy(urls=("http://*",)).admit(socket_entry, is_remote=False)
+
+
 async def test_callers_from_elsewhere_start_programs_only_if_the_operator_allows_it() -> None:
     with pytest.raises(NotAllowed, match="--allow-commands"):
         await POLICY.admit(entry(command="x"), is_remote=True)

@@ -21,6 +21,7 @@ from emceepee.state.call import (
     ProgressReported,
     ResultArrived,
     ServerRemoved,
+    StatusReported,
     Stopping,
     step,
 )
@@ -29,9 +30,10 @@ from emceepee.state.machine import ForbiddenMove
 S, B, E = CallStage, BareEvent, Effect
 ALLOWED: dict[CallStage, set[CallStage]] = {
     S.WAITING: {S.PROMOTED, S.FINISHED, S.CANCELLED},
-    S.PROMOTED: {S.FINISHED, S.CANCELLED},
+    S.PROMOTED: {S.FINISHED, S.CANCELLED, S.LEFT},
     S.FINISHED: set(),
     S.CANCELLED: set(),
+    S.LEFT: set(),
 }
 RESULT: JsonObject = {"content": []}
 REFUSED, REMOVED, STOPPED = EmceepeeError("refused"), EmceepeeError("removed"), EmceepeeError("stopping")
@@ -39,7 +41,7 @@ OUTCOMES: list[CallEvent] = [ResultArrived(RESULT), ErrorArrived(REFUSED)]
 ABORTS: list[CallEvent] = [ServerRemoved(REMOVED), Stopping(STOPPED)]
 CANCELS: list[CallEvent] = [B.CANCEL_REQUESTED, B.WAIT_CANCELLED, B.RUNNER_CANCELLED]
 PROMOTIONS: list[CallEvent] = [B.PATIENCE_OVER, B.CLIENT_GONE, B.QUESTION_ASKED]
-EVENTS: list[CallEvent] = [*OUTCOMES, *ABORTS, ProgressReported({"progress": 1}), *BareEvent]
+EVENTS: list[CallEvent] = [*OUTCOMES, *ABORTS, ProgressReported({"progress": 1}), StatusReported("at it"), *BareEvent]
 TASK_ENDS = {E.FINISH_TASK, E.CANCEL_TASK, E.EXPIRE_TASK}
 
 
@@ -72,7 +74,9 @@ class Account:
             self.done.append(E.RELEASE_WAITER)
         if state.has_task:
             self.done.append(E.CREATE_TASK)
-        if state.has_ended:
+        if state.stage is S.LEFT:
+            self.done.append(E.LEAVE_RUNNER)
+        elif state.has_ended:
             self.done += [E.LEAVE_FLIGHT, *([E.FINISH_TASK] if state.has_task else [])]
 
     def play(self, event: CallEvent) -> None:
@@ -83,16 +87,18 @@ class Account:
             CALL.check(before.stage, self.state.stage)
         if before.has_ended:
             assert (self.state.stage, self.state.outcome) == (before.stage, before.outcome)
-            assert not set(effects) & {E.LEAVE_FLIGHT, E.CANCEL_RUNNER, E.RELEASE_WAITER}
+            assert not set(effects) & {E.LEAVE_FLIGHT, E.LEAVE_RUNNER, E.CANCEL_RUNNER, E.RELEASE_WAITER}
         self.check()
 
     def check(self) -> None:
         state, done = self.state, self.done
         assert done.count(E.RELEASE_WAITER) == (state.stage is not S.WAITING), "the tool returns once"
-        assert done.count(E.LEAVE_FLIGHT) == state.has_ended, "the call ends once"
+        is_left = state.stage is S.LEFT
+        assert done.count(E.LEAVE_FLIGHT) == (state.has_ended and not is_left), "the call ends once"
+        assert done.count(E.LEAVE_RUNNER) == is_left, "or it is left once"
         assert done.count(E.CREATE_TASK) == state.has_task, "there is one task at most"
         ends = [effect for effect in done if effect in TASK_ENDS]
-        assert len(ends) == (state.has_task and state.has_ended), "a task ends once, with its call"
+        assert len(ends) == (state.has_task and state.has_ended and not is_left), "a task ends once, with its call"
         assert done.count(E.CANCEL_RUNNER) <= 1
         assert (state.outcome is not None) is (state.stage is S.FINISHED)
         for effect in ends:
@@ -194,3 +200,14 @@ def test_progress_goes_to_the_tool_that_waits_or_to_the_task_and_to_nobody_after
     finished = after(ResultArrived(RESULT))
     assert step(finished, report) == (finished, ())
     assert after(report, B.PATIENCE_OVER).progress == {"progress": 1}
+
+
+def test_what_a_server_says_of_its_own_task_goes_to_ours_also_if_that_is_made_later() -> None:
+    assert after(StatusReported("at it"), B.PATIENCE_OVER).message == "at it"
+    assert step(after(B.PATIENCE_OVER), StatusReported("at it"))[1] == (E.RECORD_STATUS,)
+
+
+def test_a_call_that_is_left_behind_ends_without_a_word_and_its_task_does_not() -> None:
+    left, effects = step(after(B.PATIENCE_OVER), B.LEFT_BEHIND)
+    assert (left.stage, left.has_ended, effects) == (S.LEFT, True, (E.LEAVE_RUNNER,))
+    assert step(left, B.RUNNER_CANCELLED) == (left, ())

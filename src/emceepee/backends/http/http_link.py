@@ -7,23 +7,22 @@ is known to belong to a call, and a failed POST is the failure of one call only.
 import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
-from mcp_types import LOG_LEVEL_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
 from emceepee.backends.http.wire import (
     BEST_EFFORT_SECONDS,
     HttpWire,
     best_effort,
     broken,
-    host_of,
     misdirected,
     session_lost,
 )
+from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
@@ -37,7 +36,8 @@ from emceepee.backends.json_rpc import (
     request_message,
 )
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
-from emceepee.backends.negotiation import Terms, envelope, has_ended, negotiate
+from emceepee.backends.negotiation import Envelopes, Terms, envelope, has_ended, negotiate
+from emceepee.backends.tasks.wire import TASK_METHODS
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
@@ -47,14 +47,7 @@ from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 VERSION_HEADER = "mcp-protocol-version"
-
-
-@dataclass(frozen=True, slots=True)
-class Resumption:
-    """A session that a handshake-era backend may still know."""
-
-    session_id: str
-    facts: ServerFacts
+_NAMES = {**NAME_BEARING_METHODS, **dict.fromkeys(TASK_METHODS, "taskId")}
 
 
 class HttpLink(LinkLifetime):
@@ -69,12 +62,13 @@ class HttpLink(LinkLifetime):
         self._tasks = TaskOwner("http-link")
         self._wire = HttpWire(http, clock=clock, largest=largest)
         self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
-        self._envelope: JsonObject | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
+        self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
         self._in_flight: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
         self._terms = Terms()
         self._is_probing = False  # whether the backend is still there
         self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
+        self._leaves_session = False
         self.facts = ServerFacts()
 
     async def start(self, terms: Terms, resumption: object | None = None) -> None:
@@ -83,7 +77,7 @@ class HttpLink(LinkLifetime):
             self.facts = await negotiate(self._discover, self._initialize, terms)
             self._wire.set_header(VERSION_HEADER, self.facts.protocol_version)
             if self.facts.is_modern:
-                self._envelope = envelope(self.facts.protocol_version, terms.capabilities)
+                self._envelopes = Envelopes(self.facts.protocol_version, terms.capabilities)
             else:
                 await self.notify("notifications/initialized")
         if not self.facts.is_modern:
@@ -92,14 +86,15 @@ class HttpLink(LinkLifetime):
     async def close(self) -> None:
         """End what the link started; requests under way fail. A handshake-era backend is told, unless it was lost.
 
-        A link that nobody used leaves its session there, for the next link to find.
+        A link that nobody used leaves its session there, for the next link to find; so does one that was told to.
         """
         self.end(CLOSED)
         for task in list(self._in_flight):
             self._in_flight[task] = True
             task.cancel()
         await self._tasks.close(within=BEST_EFFORT_SECONDS)
-        if self.closed.result().kind in (LinkEndKind.REPLACED, LinkEndKind.CLOSED):
+        is_on_purpose = self.closed.result().kind in (LinkEndKind.REPLACED, LinkEndKind.CLOSED)
+        if is_on_purpose and not self._leaves_session:
             self._is_forgotten = True
             await self._wire.end_session()
 
@@ -112,12 +107,15 @@ class HttpLink(LinkLifetime):
         return self._wire.session_id or encode(self.facts.server_info).decode()
 
     @property
-    def resumption(self) -> "Resumption | None":
+    def resumption(self) -> Resumption | None:
         if self._wire.session_id is None or self._is_forgotten:
             return None
         return Resumption(self._wire.session_id, self.facts)
 
-    async def _resume_session(self, resumption: "Resumption") -> bool:
+    def leave_session(self) -> None:
+        self._leaves_session = True
+
+    async def _resume_session(self, resumption: Resumption) -> bool:
         """Whether the backend still knows the session we had."""
         self._wire.keep_session(resumption.session_id)
         self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
@@ -160,29 +158,32 @@ class HttpLink(LinkLifetime):
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        if self._envelope is None:
+        if self._envelopes is None:
             return await self._exchange(method, params, origin=origin)
         own = _routing_headers(method, params or {})
         if headers:
             own.update(headers)
-        return await self._exchange(method, params, own, self._envelope, origin)
+        return await self._exchange(method, params, own, self._envelopes.of(method), origin)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._wire.send_message(notification_message(method, params))
 
+    async def send_answer(self, message: JsonObject) -> None:
+        await self._wire.send_message(message)
+
     def set_log_level(self, level: str) -> None:
-        if self._envelope is not None:
-            self._envelope[LOG_LEVEL_META_KEY] = level
+        if self._envelopes is not None:
+            self._envelopes.set_log_level(level)
 
     def process(self) -> JsonObject | None:
         return None
 
     @property
     def mirrors_arguments(self) -> bool:
-        return self._envelope is not None
+        return self._envelopes is not None
 
     def _target(self) -> str:
-        return f"{host_of(self._wire.url)} requests={len(self._in_flight)}"
+        return f"{place_of(self._wire.url)} requests={len(self._in_flight)}"
 
     # Connecting.
 
@@ -342,7 +343,7 @@ class HttpLink(LinkLifetime):
 
 def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
     """The 2026-07-28 era repeats in headers what a gateway may route by."""
-    name = params.get(NAME_BEARING_METHODS.get(method, ""))
+    name = params.get(_NAMES.get(method, ""))
     if isinstance(name, str):
         return {"mcp-method": method, "mcp-name": encode_header_value(name)}
     return {"mcp-method": method}

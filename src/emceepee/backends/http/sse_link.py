@@ -2,11 +2,12 @@
 
 import asyncio
 from contextlib import closing
-from urllib.parse import urljoin
 
 from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.http.event_stream import Cursor, EventParser
-from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, host_of, refused
+from emceepee.backends.http.redirects import redirect_words, send
+from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, refused, through_proxy
+from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.link import Failure, LinkError, Listener
@@ -37,13 +38,17 @@ class SseLink(DuplexLink):
         return None
 
     def _target(self) -> str:
-        return f"{host_of(self._http.url)} requests={len(self._waiting)}"
+        return f"{place_of(self._http.url)} requests={len(self._waiting)}"
 
     async def _read_stream(self) -> None:
         try:
-            with closing(await self._http.request("GET", headers={"accept": "text/event-stream"})) as response:
+            self._http, answer = await send(self._http, "GET", headers={"accept": "text/event-stream"})
+            with closing(answer) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
-                    refusal = refused(response.status, f"{response.content_type} is no event stream")
+                    is_elsewhere = 300 <= response.status < 400
+                    kind = f"{response.content_type} is no event stream"
+                    said = redirect_words(self._http.url, response, "GET") if is_elsewhere else kind
+                    refusal = refused(response.status, said + through_proxy(self._http))
                     self.end(_lost(str(refusal)), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
@@ -61,7 +66,7 @@ class SseLink(DuplexLink):
     def _handle_event(self, name: str, data: bytes) -> None:
         if name == "endpoint" and not self._endpoint.done():
             try:
-                endpoint = self._http.at(urljoin(self._http.url, data.decode("utf-8", "replace")))
+                endpoint = self._http.at(data.decode("utf-8", "replace"))
                 endpoint.set_header("content-type", "application/json")
             except ValueError as error:
                 raise LinkError(Failure.PROTOCOL, f"the server names an endpoint that cannot be: {error}") from error
@@ -72,14 +77,14 @@ class SseLink(DuplexLink):
     async def _send(self, message: JsonObject) -> None:
         endpoint = await self._endpoint
         try:
-            response = await endpoint.request("POST", encode(message))
+            _, response = await send(endpoint, "POST", encode(message))
             body = await response.read(self._largest)
         except HttpFailure as error:
             raise broken(self._http.url, error) from error
         if response.status >= 300:
             # On this transport a refused message gets no answer on the stream: its caller would wait for ever.
             said = " ".join(body[:200].decode("utf-8", "replace").split())
-            raise refused(response.status, said)
+            raise refused(response.status, redirect_words(endpoint.url, response) if response.status < 400 else said)
 
     async def _reply(self, message: JsonObject) -> None:
         await best_effort(self._send(message), what="answering the backend")

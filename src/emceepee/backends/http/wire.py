@@ -5,10 +5,11 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import closing
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 from emceepee.backends.http.event_stream import Cursor, EventParser
+from emceepee.backends.http.redirects import MOST_REDIRECTS, REDIRECTS, follow, redirect_words, send
 from emceepee.backends.http.session_loss import status_says_session_lost
+from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.response import Response
@@ -26,7 +27,6 @@ BEST_EFFORT_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
 DELETE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
 REOPEN_ATTEMPTS = 5  # to take up one cut stream
 PROBE_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
-REDIRECTS = 3
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
     'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
@@ -65,7 +65,7 @@ class HttpWire:
             RpcError: the status is an error, and the body holds a JSON-RPC one.
             LinkError: anything else.
         """
-        for _ in range(REDIRECTS):
+        for hops in range(MOST_REDIRECTS + 1):
             try:
                 response = await self._http.request("POST", body, headers)
             except HttpFailure as error:
@@ -74,9 +74,11 @@ class HttpWire:
                 raise unsendable(error) from error
             if response.status in (200, 202):
                 return response
-            if response.status not in (307, 308) or not self._follow_redirect(response.headers.get("location", "")):
+            moved = follow(self._http, response) if response.status in REDIRECTS["POST"] else None
+            if moved is None or hops == MOST_REDIRECTS:
                 break
             response.discard()
+            self._http = moved
         raise await self._refusal(response, number)
 
     async def body(self, response: Response) -> bytes:
@@ -219,27 +221,19 @@ class HttpWire:
         headers = {"accept": "text/event-stream"}
         if cursor.last_id is not None:
             headers["last-event-id"] = cursor.last_id.encode().decode("latin-1")  # goes back in the bytes it came in
-        return await self._http.request("GET", headers=headers)
+        return (await send(self._http, "GET", headers=headers))[1]
 
     async def _delete(self) -> None:
         (await self._http.request("DELETE")).discard()
-
-    def _follow_redirect(self, location: str) -> bool:
-        """Follow a redirect within the same origin only."""
-        if not location:
-            return False
-        try:
-            self._http = self._http.at(urljoin(self.url, location))
-        except ValueError:
-            return False
-        return True
 
     async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
         status = response.status
         try:
             body = await self.body(response)
         except HttpFailure as error:
-            return broken(self.url, error)
+            if self._http.forwarding_proxy is None:
+                return broken(self.url, error)
+            body = b""  # a proxy may refuse before it has read the request, and hang up: the status says enough
         message = _rpc_error(body)
         answered: JsonObject | None = message and message["error"]
         words = str(answered.get("message", "")) if answered else _excerpt(body)
@@ -247,26 +241,21 @@ class HttpWire:
         if self.session_id and is_whole and status_says_session_lost(status, words):
             return session_lost(status)
         if status == UNAUTHORIZED:
-            return refused(status, words)
+            return refused(status, (words + through_proxy(self._http)).strip())
         if message is not None and answered is not None:
             key = message.get("id")
             if number is not None and not names_request(key, number) and not names_none(key):
                 return misdirected(key)
             return RpcError(answered, status=status)
-        said = f"redirects to {response.headers.get('location')}" if 300 <= status < 400 else words
-        return refused(status, said)
+        said = redirect_words(self.url, response) if 300 <= status < 400 else words
+        return refused(status, (said + through_proxy(self._http)).strip())
 
 
 def broken(url: str, error: HttpFailure) -> LinkError:
     if isinstance(error, ResponseTooLarge):
         return LinkError(Failure.PROTOCOL, str(error))
-    words = f"{host_of(url)} cannot be reached: {error}"
+    words = f"{place_of(url)} cannot be reached: {error}"
     return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
-
-
-def host_of(url: str) -> str:
-    """For messages: without a password, or a token in the path."""
-    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def refused(status: int, said: str) -> LinkError:
@@ -274,6 +263,12 @@ def refused(status: int, said: str) -> LinkError:
     if status == UNAUTHORIZED:
         words = f"it wants a login ({words}). {WHERE_A_TOKEN_GOES}"
     return LinkError(Failure.REFUSED, words, status=status)
+
+
+def through_proxy(http: HttpClient) -> str:
+    """Where a proxy forwards requests, nobody can tell its refusals from the server's."""
+    proxy = http.forwarding_proxy
+    return "" if proxy is None else f" (through the proxy {proxy}, whose answer this may be)"
 
 
 def unsendable(error: ValueError) -> LinkError:

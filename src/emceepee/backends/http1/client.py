@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
-from emceepee.backends.http1.address import Address
+from emceepee.backends.http1.address import Address, join
 from emceepee.backends.http1.cookies import CookieJar
-from emceepee.backends.http1.errors import NoResponse
+from emceepee.backends.http1.errors import NoResponse, NotConnected
 from emceepee.backends.http1.header_encoding import encoded
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.http1.tunnel import LOGIN_WANTED, refusal_words
 
 # How a request is framed, and what becomes of its connection, is not for a configuration to say.
 HOP_BY_HOP = frozenset(
@@ -22,35 +24,48 @@ class HttpClient:
     """Sends requests. Connections are the pool's, shared with other links; headers and cookies are this one's own."""
 
     def __init__(
-        self, pool: ConnectionPool, url: str, headers: Mapping[str, str], *, owner: str = "", is_public: bool = False
+        self,
+        pool: ConnectionPool,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        owner: str = "",
+        is_public: bool = False,
+        tls: TlsSettings | None = None,
     ) -> None:
         """Connections are shared with links of the same `owner` only; `is_public`: to no private address.
+
+        `tls` is how the server proves who it is, if not as usual.
 
         Raises:
             ValueError: an address or header that HTTP cannot carry.
         """
         self.url = url
-        self._shared, self._owner, self._is_public = pool, owner, is_public
+        self._shared, self._owner, self._is_public, self._tls = pool, owner, is_public, tls
         self._address = Address.of(url)
-        self._connections = pool.of(self._address.origin, owner=owner, is_public=is_public)
+        self._connections = pool.of(self._address.origin, owner=owner, is_public=is_public, tls=tls)
+        self.forwarding_proxy = proxy = self._connections.forwarding_proxy
         self._jar = CookieJar(self._address.origin, pool.clock)
         self._fields = {"host": self._address.authority, "accept-encoding": "identity"}
         if self._address.credentials is not None:
             self._fields["authorization"] = self._address.credentials
         self._fields |= {name.lower(): value for name, value in headers.items() if name.lower() not in HOP_BY_HOP}
+        if proxy is not None and proxy.credentials is not None:
+            self._fields["proxy-authorization"] = proxy.credentials
         encoded(self._fields)
         self._heads: dict[str, bytes] = {}  # by method: everything of a request that is the same in the next
 
     def at(self, url: str) -> "HttpClient":
-        """The same for another address of the same origin. Cookies are shared.
+        """The same for another address of the same origin, which may be relative. Cookies are shared.
 
         Raises:
             ValueError: it is of another origin, and the headers may hold a credential; or it is no address at all.
         """
+        url = join(self.url, url)
         address = Address.of(url)
         if address.origin != self._address.origin:
             raise ValueError("the address is of another origin")
-        moved = HttpClient(self._shared, url, self._fields, owner=self._owner, is_public=self._is_public)
+        moved = HttpClient(self._shared, url, self._fields, owner=self._owner, is_public=self._is_public, tls=self._tls)
         moved._jar = self._jar
         return moved
 
@@ -84,6 +99,9 @@ class HttpClient:
             head = self._head_with(head, headers)
         message = head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
         response = await self._send(message, is_repeatable=method != "POST")
+        if response.status == LOGIN_WANTED and self.forwarding_proxy is not None:
+            response.discard()
+            raise NotConnected(refusal_words(self.forwarding_proxy, LOGIN_WANTED, "", self._address.authority))
         if response.cookies:
             self._jar.take(response.cookies, self._address.path)
         return response
@@ -103,7 +121,9 @@ class HttpClient:
                 return response
 
     def _head(self, method: str) -> bytes:
-        line = f"{method} {self._address.target} HTTP/1.1\r\n".encode("ascii")
+        # A proxy that forwards is told the whole address, and by it the host: it sees no more of Host than we say.
+        whole = f"http://{self._address.authority}" if self.forwarding_proxy is not None else ""
+        line = f"{method} {whole}{self._address.target} HTTP/1.1\r\n".encode("ascii")
         head = self._heads[method] = line + encoded(self._fields)
         return head
 

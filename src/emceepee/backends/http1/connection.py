@@ -22,7 +22,8 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from emceepee.backends.http1.errors import HttpFailure, NoResponse, ResponseTooLarge
+from emceepee.backends.http1.connect_errors import MAY_WANT_CERTIFICATE, alert_words
+from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.inflate import inflater_for
 from emceepee.backends.http1.response import UNREAD_BYTES, Response
 from emceepee.clock import Handle
@@ -65,6 +66,7 @@ class ClientConnection(asyncio.Protocol):
         self._lasts = False  # beyond this response
         self._ends_with_connection = False  # the body, for want of a length
         self._is_paused = False
+        self._is_untried_tls = False  # TLS, and the server has not said anything yet
         self.server_keeps = math.inf  # seconds that the server waits for the next request, as far as it has said
         self.good_until: float | None = None  # set by the pool while it is idle
 
@@ -115,6 +117,7 @@ class ClientConnection(asyncio.Protocol):
         if sock is not None and hasattr(select, "poll"):  # not on Windows
             self._poll = select.poll()
             self._poll.register(sock.fileno(), select.POLLIN)
+        self._is_untried_tls = transport.get_extra_info("ssl_object") is not None
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(  # none that could hide where one response ends and the next begins
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -125,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
         if response is None or parser is None:
             self._close()  # nobody asked: the next request would take this for its answer
             return
-        self._has_data = True
+        self._has_data, self._is_untried_tls = True, False
         self._overhead += len(data)
         parts = response.parts
         before = len(parts)
@@ -247,10 +250,13 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _broken(self, exc: Exception | None) -> HttpFailure:
+        if self._is_untried_tls and (words := alert_words(exc)) is not None:
+            return NotConnected(words)  # it is told with the first bytes that are read: no request was before
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
         if self._has_data:
             return HttpFailure(f"the connection ended in the middle of the answer{why}")
-        return NoResponse(f"the connection ended before an answer{why}")
+        hint = f"; {MAY_WANT_CERTIFICATE}" if self._is_untried_tls else ""
+        return NoResponse(f"the connection ended before an answer{why}{hint}")
 
 
 def _has_length(headers: dict[str, str]) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from itertools import chain, zip_longest
+from typing import Any
 
 from emceepee.backends.http1.resolver import SocketAddress
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
@@ -81,8 +82,16 @@ async def _connect(address: SocketAddress) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # A stream may be silent for hours; a peer that vanished without a word is found out in the end.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        await asyncio.get_running_loop().sock_connect(sock, address[1])
+        await asyncio.get_running_loop().sock_connect(sock, _with_zone(address))
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _with_zone(address: SocketAddress) -> Any:
+    """uvloop looks up host and port once more, and forgets a zone that stands beside them."""
+    family, place = address
+    if family == socket.AF_INET6 and len(place) == 4 and place[3] and "%" not in place[0]:
+        return (f"{place[0]}%{place[3]}", *place[1:])
+    return place

@@ -1,23 +1,22 @@
 """The connections of all links, by where they lead."""
 
 import asyncio
-import os
 import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from socket import gaierror, socket
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.connect_errors import describe
 from emceepee.backends.http1.connection import ClientConnection
 from emceepee.backends.http1.connection_slots import ConnectionSlots
+from emceepee.backends.http1.connector import Connector, PoolKey
 from emceepee.backends.http1.errors import NotConnected
-from emceepee.backends.http1.happy_eyeballs import open_socket, open_unix_socket
-from emceepee.backends.http1.public_addresses import is_public
+from emceepee.backends.http1.proxies import DIRECT, Proxy, ProxyRules
 from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS
 
@@ -25,16 +24,6 @@ CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is th
 IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
 ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
 DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
-UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # OpenSSL's codes: the certificate is nobody's that this machine trusts
-PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
-
-
-class PoolKey(NamedTuple):
-    """Who shares connections: those of one `owner`, to one origin. `is_public`: only addresses of the internet."""
-
-    origin: Origin
-    owner: str
-    is_public: bool
 
 
 class ConnectionPool:
@@ -48,13 +37,15 @@ class ConnectionPool:
         per_origin: int,
         in_all: int,
         connect_seconds: float = CONNECT_SECONDS,
+        proxies: ProxyRules = DIRECT,
+        contexts: TlsContexts | None = None,
     ) -> None:
-        self.clock, self.tls, self.connect_seconds = clock, tls, connect_seconds
+        self.clock, self.connect_seconds = clock, connect_seconds
         self.open: set[ClientConnection] = set()
         self.slots: ConnectionSlots[OriginPool, ClientConnection] = ConnectionSlots(
             clock, per_origin=per_origin, in_all=in_all, make_room=self._close_oldest_idle
         )
-        self.resolver = Resolver(clock)
+        self.connector = Connector(Resolver(clock), tls, contexts or TlsContexts(), proxies)
         self.is_closed = False
         self._origins: WeakValueDictionary[PoolKey, OriginPool] = WeakValueDictionary()  # alive while used or open
         self._sweeping: Handle | None = None
@@ -70,21 +61,33 @@ class ConnectionPool:
         per_origin: int = 1000,
         in_all: int = 1000,
         connect_seconds: float = CONNECT_SECONDS,
+        proxies: ProxyRules = DIRECT,
+        contexts: TlsContexts | None = None,
     ) -> "AsyncIterator[ConnectionPool]":
         """`per_origin` connections of one owner to one origin, and `in_all`; but no more than the system can bear.
 
-        Without `tls`, no origin that wants it can be connected to.
+        Without `tls`, no origin that wants it can be connected to. `contexts` are for those with settings of their own.
         """
         in_all = min(in_all, most_descriptors() // 2)
         per_origin = min(per_origin, max(in_all * 3 // 4, 1))
-        pool = cls(clock, tls, per_origin=per_origin, in_all=in_all, connect_seconds=connect_seconds)
+        pool = cls(
+            clock,
+            tls,
+            per_origin=per_origin,
+            in_all=in_all,
+            connect_seconds=connect_seconds,
+            proxies=proxies,
+            contexts=contexts,
+        )
         try:
             yield pool
         finally:
             await pool.close()
 
-    def of(self, origin: Origin, *, owner: str = "", is_public: bool = False) -> "OriginPool":
-        key = PoolKey(origin, owner, is_public)
+    def of(
+        self, origin: Origin, *, owner: str = "", is_public: bool = False, tls: TlsSettings | None = None
+    ) -> "OriginPool":
+        key = PoolKey(origin, owner, is_public, tls)
         found = self._origins.get(key)
         if found is None:
             found = self._origins[key] = OriginPool(self, key)
@@ -106,7 +109,7 @@ class ConnectionPool:
         self.is_closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        await self.resolver.close()
+        await self.connector.resolver.close()
         if not self.open:
             return
         self._all_gone = asyncio.Event()
@@ -140,6 +143,11 @@ class OriginPool:
         self.taken = 0  # of the places
         self._idle: list[ClientConnection] = []
 
+    @property
+    def forwarding_proxy(self) -> Proxy | None:
+        """The one that requests are sent to as a whole, if there is one."""
+        return self._pool.connector.forwarding_proxy(self._key)
+
     def take(self) -> ClientConnection | None:
         """An idle connection that is open, as far as anyone knows."""
         while self._idle:
@@ -163,49 +171,21 @@ class OriginPool:
             raise
 
     async def _connect(self) -> ClientConnection:
+        loop, connector = asyncio.get_running_loop(), self._pool.connector
         try:
             async with give_up_after(self._pool.clock, self._pool.connect_seconds):
-                connection = await self._open_connection()
+                connection = await connector.open(self._key, lambda: ClientConnection(self, loop))
         except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
-            raise NotConnected(_reason(error, self._pool.connect_seconds)) from error
+            seconds, proxy = self._pool.connect_seconds, connector.proxy_for(self._key)
+            words = describe(
+                error, seconds=seconds, is_tls=self._key.origin.is_tls, settings=self._key.tls, proxy=proxy
+            )
+            raise NotConnected(words) from error
         if not connection.is_open or self._pool.is_closed:
             connection.abort()
             raise NotConnected("the connection was closed at once")
         self._pool.open.add(connection)
         return connection
-
-    async def _open_connection(self) -> ClientConnection:
-        is_tls, host, port = self._key.origin
-        if is_tls and self._pool.tls is None:
-            raise NotConnected("it wants TLS, for which nothing is set up here")
-        loop = asyncio.get_running_loop()
-        path = self._key.origin.socket_path
-        sock = await self._open_socket(host, port) if path is None else open_unix_socket(path)
-        try:
-            _, connection = await loop.create_connection(
-                lambda: ClientConnection(self, loop),
-                sock=sock,
-                ssl=self._pool.tls if is_tls else None,
-                server_hostname=host if is_tls else None,
-            )
-        except BaseException:
-            sock.close()
-            raise
-        return connection
-
-    async def _open_socket(self, host: str, port: int) -> socket:
-        resolver = self._pool.resolver
-        addresses = await resolver.addresses(host, port)
-        if self._key.is_public:
-            # Here and not when the server was added: a name may lead elsewhere since.
-            addresses = [address for address in addresses if is_public(str(address[1][0]))]
-            if not addresses:
-                raise NotConnected(PRIVATE)
-        try:
-            return await open_socket(addresses)
-        except BaseException:  # also if the time is up: that is how silence ends
-            resolver.forget(host, port)
-            raise
 
     # What a connection reports.
 
@@ -236,21 +216,3 @@ def most_descriptors() -> int:
     """How many files and sockets this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
-
-
-def _reason(error: Exception, connect_seconds: float) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid: {error.verify_message}{_hint(error.verify_code)}"
-    if isinstance(error, TimeoutError) and error.errno is None:
-        return f"no connection within {connect_seconds:g} s"
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ssl.SSLError | gaierror):
-        return os.strerror(error.errno)  # without what loops add to it
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
-
-
-def _hint(verify_code: int) -> str:
-    if verify_code not in UNKNOWN_ISSUER:
-        return ""
-    return (
-        ". If it was issued by a private CA, start emceepee with SSL_CERT_FILE set to a file with that CA's certificate"
-    )

@@ -27,6 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from emceepee.codec import encode
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.server.http.joined_writes import joined_writes
 from emceepee.web.asgi import CONNECTION
 
 PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
@@ -152,6 +153,7 @@ class ServerConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._serving = cycle
+        cycle.transport = joined_writes(cycle.transport)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

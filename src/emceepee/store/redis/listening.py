@@ -1,12 +1,21 @@
-"""Hears when another replica has changed what all share. What it misses while it is not connected is made up for."""
+"""Hears when another replica has changed what all share, or found one gone.
 
-from collections.abc import Awaitable, Callable, Sequence
+Changes that it misses while it is not connected are made up for.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.store.redis.connect import OnMessage
 from emceepee.store.redis.link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
 from emceepee.store.redis.wire import ConnectionLost, Wire
+
+GONE = b"gone"  # before the epochs of replicas; any other message is the epoch of one that has changed something
+
+
+def gone_message(epochs: Collection[int]) -> bytes:
+    return b" ".join([GONE, *(b"%d" % epoch for epoch in sorted(epochs))])
 
 
 class Listener:
@@ -20,9 +29,11 @@ class Listener:
         channel: str,
         teller: str,
         heard: Callable[[], None],
+        heard_gone: Callable[[Collection[int]], None],
     ) -> None:
         self._connect, self._clock = connect, clock
         self._channel, self._teller, self._heard = channel, teller.encode(), heard
+        self._heard_gone = heard_gone
         self._tasks = TaskOwner("redis-listener")
         self._wire: Wire | None = None
         self._is_closed = False
@@ -50,7 +61,10 @@ class Listener:
             raise ConnectionLost("the connection was closed")
 
     def _receive(self, message: Sequence[bytes]) -> None:
-        if message[2] != self._teller:
+        first, *rest = message[2].split(b" ")
+        if first == GONE:
+            self._heard_gone([int(epoch) for epoch in rest])
+        elif first != self._teller:
             self._heard()
 
     def _begin_again(self, why: str) -> None:

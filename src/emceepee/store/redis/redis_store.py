@@ -16,7 +16,7 @@ from emceepee.store.redis.committing import Committing
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
-from emceepee.store.redis.listening import Listener
+from emceepee.store.redis.listening import Listener, gone_message
 from emceepee.store.redis.opening import OPEN_SECONDS, Access, check_format, reach
 from emceepee.store.redis.sessions import Sessions
 from emceepee.store.redis.shared import Shared
@@ -25,6 +25,7 @@ from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.store import (
     Commit,
     Lease,
+    Sealer,
     ServerConfiguration,
     StoredLogin,
     StoredSession,
@@ -56,12 +57,18 @@ class RedisStore:
         self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
         self._shared = Shared(self._commands, names, key, teller=lease.epoch)
         self._listener = Listener(
-            access.connect, clock, channel=names.channel, teller=lease.epoch, heard=self._hear_of_change
+            access.connect,
+            clock,
+            channel=names.channel,
+            teller=lease.epoch,
+            heard=self._hear_of_change,
+            heard_gone=self._hear_of_loss,
         )
         self._tasks = TaskOwner("redis-lease")
         self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
         self._is_closed = False
         self.on_shared_change: Callable[[], None] | None = None
+        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
 
     @classmethod
     async def open(
@@ -145,11 +152,20 @@ class RedisStore:
             raise error.because from None
         return [roster.alive[slot] for slot in sorted(roster.alive)]
 
+    async def announce_gone(self, epochs: Collection[int]) -> None:
+        try:
+            await self._commands.execute("PUBLISH", self._names.channel, gone_message(epochs))
+        except Unknown as error:
+            raise error.because from None
+
     async def replica_secret(self) -> bytes:
         try:
             return await self._key.signing_secret(self._commands, self._names)
         except Unknown as error:
             raise error.because from None
+
+    async def sealer(self) -> Sealer | None:
+        return self._key.box
 
     # Sessions.
 
@@ -235,3 +251,7 @@ class RedisStore:
     def _hear_of_change(self) -> None:
         if self.on_shared_change is not None:
             self.on_shared_change()
+
+    def _hear_of_loss(self, epochs: Collection[int]) -> None:
+        if self.on_replicas_gone is not None:
+            self.on_replicas_gone(epochs)

@@ -44,15 +44,24 @@ return 1
 """
 )
 
-# KEYS: the registry. ARGV: tag of replicas. Returns in turn a slot, its last value, and 1 if that is alive.
+# KEYS: the registry. ARGV: tag of replicas, and which slots; all if there is none. Returns in turn a slot, its last
+# value, and 1 if that is alive.
 ROSTER = Script(
     """
-local found = redis.call('HGETALL', KEYS[1])
 local told = {}
-for at = 1, #found, 2 do
-  told[#told + 1] = found[at]
-  told[#told + 1] = found[at + 1]
-  told[#told + 1] = redis.call('GET', ARGV[1] .. ':slot:' .. found[at]) == found[at + 1] and 1 or 0
+local function tell(slot, value)
+  told[#told + 1] = slot
+  told[#told + 1] = value
+  told[#told + 1] = redis.call('GET', ARGV[1] .. ':slot:' .. slot) == value and 1 or 0
+end
+if #ARGV > 1 then
+  for at = 2, #ARGV do
+    local value = redis.call('HGET', KEYS[1], ARGV[at])
+    if value then tell(ARGV[at], value) end
+  end
+else
+  local found = redis.call('HGETALL', KEYS[1])
+  for at = 1, #found, 2 do tell(found[at], found[at + 1]) end
 end
 return told
 """

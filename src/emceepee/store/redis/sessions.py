@@ -85,8 +85,8 @@ class Sessions:
         calls = [Call(NEXT_DUE, [f"{tag}:owners"], [tag]) for tag in self._names.tags]
         told = [reply for reply in await self._ask(calls) if reply]
         firsts = [(owner.decode(), read_moment(due)) for reply in told for owner, due in _in_turn(reply, 2)]
-        if any(owner for owner, _ in firsts):
-            roster = await self._roster()
+        if owners := {owner for owner, _ in firsts if owner}:
+            roster = await self._roster(owners)
             firsts = [each for each in firsts if self._is_free(each[0], roster)]
         return min((due for _, due in firsts), default=None)
 
@@ -179,9 +179,10 @@ class Sessions:
 
     async def _free(self, found: Sequence[_Candidate]) -> list[_Candidate]:
         """Those that nobody alive holds."""
-        if not any(each.owner for each in found):
+        owners = {each.owner for each in found if each.owner}
+        if not owners:
             return list(found)
-        roster = await self._roster()
+        roster = await self._roster(owners)
         return [each for each in found if self._is_free(each.owner, roster)]
 
     def _is_free(self, owner: str, roster: Roster) -> bool:
@@ -190,7 +191,7 @@ class Sessions:
         return not roster.is_alive(owner) and self._lease.may_take_over
 
     async def _refuse_if_held(self, owner: str) -> None:
-        roster = await self._roster()
+        roster = await self._roster([owner])
         if not self._is_free(owner, roster):
             raise HeldElsewhere(_HELD, roster.holder(owner))
 
@@ -213,9 +214,10 @@ class Sessions:
         self._holdings.add(session.head.session_id, tag, session.lease.fence)
         return session
 
-    async def _roster(self) -> Roster:
+    async def _roster(self, owners: Collection[str]) -> Roster:
+        """Of those that matter: there may be a thousand others."""
         try:
-            return await self._lease.roster()
+            return await self._lease.roster(owners)
         except Unknown as error:
             raise error.because from None
 

@@ -7,7 +7,7 @@ session. One who saw the key gone, and takes a session by its owner's old name, 
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from emceepee.clock import Clock
@@ -28,7 +28,7 @@ LOST, KEPT, REGAINED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who is alive, and who had each slot last."""
+    """Who is alive, and who had each slot last; of the slots that were asked for."""
 
     alive: Mapping[int, Replica]
     last: Mapping[int, Replica]
@@ -146,8 +146,10 @@ class SlotLease:
         """All that is held was found to be held in that term."""
         self._confirmed_term = term
 
-    async def roster(self) -> Roster:
-        call = Call(ROSTER, [self._names.registry], [self._names.replicas])
+    async def roster(self, owners: Collection[str] = ()) -> Roster:
+        """Of all replicas, or only of those that have the slots of `owners`."""
+        slots = {_parts(owner)[0] for owner in owners}
+        call = Call(ROSTER, [self._names.registry], [self._names.replicas, *slots])
         return await read_roster(self._commands, call)
 
     async def leave(self) -> None:

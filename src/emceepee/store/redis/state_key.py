@@ -26,14 +26,14 @@ class SharedKey:
             raise unusable_because(
                 address, f"needs {KEY_BYTES} bytes in URL-safe base64 in the variable {VARIABLE}", how_to_make_key()
             )
-        self._box = None if self._key is None else SecretBox(self._key)
+        self.box = None if self._key is None else SecretBox(self._key)
 
     async def check(self, commands: Commands, names: KeyNames, *, is_alone: bool) -> None:
         """Whether the others have the same. Raises: StoreUnusable.
 
         `is_alone`: no other replica is alive, so what was without a key may have one from now on.
         """
-        mine = _WITHOUT if self._box is None else self._box.check_value
+        mine = _WITHOUT if self.box is None else self.box.check_value
         await commands.execute("SET", names.key_check, mine, "NX")
         found = bytes(await commands.execute("GET", names.key_check) or mine)
         if hmac.compare_digest(found, mine):
@@ -43,7 +43,7 @@ class SharedKey:
         elif found == _WITHOUT:
             what = f"is used by replicas without {VARIABLE}"
             raise unusable_because(self._address, what, "Stop them, and give all the same")
-        elif self._box is None:
+        elif self.box is None:
             raise unusable_because(
                 self._address,
                 "has secrets that cannot be read without their key",
@@ -58,8 +58,8 @@ class SharedKey:
 
     def sealed(self, server: ServerConfiguration) -> bytes | None:
         """None: it may be stored as it is. Raises: NoKey."""
-        if self._box is not None:
-            return self._box.seal(server.settings, place=(server.principal, server.name))
+        if self.box is not None:
+            return self.box.seal(server.settings, place=(server.principal, server.name))
         if server.holds_secrets:
             raise NoKey(
                 f'The server "{server.name}" has settings that may be secret, and state is kept in Redis without a key.'
@@ -68,9 +68,9 @@ class SharedKey:
         return None
 
     def opened(self, principal: str, name: str, data: bytes) -> bytes:
-        if self._box is not None:
+        if self.box is not None:
             try:
-                return self._box.open(data, place=(principal, name))
+                return self.box.open(data, place=(principal, name))
             except Tampered:
                 pass
         raise StoreUnavailable(

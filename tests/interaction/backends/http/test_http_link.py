@@ -27,6 +27,7 @@ from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
+NOBODY = ScriptedListener()
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
 
 
@@ -70,7 +71,34 @@ async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(dial
         assert request.all(f"mcp-{name}") == [value]
     peer.answer(result_for(request), "content-type: application/json")
     assert await call == {}
+    call = asyncio.ensure_future(link.request("tasks/get", {"taskId": "a task"}))
+    request = await peer.request()
+    assert (request.all("mcp-method"), request.all("mcp-name")) == (["tasks/get"], ["a task"])
+    peer.answer(result_for(request), "content-type: application/json")
+    await call
     await link.close()
+
+
+async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
+        link.leave_session()
+        await link.close()
+        call = asyncio.ensure_future(dialer.dial(BackendSpec(name="x", target=HttpTarget(url=server.url)), NOBODY))
+        assert (await peer.request()).line == "POST /mcp HTTP/1.1", "the next thing that the server hears of us"
+        call.cancel()
+        await asyncio.wait({call})
+
+
+async def test_a_question_is_answered_also_on_another_link_of_the_same_session(
+    dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
+        answer = {"jsonrpc": "2.0", "id": 7, "result": {"action": "decline"}}
+        sending = asyncio.ensure_future(link.send_answer(answer))
+        request = await peer.request()
+        assert (json.loads(request.body), request.all("mcp-session-id")) == (answer, ["s1"])
+        peer.answer(status="202 Accepted")
+        await sending
 
 
 async def test_the_links_of_another_principal_have_connections_of_their_own(dialer: Dialer, server: RawServer) -> None:
@@ -341,7 +369,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
         await asyncio.Event().wait()
 
     async with a_link(dialer, server) as (link, peer):
-        monkeypatch.setattr("emceepee.backends.http1.pool.open_socket", silent)
+        monkeypatch.setattr("emceepee.backends.http1.connector.open_socket", silent)
         busy = asking(link)
         await peer.request()
         connecting = asking(link)

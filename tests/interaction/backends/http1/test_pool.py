@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from emceepee.backends.http1 import connector as connector_module
 from emceepee.backends.http1 import pool as pool_module
 from emceepee.backends.http1.address import Address, Origin
 from emceepee.backends.http1.connection import ClientConnection
@@ -240,7 +241,7 @@ async def test_a_host_that_is_silent_is_given_up(
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr(pool_module, "open_socket", silent)
+    monkeypatch.setattr(connector_module, "open_socket", silent)
     connecting = asyncio.ensure_future(pool.of(Origin(False, "127.0.0.1", 80)).connect())
     await clock.advance(CONNECT_SECONDS - 1)
     assert not connecting.done()
@@ -312,8 +313,8 @@ async def dialled(
         tried.extend(address[0] for _, address in addresses)
         raise OSError("this test connects to nobody")
 
-    monkeypatch.setattr(pool_module, "open_socket", pretend)
-    pool.resolver = Resolver(pool.clock, resolver)
+    monkeypatch.setattr(connector_module, "open_socket", pretend)
+    pool.connector.resolver = Resolver(pool.clock, resolver)
     with pytest.raises(NotConnected):
         await pool.of(Origin(False, "moving.example", 80), is_public=is_public).connect()
     return tried

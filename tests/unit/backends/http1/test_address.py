@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.backends.http1.address import Address, Origin
+from emceepee.backends.http1.address import Address, Origin, join, place_of
 
 ADDRESSES = {
     "http://example.org": (Origin(False, "example.org", 80), "example.org", "/"),
@@ -27,11 +27,55 @@ def test_an_address_is_taken_apart(url: str, parts: tuple[Origin, str, str]) -> 
     assert address.origin.socket_path is None
 
 
-def test_a_unix_socket_is_an_origin_to_which_no_url_leads() -> None:
-    origin = Origin.of_socket("/run/hop")
-    assert (origin.is_tls, origin.socket_path) == (False, "/run/hop")
+UNIX = {
+    "unix:///run/x.sock:/mcp": ("/run/x.sock", "/mcp"),
+    "unix:///run/x.sock": ("/run/x.sock", "/"),
+    "UNIX:///run/X y.sock:/a b?next=http://c/d": ("/run/X y.sock", "/a%20b?next=http://c/d"),
+    "unix:///run/x.sock://elsewhere/mcp": ("/run/x.sock", "//elsewhere/mcp"),
+}
+
+
+@pytest.mark.parametrize(("url", "parts"), UNIX.items())
+def test_a_unix_socket_is_named_with_what_is_asked_for_behind_it(url: str, parts: tuple[str, str]) -> None:
+    address = Address.of(url)
+    assert (address.origin, address.target) == (Origin.of_socket(parts[0]), parts[1])
+    assert (address.origin.socket_path, address.origin.is_tls) == (parts[0], False)
+    assert (address.authority, address.credentials) == ("localhost", None)
+
+
+@pytest.mark.parametrize(
+    "url", ["unix://", "unix:///", "unix://x.sock:/mcp", "unix:///a\0b:/mcp", "unix:///" + "x" * 103]
+)
+def test_what_names_no_socket_is_refused_in_words(url: str) -> None:
+    with pytest.raises(ValueError, match=r"expected unix:///PATH|at most 103 bytes"):
+        Address.of(url)
+
+
+def test_no_other_address_leads_to_a_socket() -> None:
     with pytest.raises(ValueError, match="Port"):
         Address.of("http://x:-1/")
+
+
+@pytest.mark.parametrize(
+    ("url", "location", "joined"),
+    [
+        ("http://a/b/c", "d", "http://a/b/d"),
+        ("http://a/b", "//c/d", "http://c/d"),
+        ("unix:///run/x.sock:/mcp", "/mcp/", "unix:///run/x.sock:/mcp/"),
+        ("unix:///run/x.sock:/a/mcp", "b?c=d", "unix:///run/x.sock:/a/b?c=d"),
+        ("unix:///run/x.sock:/mcp", "http://localhost/new", "unix:///run/x.sock:/new"),
+        ("unix:///run/x.sock:/mcp", "http://elsewhere/new", "http://elsewhere/new"),
+        ("unix:///run/x.sock:/mcp", "http://localhost:80/new", "http://localhost:80/new"),
+        ("unix:///run/x.sock:/mcp", "unix:///run/y.sock:/mcp", "unix:///run/y.sock:/mcp"),
+    ],
+)
+def test_what_a_server_names_is_seen_from_its_own_address(url: str, location: str, joined: str) -> None:
+    assert join(url, location) == joined
+
+
+def test_a_place_is_shown_without_password_and_path() -> None:
+    assert place_of("https://u:p@example.org:8443/t0ken?k=v") == "example.org:8443"
+    assert place_of("unix:///run/x.sock:/t0ken") == "/run/x.sock"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from emceepee.backends.http1.happy_eyeballs import first_of
+from emceepee.backends.http1.happy_eyeballs import _with_zone, first_of
 from emceepee.backends.http1.resolver import SocketAddress
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -96,3 +96,13 @@ async def test_one_who_gives_up_leaves_nothing_open() -> None:
             with suppress(asyncio.CancelledError):
                 (await trying).close()
             assert hosts.left_open() == 0
+
+
+def test_a_zone_stands_where_both_loops_look_for_it() -> None:
+    assert _with_zone((socket.AF_INET6, ("fe80::1", 80, 0, 4))) == ("fe80::1%4", 80, 0, 4)
+    for address in (
+        (socket.AF_INET6, ("fe80::1%eth0", 80, 0, 4)),
+        (socket.AF_INET6, ("2001:db8::1", 80, 0, 0)),
+        (socket.AF_INET, ("192.0.2.1", 80)),
+    ):
+        assert _with_zone(address) == address[1]

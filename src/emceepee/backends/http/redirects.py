@@ -1,0 +1,69 @@
+"""A server that says it is elsewhere: followed within its origin, and else told to whoever configured it.
+
+A request may carry a credential, which is for one origin only.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from emceepee.backends.http1.address import join
+from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.response import Response
+from emceepee.telemetry.redaction import public_url
+
+MOST_REDIRECTS = 3  # of one request
+SHOWN_CHARS = 300
+_KEEP_METHOD = frozenset({307, 308})
+REDIRECTS = {"POST": _KEEP_METHOD, "GET": _KEEP_METHOD | {301, 302, 303}}  # which are followed
+
+
+def follow(http: HttpClient, response: Response) -> HttpClient | None:
+    """The client for where a redirect leads; None if that is another origin, or no address."""
+    location = response.headers.get("location")
+    if not location:
+        return None
+    try:
+        return http.at(location)
+    except ValueError:
+        return None
+
+
+async def send(
+    http: HttpClient, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[HttpClient, Response]:
+    """The response, and the client for the address that it came from. Raises: HttpFailure, ValueError."""
+    for _ in range(MOST_REDIRECTS):
+        response = await http.request(method, body, headers)
+        moved = follow(http, response) if response.status in REDIRECTS[method] else None
+        if moved is None:
+            return http, response
+        response.discard()
+        http = moved
+    return http, await http.request(method, body, headers)
+
+
+def redirect_words(url: str, response: Response, method: str = "POST") -> str:
+    """What to do about a redirect of the server at `url` that was not followed."""
+    location = response.headers.get("location", "")
+    try:
+        place = join(url, location) if location else ""
+    except ValueError:
+        place = ""
+    if not place:
+        return "redirects, and does not say where to; ask whoever runs the server for its address"
+    place = _without_downgrade(url, place)
+    shown = "".join(letter for letter in public_url(place)[:SHOWN_CHARS] if letter.isprintable())
+    if response.status in REDIRECTS[method] and _origin(place) == _origin(url):
+        return f"redirects again and again, the last time to {shown}; use another address as its url"
+    return f"redirects to {shown}, and is not followed there; if that is the server, use that address as its url"
+
+
+def _without_downgrade(url: str, place: str) -> str:
+    """Behind a proxy that adds TLS, many servers do not know that they have it."""
+    ours, theirs = urlsplit(url), urlsplit(place)
+    is_downgrade = (ours.scheme, theirs.scheme) == ("https", "http") and ours.hostname == theirs.hostname
+    return theirs._replace(scheme="https", netloc=ours.netloc).geturl() if is_downgrade else place
+
+
+def _origin(url: str) -> tuple[str, str]:
+    return urlsplit(url)[:2]

@@ -1,0 +1,41 @@
+"""A session that a handshake-era backend may still know: what the next link takes it up with, without a handshake."""
+
+from dataclasses import dataclass
+
+from emceepee.backends.link import LinkError, ServerFacts
+from emceepee.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """The id is a secret: whoever has it speaks for us."""
+
+    session_id: str
+    facts: ServerFacts
+
+    def __repr__(self) -> str:
+        return f"<Resumption {self.facts.protocol_version}>"
+
+    def to_record(self) -> JsonObject:
+        facts = self.facts
+        return {
+            "sessionId": self.session_id,
+            "protocolVersion": facts.protocol_version,
+            "serverInfo": facts.server_info,
+            "capabilities": facts.capabilities,
+            "instructions": facts.instructions,
+        }
+
+    @classmethod
+    def from_record(cls, record: JsonObject) -> "Resumption":
+        """Raises: KeyError, TypeError, ValueError."""
+        try:
+            facts = ServerFacts(
+                protocol_version=record["protocolVersion"],
+                server_info=record["serverInfo"],
+                capabilities=record["capabilities"],
+                instructions=record["instructions"],
+            )
+        except LinkError as error:
+            raise ValueError(str(error)) from None
+        return cls(record["sessionId"], facts)

@@ -1,0 +1,115 @@
+"""How servers prove who they are, and what we show those that ask. Files are read again when they change."""
+
+import logging
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+logger = logging.getLogger(__name__)
+Signature = tuple[tuple[int, int, int], ...]  # of each file: inode, size, time of the last change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """Of one server. `ca`, `cert` and `key` are files; with `ca`, no other CA is trusted."""
+
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    server_name: str | None = None
+    insecure: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(file for file in (self.ca, self.cert, self.key) if file is not None)
+
+
+class BadTlsFile(Exception):
+    """`setting` is the one that names the file; the text says what is wrong with it."""
+
+    def __init__(self, setting: str, words: str) -> None:
+        super().__init__(words)
+        self.setting = setting
+
+
+class TlsContexts:
+    """One for each setting. `bundle` is a file of CAs that are trusted besides those of the system."""
+
+    def __init__(self, bundle: Path | None = None) -> None:
+        self._bundle = bundle
+        self._made: dict[TlsSettings, tuple[Signature, ssl.SSLContext]] = {}
+
+    def of(self, settings: TlsSettings | None) -> ssl.SSLContext:
+        """Raises: BadTlsFile, unless the files were good before."""
+        settings = settings or TlsSettings()
+        files = settings.files if self._bundle is None else (*settings.files, str(self._bundle))
+        signature = _signature(files)
+        known = self._made.get(settings)
+        if known is not None and known[0] == signature:
+            return known[1]
+        try:
+            context = _make_context(settings, self._bundle)
+        except BadTlsFile as error:
+            if known is None:
+                raise
+            logger.warning("the files for TLS changed and cannot be used: %s", error)
+            context = known[1]
+        self._made[settings] = signature, context
+        return context
+
+
+def _signature(files: tuple[str, ...]) -> Signature:
+    found = []
+    for file in files:
+        try:
+            status = os.stat(file)
+        except OSError:
+            found.append((0, 0, 0))
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def _make_context(settings: TlsSettings, bundle: Path | None) -> ssl.SSLContext:
+    with _blaming("ca", settings.ca):
+        context = ssl.create_default_context(cafile=settings.ca)
+    if settings.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif settings.ca is not None:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate can be named, too
+    elif bundle is not None:
+        with _blaming("bundle", str(bundle)):
+            context.load_verify_locations(bundle)
+    if settings.cert is not None:
+        with _blaming("cert", settings.cert):
+            Path(settings.cert).open("rb").close()
+        with _blaming("cert" if settings.key is None else "key", settings.key or settings.cert):
+            context.load_cert_chain(settings.cert, settings.key, password=_refuse_to_ask)
+    return context
+
+
+@contextmanager
+def _blaming(setting: str, file: str | None) -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise BadTlsFile(setting, _words(setting, str(file), error)) from None
+    except (OSError, ValueError) as error:
+        raise BadTlsFile(setting, f"{file}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _words(setting: str, file: str, error: ssl.SSLError) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"{file} holds another key than that of the certificate"
+    wanted = {"cert": "a certificate and its key", "key": "the certificate's key"}.get(setting, "certificates of CAs")
+    return f"{file}: expected {wanted} in PEM form ({error.reason or error})"
+
+
+def _refuse_to_ask() -> NoReturn:
+    """Else the library would ask whoever sits at the terminal."""
+    raise ValueError("the key is encrypted; name a file with the key as it is")

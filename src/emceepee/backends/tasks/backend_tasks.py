@@ -1,0 +1,268 @@
+"""The tasks of its own that a backend runs for one connection: which calls may become such, and who follows each."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.caller_errors import request_failed
+from emceepee.backends.catalog import Catalog, Kind
+from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.tasks.follower import TaskFollower
+from emceepee.backends.tasks.wire import STATUS_CHANGED, CreatedTask, as_created, read_created, related_task
+from emceepee.clock import Clock, give_up_after
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.state.limits import Limits
+
+T = TypeVar("T")
+SLOW_SECONDS = 5.0  # a tool that took longer is run as a task the next time, if it may be
+MOST_SLOW_TOOLS = 1000  # that are remembered
+CREATION_SECONDS = 10.0  # to learn which task to cancel, when its call was cancelled first
+CANCEL_SECONDS = 2.0  # for telling a backend whose connection is being closed
+
+RunOnce = Callable[[Callable[[Link], Awaitable[Any]]], Awaitable[Any]]
+
+
+class CallPlan(Protocol):
+    """What is known of a call beforehand."""
+
+    @property
+    def seconds(self) -> float:
+        """That it may take at most."""
+        ...
+
+    @property
+    def is_impatient(self) -> bool:
+        """Whether its caller does not mean to wait for it."""
+        ...
+
+
+class Unplanned:
+    """Nothing is known."""
+
+    seconds = 600.0
+    is_impatient = False
+
+
+UNPLANNED = Unplanned()
+
+
+def offers_tasks(link: Link) -> bool:
+    """Whether a 2025-11-25 backend runs tool calls as tasks. One of 2026-07-28 decides that itself, each time."""
+    found: Any = link.facts.capabilities.get("tasks")
+    for key in ("requests", "tools", "call"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return isinstance(found, dict) and not link.facts.is_modern
+
+
+class BackendTasks:
+    """One per connection, for all its links."""
+
+    def __init__(
+        self,
+        server: str,
+        run_once: RunOnce,
+        listener: Listener,
+        tasks: TaskOwner,
+        clock: Clock,
+        limits: Limits,
+        *,
+        outlive_link: bool,
+    ) -> None:
+        self._server, self._run_once, self._listener = server, run_once, listener
+        self._owner, self._clock, self._limits = tasks, clock, limits
+        self._outlive_link = outlive_link
+        self._by_id: dict[str, TaskFollower] = {}
+        self._slow: dict[str, None] = {}  # tools, the one that was found out last at the end
+        self._cancelling: set[asyncio.Task[None]] = set()
+        self._link: Link | None = None
+        self.is_offered = False  # by the link
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    # The life of links.
+
+    def attach(self, link: Link) -> None:
+        self._link, self.is_offered = link, offers_tasks(link)
+        for follower in self._followers():
+            follower.report_again()
+
+    def detach(self) -> None:
+        link, self._link = self._link, None
+        if link is None or self._outlive_link:
+            return
+        reason = link.closed.result().reason if link.closed.done() else "the connection was closed"
+        for follower in self._followers():
+            follower.end(request_failed(self._server, "tools/call", LinkError(Failure.CLOSED, reason)))
+
+    def _followers(self) -> list[TaskFollower]:
+        return list(self._by_id.values())
+
+    # Calls.
+
+    async def call(
+        self, link: Link, params: JsonObject, origin: object, catalog: Catalog, plan: CallPlan
+    ) -> JsonObject:
+        """Call a tool of a 2025-11-25 backend that offers tasks: as one, if the tool requires it or it may be long.
+
+        Raises:
+            RpcError, LinkError
+        """
+        name = str(params.get("name"))
+        support = await _task_support(catalog, name)
+        is_long = plan.is_impatient or name in self._slow
+        if support == "required" or (support == "optional" and is_long):
+            return await self._begin_task(link, params, origin, plan)
+        began = self._clock.monotonic()
+        try:
+            return await link.request("tools/call", params, origin=origin)
+        finally:
+            if support == "optional":
+                self._remember(name, self._clock.monotonic() - began)
+
+    async def _begin_task(self, link: Link, params: JsonObject, origin: object, plan: CallPlan) -> JsonObject:
+        """Aside: of a call that is cancelled before the backend has answered, the task must still be known."""
+        token = secrets.token_hex(8)
+        asked = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {"progressToken": token}}
+        creating = self._owner.spawn(_outcome(link.request("tools/call", asked, origin=origin)), name="tools/call")
+        try:
+            result = await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            self.cancel_task(self._cancel_created(link, creating))
+            raise
+        if isinstance(result, Exception):
+            raise result
+        return as_created(result, token)
+
+    async def _cancel_created(self, link: Link, creating: "asyncio.Task[JsonObject | RpcError | LinkError]") -> None:
+        try:
+            async with give_up_after(self._clock, CREATION_SECONDS):
+                result = await asyncio.shield(creating)
+                if not isinstance(result, Exception) and isinstance(created := result.get("task"), dict):
+                    await _outcome(link.request("tasks/cancel", {"taskId": created.get("taskId")}))
+        except TimeoutError:
+            creating.cancel()
+
+    def _remember(self, tool: str, took: float) -> None:
+        self._slow.pop(tool, None)
+        if took > SLOW_SECONDS:
+            self._slow[tool] = None
+            if len(self._slow) > MOST_SLOW_TOOLS:
+                del self._slow[next(iter(self._slow))]
+
+    async def follow(self, created: CreatedTask, origin: object, *, is_modern: bool, tool: str) -> JsonObject:
+        """The result of the call that the backend runs as a task. Raises: EmceepeeError."""
+        began = self._clock.monotonic()
+        try:
+            task_id, first = read_created(created, is_modern=is_modern)
+        except LinkError as error:
+            raise request_failed(self._server, "tools/call", error) from error
+        task = BackendTask(task_id=task_id, is_modern=is_modern, outlives_link=self._outlive_link, token=created.token)
+        try:
+            with self._following(task, origin) as follower:
+                return await follower.result(first)
+        finally:
+            if not is_modern:
+                self._remember(tool, self._clock.monotonic() - began)
+
+    async def resume(self, task: BackendTask, origin: object) -> JsonObject:
+        """The same for one that another process has begun. Raises: EmceepeeError."""
+        with self._following(task, origin) as follower:
+            return await follower.result(None)
+
+    def _following(self, task: BackendTask, origin: object) -> "_Registered":
+        follower = TaskFollower(
+            task,
+            origin,
+            server=self._server,
+            requests=self,
+            listener=self._listener,
+            tasks=self._owner,
+            clock=self._clock,
+            limits=self._limits,
+        )
+        return _Registered(self._by_id, follower)
+
+    def leave(self, origin: object) -> None:
+        """Others will follow the task of that call."""
+        for follower in self._followers():
+            if follower.origin is origin:
+                follower.leave()
+
+    # What followers need.
+
+    async def run_once(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        done: T = await self._run_once(work)
+        return done
+
+    def cancel_task(self, telling: Coroutine[Any, Any, None]) -> None:
+        try:
+            task = self._owner.spawn(telling, name="tasks/cancel")
+        except RuntimeError:
+            return  # closed already
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    async def finish_cancelling(self) -> None:
+        """The connection is about to close: what is to be cancelled is told now, or never."""
+        if self._cancelling and self._link is not None:
+            await asyncio.wait(set(self._cancelling), timeout=CANCEL_SECONDS)
+
+    # What the backend sends of its own accord.
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        """A request about a task that is followed is answered by its follower."""
+        follower = self._by_id.get(related_task(params) or "") if self._by_id else None
+        return None if follower is None else follower.take_request(key, method, params)
+
+    def handle_status(self, method: str, params: JsonObject) -> bool:
+        """Whether the notification was about a task that is followed, and only that."""
+        follower = self._by_id.get(str(params.get("taskId"))) if method == STATUS_CHANGED else None
+        if follower is not None:
+            follower.handle_status(params)
+        return follower is not None
+
+    def origin_of(self, params: JsonObject) -> object | None:
+        """The call that a notification belongs to: by the token of its progress, or by the task that it names."""
+        token, task_id = params.get("progressToken"), related_task(params)
+        for follower in self._followers():
+            if follower.task.task_id == task_id or (token is not None and follower.task.token == token):
+                return follower.origin
+        return None
+
+
+class _Registered:
+    """A follower that is found by the id of its task, as long as it follows."""
+
+    def __init__(self, by_id: dict[str, TaskFollower], follower: TaskFollower) -> None:
+        self._by_id, self._follower = by_id, follower
+
+    def __enter__(self) -> TaskFollower:
+        self._by_id[self._follower.task.task_id] = self._follower
+        return self._follower
+
+    def __exit__(self, *_: object) -> None:
+        if self._by_id.get(self._follower.task.task_id) is self._follower:
+            del self._by_id[self._follower.task.task_id]
+
+
+async def _task_support(catalog: Catalog, name: str) -> str | None:
+    """What the tool says of tasks."""
+    try:
+        tools = catalog.known(Kind.TOOLS) or await catalog.entries(Kind.TOOLS)
+    except (RpcError, LinkError):
+        return None  # then it is called as any other
+    execution = next((tool.get("execution") for tool in tools if tool.get("name") == name), None)
+    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    return support if isinstance(support, str) else None
+
+
+async def _outcome(request: Awaitable[JsonObject]) -> JsonObject | RpcError | LinkError:
+    """Errors as values, for what goes on after the one who asked has left."""
+    try:
+        return await request
+    except (RpcError, LinkError) as error:
+        return error

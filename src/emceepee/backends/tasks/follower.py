@@ -1,0 +1,319 @@
+"""Follows one task of a backend to its end: carries out what `following.step` decides, and tells it what came of it.
+
+Requests about the task go down whichever link there is; what waits for the caller's answer outlives the link it was
+asked on. When the one who wants the result is cancelled, the backend is told, unless the task is to be left to others.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar, assert_never
+
+from emceepee.backends.backend_task import BackendTask, OpenQuestion
+from emceepee.backends.caller_errors import request_failed, task_failed
+from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.tasks.following import (
+    Answered,
+    Ask,
+    Complete,
+    Decision,
+    Event,
+    Fail,
+    FetchResult,
+    Following,
+    Inquiry,
+    Lost,
+    PollAfter,
+    Reason,
+    Refused,
+    Report,
+    ResultArrived,
+    Told,
+    Withdraw,
+    step,
+)
+from emceepee.backends.tasks.wire import Snapshot, read_snapshot
+from emceepee.clock import Clock, Handle, give_up_after
+from emceepee.errors import EmceepeeError, ExecutionFailed
+from emceepee.futures import reject, resolve
+from emceepee.json_rpc import result_message
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.state.limits import Limits
+from emceepee.telemetry import spans
+from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import PhaseKind, phase
+
+log = EventLog("backends")
+T = TypeVar("T")
+RETRY_SECONDS = 2.0  # between two tries to hand over an answer
+
+
+class Requests(Protocol):
+    """The connection, as far as a follower needs it."""
+
+    async def run_once(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        """On the link, which is opened if need be. Raises: RpcError, LinkError, EmceepeeError."""
+        ...
+
+    def cancel_task(self, telling: Coroutine[Any, Any, None]) -> None:
+        """Have the backend told, also if all of it is being closed."""
+        ...
+
+
+class TaskFollower:
+    """`result` follows it until the end."""
+
+    def __init__(
+        self,
+        task: BackendTask,
+        origin: object,
+        *,
+        server: str,
+        requests: Requests,
+        listener: Listener,
+        tasks: TaskOwner,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        """`tasks` owns what goes on after the one who waits has left."""
+        self.task, self.origin = task, origin
+        self._server, self._requests, self._listener = server, requests, listener
+        self._owner, self._clock, self._limits = tasks, clock, limits
+        self._state = Following(is_modern=task.is_modern)
+        self._outcome: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._timer: Handle | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._asking: dict[int | str, asyncio.Task[None]] = {}
+        self._is_left = self._is_cancelled = False
+
+    async def result(self, first: Snapshot | None) -> JsonObject:
+        """The raw result of the call. `first` is what the backend told last; it is asked if that is not known.
+
+        Raises:
+            EmceepeeError
+        """
+        for question in list(self.task.questions.values()):
+            self.take_request(*question)
+        if first is None:
+            self._plan_poll(0)
+        else:
+            self._listener.handle_task(self.task, self.origin)
+            self.handle(Told(first))
+        try:
+            with phase(PhaseKind.CALL, self._server):
+                return await self._outcome
+        except asyncio.CancelledError:
+            if not self._is_left:
+                self._cancel_there()
+            raise
+        finally:
+            self._close()
+
+    def leave(self) -> None:
+        """Whoever is cancelled from now on does not mean the task: others will follow it."""
+        self._is_left = True
+
+    def end(self, error: EmceepeeError) -> None:
+        """Nothing more can come."""
+        reject(self._outcome, error)
+
+    def report_again(self) -> None:
+        """The link is another one."""
+        self._listener.handle_task(self.task, self.origin)
+
+    # What the backend sends of its own accord.
+
+    def handle_status(self, params: JsonObject) -> None:
+        with suppress(LinkError):
+            self.handle(Told(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        """Have a request of the backend answered, on whichever link there is by then; once, if it comes again.
+
+        None if it asks too much at once: then the link refuses what is too much for it.
+        """
+        if (known := self._asking.get(key)) is not None:
+            return known
+        if len(self._asking) >= self._limits.questions_per_server:
+            return None
+        self._change(replace(self.task, questions={**self.task.questions, key: OpenQuestion(key, method, params)}))
+        return self._begin_asking(key, self._answer_request(key, method, params))
+
+    # Deciding and doing.
+
+    def handle(self, event: Event) -> None:
+        self._state, decisions = step(self._state, event)
+        for decision in decisions:
+            self._carry_out(decision)
+
+    def _carry_out(self, decision: Decision) -> None:
+        match decision:
+            case PollAfter(seconds):
+                self._plan_poll(seconds)
+            case FetchResult():
+                if self._fetching is not None:
+                    self._fetching.cancel()
+                self._fetching = self._spawn(self._fetch(), "tasks/result")
+            case Ask(key, question):
+                self._begin_asking(key, self._answer_input(key, question))
+            case Withdraw(key):
+                if (asking := self._asking.get(key)) is not None:
+                    asking.cancel()
+            case Report():
+                self._change(replace(self.task, message=self._state.message))
+            case Complete(result):
+                resolve(self._outcome, result)
+            case Fail(reason, error):
+                self._fail(reason, error)
+            case _:
+                assert_never(decision)
+
+    def _fail(self, reason: Reason, error: JsonObject | None) -> None:
+        if reason is Reason.ERROR and error is not None:
+            reject(self._outcome, request_failed(self._server, "tools/call", RpcError(error)))
+        else:
+            reject(self._outcome, task_failed(self._server, reason.name.lower(), self._state.message, error))
+
+    def _change(self, task: BackendTask) -> None:
+        self.task = task
+        self._listener.handle_task(task, self.origin)
+
+    # Asking the backend.
+
+    def _plan_poll(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_later(seconds, self._begin_poll)
+
+    def _begin_poll(self) -> None:
+        if self._polling is None or self._polling.done():
+            self._polling = self._spawn(self._poll(), "tasks/get")
+
+    async def _poll(self) -> None:
+        try:
+            async with give_up_after(self._clock, self._limits.request_seconds):
+                said = await self._request("tasks/get")
+            event: Event = Told(read_snapshot(said, is_modern=self.task.is_modern))
+        except RpcError as error:
+            event = Refused(Inquiry.STATUS, error.error)
+        except (LinkError, EmceepeeError, TimeoutError) as error:
+            log.debug("task_not_followed", server=self._server, error=str(error) or type(error).__name__)
+            event = Lost(Inquiry.STATUS)
+        self._polling = None
+        self.handle(event)
+
+    async def _fetch(self) -> None:
+        try:
+            event: Event = ResultArrived(await self._request("tasks/result", origin=self.origin))
+        except RpcError as error:
+            event = Refused(Inquiry.RESULT, error.error)
+        except (LinkError, EmceepeeError) as error:
+            log.debug("task_result_not_there", server=self._server, error=str(error))
+            event = Lost(Inquiry.RESULT)
+        self.handle(event)
+
+    async def _request(self, method: str, *, origin: object | None = None, **params: Any) -> JsonObject:
+        """Raises: RpcError, LinkError, EmceepeeError."""
+
+        async def send(link: Link) -> JsonObject:
+            if link.facts.is_modern != self.task.is_modern:
+                raise LinkError(Failure.PROTOCOL, "it is connected in another era now, in which the task is not known")
+            return await link.request(method, {"taskId": self.task.task_id, **params}, origin=origin)
+
+        return await self._requests.run_once(send)
+
+    def _cancel_there(self) -> None:
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self._requests.cancel_task(self._send_cancel())
+
+    async def _send_cancel(self) -> None:
+        spans.serve(None)
+        try:
+            async with give_up_after(self._clock, self._limits.request_seconds):
+                await self._request("tasks/cancel")
+        except (RpcError, LinkError, EmceepeeError, TimeoutError) as error:
+            log.debug("task_not_cancelled", server=self._server, error=str(error) or type(error).__name__)
+
+    # What the backend asks.
+
+    def _begin_asking(self, key: int | str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        asking = self._asking[key] = self._spawn(work, "question")
+        asking.add_done_callback(lambda _: self._asked(key))
+        return asking
+
+    def _asked(self, key: int | str) -> None:
+        self._asking.pop(key, None)
+        if key in self.task.questions and not self._outcome.done() and not self._is_left:
+            left = {other: question for other, question in self.task.questions.items() if other != key}
+            self._change(replace(self.task, questions=left))
+
+    async def _answer_input(self, key: str, question: JsonObject) -> None:
+        """What a 2026-07-28 backend asks in the status of its task."""
+        params, seconds = question.get("params"), self._limits.modern_question_seconds
+        asked = params if isinstance(params, dict) else {}
+        try:
+            answer = await self._listener.handle_request(
+                str(question.get("method")), asked, self.origin, seconds=seconds
+            )
+        except RpcError as refusal:
+            if self._is_left:
+                return  # it will be asked again by whoever follows the task then
+            # There is no way to say no but to give the task up.
+            self._cancel_there()
+            self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
+            return
+        await self._hand_over(lambda: self._request("tasks/update", inputResponses={key: answer}))
+        self.handle(Answered(key))
+
+    async def _answer_request(self, key: int | str, method: str, params: JsonObject) -> None:
+        """What a 2025-11-25 backend requests about its task."""
+        try:
+            answer = result_message(key, await self._listener.handle_request(method, params, self.origin))
+        except RpcError as refusal:
+            if self._is_left:
+                return
+            answer = {"jsonrpc": "2.0", "id": key, "error": refusal.error}
+
+        async def send(link: Link) -> None:
+            await link.send_answer(answer)
+
+        await self._hand_over(lambda: self._requests.run_once(send))
+        self.handle(Answered(str(key)))
+
+    async def _hand_over(self, deliver: Callable[[], Awaitable[object]]) -> None:
+        """Until it is there, through lost connections."""
+        while True:
+            try:
+                await deliver()
+            except RpcError as error:
+                log.debug("answer_refused", server=self._server, error=str(error))
+            except (LinkError, EmceepeeError) as error:
+                if not isinstance(error, LinkError) or error.failure is not Failure.SESSION_LOST:
+                    await self._clock.sleep(RETRY_SECONDS)
+                    continue
+            return
+
+    # Its own life.
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        async def aside() -> None:
+            spans.serve(None)  # one phase stands for all that is asked meanwhile
+            await work
+
+        try:
+            return self._owner.spawn(aside(), name=name)
+        except RuntimeError:
+            work.close()
+            raise
+
+    def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._state = replace(self._state, is_over=True)
+        for task in (self._polling, self._fetching, *self._asking.values()):
+            if task is not None:
+                task.cancel()

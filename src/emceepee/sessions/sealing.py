@@ -1,0 +1,34 @@
+"""The key for what is secret among the records of sessions: asked of the store when it is needed for the first time."""
+
+import asyncio
+
+from emceepee.store.store import Sealer, Store, StoreError
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+
+
+class Sealing:
+    """One per installation. `sealer` is None as long as it was not loaded, and for ever if there is no key."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+        self.sealer: Sealer | None = None
+        self.is_loaded = False
+        self._loading = asyncio.Lock()
+
+    async def load(self) -> None:
+        """If the store fails, nothing is loaded, and it can be tried again."""
+        async with self._loading:
+            if self.is_loaded:
+                return
+            try:
+                self.sealer = None if self._store is None else await self._store.sealer()
+            except StoreError as error:
+                log.warning("key_not_loaded", error=str(error))
+                return
+            self.is_loaded = True
+            if self.sealer is None and self._store is not None:
+                log.warning(
+                    "tasks_not_kept", reason="there is no key, so a restart fails tasks that servers go on with"
+                )

@@ -1,0 +1,31 @@
+import asyncio
+from typing import cast
+
+import pytest
+
+from emceepee.backends.http.redirects import SHOWN_CHARS, redirect_words
+from emceepee.backends.http1.response import BodySource, Response
+
+
+async def redirect(location: str, status: int = 301) -> Response:
+    response = Response(cast(BodySource, None), asyncio.get_running_loop().create_future())
+    response.status, response.headers = status, {"location": location}
+    return response
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("http://tracker.example/mcp/", "https://tracker.example/mcp/"),  # it does not know of its TLS
+        ("http://other.example/mcp/", "http://other.example/mcp/"),
+        ("/mcp/", "https://tracker.example/mcp/"),
+    ],
+)
+async def test_a_server_that_forgets_its_tls_is_named_with_it(location: str, named: str) -> None:
+    assert f"redirects to {named}, " in redirect_words("https://tracker.example/mcp", await redirect(location))
+
+
+async def test_an_address_is_shown_in_part_and_on_one_line() -> None:
+    words = redirect_words("https://tracker.example/", await redirect(f"/\x1b[31m\u2028{'x' * 10_000}"))
+    assert words.isprintable()
+    assert len(words) < SHOWN_CHARS + 150

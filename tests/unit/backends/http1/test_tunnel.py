@@ -1,0 +1,66 @@
+import pytest
+
+from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.proxies import Proxy
+from emceepee.backends.http1.tunnel import TunnelRefused, check_answer
+
+PROXY = Proxy.of("http://proxy.example:3128", "HTTPS_PROXY")
+PROVEN = Proxy.of("http://ada:s3cret@proxy.example:3128", "HTTPS_PROXY")
+
+
+def refusal(head: bytes, proxy: Proxy = PROXY) -> str:
+    with pytest.raises(NotConnected) as refused:
+        check_answer(head, proxy, "mcp.example:443")
+    assert "s3cret" not in str(refused.value)
+    assert "proxy.example:3128" in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 Connection established\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nvia: x\r\n\r\n",
+        b"HTTP/1.1 204\r\n\r\n",
+    ],
+)
+def test_any_success_is_a_tunnel(head: bytes) -> None:
+    check_answer(head, PROXY, "mcp.example:443")
+
+
+def test_a_proxy_that_wants_a_password_is_told_from_one_that_got_a_wrong_one() -> None:
+    head = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>"
+    wants = "wants a password, in HTTPS_PROXY (HTTP 407 Proxy Authentication Required); write http://USER:PASSWORD@"
+    assert wants in refusal(head)
+    assert "does not accept the password in HTTPS_PROXY" in refusal(head, PROVEN)
+    assert "does not accept the password in HTTPS_PROXY" in refusal(b"HTTP/1.0 401 Unauthorized\r\n\r\n", PROVEN)
+
+
+def test_a_proxy_that_forbids_a_server_names_it_and_says_what_to_do() -> None:
+    words = refusal(b"HTTP/1.1 403 Filtered\r\n\r\n")
+    assert "does not allow connections to mcp.example:443 (HTTP 403 Filtered)" in words
+    assert "NO_PROXY" in words
+
+
+def test_a_proxy_that_cannot_connect_either_is_quoted() -> None:
+    with pytest.raises(TunnelRefused, match=r"cannot connect to mcp.example:443 \(HTTP 502 Bad  Gateway\)") as refused:
+        check_answer(b"HTTP/1.1 502 Bad \x07Gateway\r\n\r\n", PROXY, "mcp.example:443")
+    assert refused.value.status == 502
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 200 OK\r\n",  # and no end
+        b"HTTP/1.1 200 OK\r\n\r\nmore than was asked for",
+        b"\x15\x03\x01\x00\x02\x02\x16\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+    ],
+)
+def test_an_answer_that_is_none_says_which_variable_to_look_at(head: bytes) -> None:
+    assert "none of HTTP; HTTPS_PROXY must name an HTTP proxy" in refusal(head)
+
+
+def test_a_proxy_that_hangs_up_is_named() -> None:
+    assert "ended the connection without an answer" in refusal(b"")
