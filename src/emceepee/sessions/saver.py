@@ -209,6 +209,8 @@ class Saver:
                     break
         finally:
             self._runner = None
+        if not self._dirty:
+            self._end_wait()  # the session that someone waits for was lost with the last commit
 
     def _save_now(self) -> bool:
         """All that is unsaved, if that takes no waiting; else nothing."""
@@ -269,7 +271,10 @@ class Saver:
             log.error("state_not_saved", error=why)
         self.problem = why
         self._pause = min(max(2 * self._pause, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
-        if self._next is not None:  # who waits for the commit after this one would wait for the retry
+        self._end_wait()  # who waits for the commit after this one would wait for the retry
+
+    def _end_wait(self) -> None:
+        if self._next is not None:
             waiting, self._next = self._next, None
             resolve(waiting, None)
 

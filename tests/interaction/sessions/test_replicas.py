@@ -274,6 +274,43 @@ async def test_a_session_of_a_replica_that_has_left_without_letting_go_is_not_sa
         assert second.directory.find(DESK) is not None
 
 
+class SlowStore(MemoryStore):
+    """Commits wait until the test lets them go on."""
+
+    is_quick = False
+    may_go_on: "asyncio.Event | None" = None
+
+    def another_process(self, address: str = "") -> "SlowStore":
+        return SlowStore(is_durable=True, address=address, _memory=self._memory)
+
+    async def commit(self, commits: Any) -> Any:
+        if self.may_go_on is not None:
+            await self.may_go_on.wait()
+        return super().commit_now(commits)
+
+
+async def test_who_waits_for_the_next_commit_of_a_session_that_this_one_finds_lost_does_not_wait_for_ever() -> None:
+    replicas = Replicas(SlowStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        await session.unsaved.save()
+        store = replicas.stores[0]
+        assert isinstance(store, SlowStore)
+        store.may_go_on = asyncio.Event()
+        session.update_profile(label="one")
+        saving = [asyncio.create_task(session.unsaved.save())]
+        await settle()
+        session.update_profile(label="two")
+        saving.append(asyncio.create_task(session.unsaved.save()))
+        await settle()
+        paused = store._memory.alive.pop(store._owner)
+        assert await second.directory.use(DESK, may_guess=False) is not None
+        store._memory.alive[store._owner] = paused
+        store.may_go_on.set()
+        await asyncio.wait_for(asyncio.gather(*saving), 5)
+        assert session.is_lost
+
+
 class UnsteadyStore(MemoryStore):
     """One that does not answer whenever the test says so."""
 

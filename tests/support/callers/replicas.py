@@ -48,8 +48,8 @@ async def restartable_replicas(
             slot = ("--replica-slot", str(number)) if count > 1 else ()
             process = RestartableProcess(http, folder, *arguments, *slot, env={**_SECRETS, **env}, module=module)
             stack.push_async_callback(_end, process, folder / f"replica-{number}.log")
-            await process.start()
             running.append(process)
+        await asyncio.gather(*(process.start() for process in running))
         yield running
 
 

@@ -39,7 +39,8 @@ async def send(
 ) -> Answer:
     """Call a tool there. `own` seconds are those that the call itself may take. Raises: Unanswered."""
     began, number = moment(), world.number_of(replica)
-    status, headers, message = await within_bound(world, replica, _exchange(caller, params), own=own)
+    what = f"{params['name']} {params['arguments']}"
+    status, headers, message = await within_bound(world, replica, _exchange(caller, params), own=own, what=what)
     asked = Span(began, moment())
     _check_time(world, number, asked, own)
     if status in (404, 503):
@@ -56,7 +57,7 @@ async def send(
 
 
 async def within_bound(
-    world: World, replica: RestartableProcess, request: Coroutine[Any, Any, Got], *, own: float
+    world: World, replica: RestartableProcess, request: Coroutine[Any, Any, Got], *, own: float, what: str
 ) -> Got:
     """Its answer. A request to a process that stands still may be given up. Raises: Unanswered."""
     began, number = moment(), world.number_of(replica)
@@ -72,7 +73,7 @@ async def within_bound(
                 world.counts["requests given up at a process that stands still"] += 1
                 raise Unanswered("it stands still")
             if waited.ended - waited.began - stood_still > own + world.bound:
-                text = f"{replica.url} did not answer in {waited.ended - waited.began:.1f} s since {began:.3f}"
+                text = f"process {number} did not answer {what} in {began:.3f}-{waited.ended:.3f}"
                 world.findings.add(Rule.ANSWERED, text)
                 raise Unanswered(text)
         return sending.result()
@@ -108,7 +109,9 @@ async def open_connection(world: World, process: RestartableProcess, *, client: 
     """A new session of the handshake era. Raises: Unanswered."""
     began, number = moment(), world.number_of(process)
     try:
-        caller = await within_bound(world, process, process.caller(client=client, **world.headers), own=0)
+        caller = await within_bound(
+            world, process, process.caller(client=client, **world.headers), own=0, what="initialize"
+        )
     except AssertionError as error:
         _require_faults(world, number, Span(began, moment()), f"no session was opened: {error}")
         raise Unanswered(str(error)) from error
@@ -116,8 +119,8 @@ async def open_connection(world: World, process: RestartableProcess, *, client: 
 
 
 async def refuse(world: World, process: RestartableProcess, response: aiohttp.ClientResponse, began: float) -> None:
-    """Raises: Unanswered if it is told to come again, or that there is no such session."""
-    if response.status in (404, 503):
+    """Raises: Unanswered if it is told to come again, that its process was lost, or that there is no such session."""
+    if response.status in (404, 502, 503):
         said, number = await response.text(), world.number_of(process)
         _hear_refusal(world, number, response.status, dict(response.headers), said, Span(began, moment()))
 
@@ -127,6 +130,9 @@ def _hear_refusal(world: World, number: int, status: int, headers: dict[str, str
     text = f"{status} {said} at {asked.ended:.3f}"
     if status == 404:
         world.findings.add(Rule.SESSIONS_KEPT, text)
+    elif status == 502:
+        world.counts["answers that say that a process was lost"] += 1
+        _require_faults(world, number, asked, text)
     else:
         has_advice = "retry-after" in {name.lower() for name in headers}
         world.findings.require(has_advice, Rule.RIGHT_ANSWERS, f"no Retry-After: {text}")

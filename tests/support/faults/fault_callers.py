@@ -158,7 +158,8 @@ class FaultCaller(SessionCaller):
         call_id, began = self.world.new_id(), moment()
         process = await self.world.choose(self.chance)
         try:
-            last_id = await within_bound(self.world, process, self._begin_and_cut(process, call_id), own=0)
+            beginning, what = self._begin_and_cut(process, call_id), f"{self.name}: a stream of {call_id}"
+            last_id = await within_bound(self.world, process, beginning, own=0, what=what)
         finally:
             self.world.backends["old"].let_go(call_id)
             cut = len(self.ledger.cuts)
@@ -169,7 +170,8 @@ class FaultCaller(SessionCaller):
         while moment() < began + self.world.recovery:
             process = await self.world.choose(self.chance)
             try:
-                message = await within_bound(self.world, process, self._resume(process, last_id), own=0)
+                resuming, what = self._resume(process, last_id), f"{self.name}: the rest of {call_id} after {last_id}"
+                message = await within_bound(self.world, process, resuming, own=0, what=what)
             except UnknownStream as error:
                 if not self.world.timeline.explains_loss(Span(began, moment())):
                     self.world.findings.add(Rule.RIGHT_ANSWERS, f"{self.name}: {error}")

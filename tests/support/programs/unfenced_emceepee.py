@@ -1,0 +1,22 @@
+"""An emceepee with a planted bug: what it writes to Redis counts, whoever has taken the session from it meanwhile."""
+
+import sys
+
+from emceepee.cli.main import main
+from emceepee.store.redis.script import Script
+from emceepee.store.redis.session_scripts import COMMIT, HAND_TO
+
+COMMIT_CHECK = """epoch(h[1]) == mine and (h[2] == fence or (was == 0 and h[2] == '1')) and had >= was
+      and had <= was + tonumber(doubts) and tonumber(seq) > tonumber(h[4])"""
+HOLDER_CHECK = "h[2] == fence and epoch(h[1]) == mine"
+
+
+def leave_out(script: Script, check: str, rest: str) -> None:
+    assert check in script.text
+    Script.__init__(script, script.text.replace(check, rest))  # whoever has imported it has the changed one
+
+
+if __name__ == "__main__":
+    leave_out(COMMIT, COMMIT_CHECK, "true")
+    leave_out(HAND_TO, HOLDER_CHECK, "h[2]")
+    sys.exit(main())
