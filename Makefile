@@ -18,7 +18,7 @@ help:
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
-	@echo "make chaos        two minutes of faults for three replicas and their Redis, under load"
+	@echo "make chaos        two minutes of faults for three replicas and their Redis, and planted bugs that these find"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
@@ -147,7 +147,7 @@ test: setup lint types imports page
 
 chaos: $(VENV)/.installed
 	@echo "== two minutes of faults for three replicas"
-	@$(BIN)/pytest tests/soak/chaos_of_replicas.py
+	@$(BIN)/pytest tests/soak/planted_bugs.py tests/soak/chaos_of_replicas.py
 
 soak: $(VENV)/.installed
 	@echo "== the long tests"
