@@ -113,6 +113,11 @@ class SimulatedReplica:
     def is_sure(self) -> bool:
         return self.store.is_sure
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """The store of the simulation always answers."""
+        return False
+
     async def confirm(self) -> None:
         """Once for all requests that wait for it, as a lock sees to in a `SessionStorage`."""
         if self._confirming is not None:

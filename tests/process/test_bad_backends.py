@@ -293,7 +293,7 @@ async def test_a_redirect_to_another_origin_is_refused(caller: EmceepeeProcess) 
         assert other.requests == []
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
 async def test_a_server_that_refuses_the_connection_is_quoted(status: int, caller: EmceepeeProcess) -> None:
     """Status and the beginning of the page, at once and not after the connect time-out."""
     async with http_backend() as backend:
@@ -303,6 +303,15 @@ async def test_a_server_that_refuses_the_connection_is_quoted(status: int, calle
         assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
         assert f"HTTP {status}" in error["message"]
         assert "Gateway trouble" in error["message"]
+
+
+async def test_a_server_that_wants_a_login_and_offers_none_is_said_to(caller: EmceepeeProcess) -> None:
+    async with http_backend() as backend:
+        async with asyncio.timeout(AT_ONCE):
+            error = await caller.error("add_server", name="locked", url=backend.url.replace("/mcp", "/status/401"))
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert "it wants a login, and that failed" in error["message"]
+        assert "token" in error["message"]
 
 
 async def test_a_web_page_instead_of_a_server_is_recognised(caller: EmceepeeProcess) -> None:
