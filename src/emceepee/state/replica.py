@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 SURE_SHARE = 0.9  # of a lease: the rest is for clocks that do not run alike
 RENEWALS_PER_LEASE = 3  # two may be lost
+RETRIES_PER_LEASE = 20  # while they fail: soon after the store is back, so is the lease
 GRACE_SHARE = 0.5  # of a lease: after the store was away, its owner has that long to renew it
 LOOKS_PER_LEASE = 10  # at the time, by which a process sees that it stood still
 STILL_SHARE = 0.3  # of a lease: who comes that late to a look stood still; others would need longer to take over
@@ -71,6 +72,11 @@ class LeaseWatch:
     @property
     def renew_every(self) -> float:
         return self.lease_seconds / RENEWALS_PER_LEASE
+
+    @property
+    def retry_every(self) -> float:
+        """While the store does not answer: others wait for a part of a lease only, once it does."""
+        return self.lease_seconds / RETRIES_PER_LEASE
 
     @property
     def look_every(self) -> float:

@@ -7,8 +7,9 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.state.replica import GRACE_SHARE, SURE_SHARE
+from emceepee.store.redis.link import LONGEST_PAUSE
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.store import HeldElsewhere, Lease, Store, StoreUnusable
+from emceepee.store.store import HeldElsewhere, Lease, Store, StoreUnavailable, StoreUnusable
 from support.store.store_engines import LEASE_SECONDS, RedisEngine, vanish
 from support.store.stored_sessions import NOW, change, head, key, put, records, records_in, store_session, taken
 from support.system.redis_server import RedisServer
@@ -140,6 +141,24 @@ async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine,
     assert await new.next_due() == NOW
     await taken(new, key("s1"))
     await new.close()
+
+
+async def test_who_could_not_renew_does_so_long_before_others_may_take_over(
+    engine: RedisEngine, holder: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever has just come takes sessions of which the newest is only with their owner."""
+    renew, watch = holder._lease._renew, holder._lease._watch
+
+    async def fail() -> int:
+        raise StoreUnavailable("it is away")
+
+    monkeypatch.setattr(holder._lease, "_renew", fail)
+    await engine.clock.advance(2 * LEASE_SECONDS)
+    before = watch.renewed_at
+    monkeypatch.setattr(holder._lease, "_renew", renew)
+    await engine.clock.advance(LEASE_SECONDS * GRACE_SHARE / 2)
+    await eventually(lambda: watch.renewed_at > before, what="it is renewed")
+    assert watch.retry_every + LONGEST_PAUSE < LEASE_SECONDS * GRACE_SHARE
 
 
 async def test_whose_slot_another_has_by_now_takes_another_and_keeps_its_sessions(

@@ -17,7 +17,7 @@ from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between attempts to connect
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds between attempts to connect: who comes late has lost its sessions
 # What that can raise; the last of a name that no machine can have.
 CONNECTING = (OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError, UnicodeError)
 

@@ -113,7 +113,7 @@ class SlotLease:
 
     async def run(self) -> None:
         while True:
-            await self._clock.sleep(self._watch.renew_every)
+            await self._clock.sleep(self._watch.retry_every if self._is_failing else self._watch.renew_every)
             try:
                 await self.renew()
             except StoreUnavailable as error:
