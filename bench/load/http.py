@@ -32,7 +32,9 @@ class _Run:
             self.ended.set_exception(error)
 
 
-class _Caller(asyncio.Protocol):
+class Caller(asyncio.Protocol):
+    """Sends one request again and again."""
+
     def __init__(self, request: bytes) -> None:
         self._request = request
         self._parts: list[bytes] = []
@@ -101,20 +103,27 @@ class _Caller(asyncio.Protocol):
 
 
 async def call_for(seconds: float, requests: Sequence[bytes], *, port: int, mark: str) -> Sample:
-    """One caller for each request, all at once. With 0 seconds each calls once. Raises: WrongAnswer."""
+    """One caller for each request, all at once, each on a new connection. As `call_on`."""
     loop = asyncio.get_running_loop()
-    callers: list[_Caller] = []
+    callers: list[Caller] = []
     try:
         for request in requests:
-            _, caller = await loop.create_connection(lambda r=request: _Caller(r), "127.0.0.1", port)  # type: ignore[misc] # mypy cannot infer a lambda with a default
+            _, caller = await loop.create_connection(lambda r=request: Caller(r), "127.0.0.1", port)  # type: ignore[misc] # mypy cannot infer a lambda with a default
             callers.append(caller)
-        began = perf_counter()
-        run = _Run(len(callers), mark.encode(), began + seconds)
-        for caller in callers:
-            caller.begin(run)
-        async with asyncio.timeout(seconds + BOUND):
-            await run.ended
-        return Sample(seconds=perf_counter() - began, latencies=run.latencies)
+        return await call_on(callers, seconds, mark=mark)
     finally:
         for caller in callers:
             caller.close()
+
+
+async def call_on(callers: Sequence[Caller], seconds: float, *, mark: str) -> Sample:
+    """All call at once, each on its connection. With 0 seconds each calls once. Raises: WrongAnswer."""
+    began = perf_counter()
+    run = _Run(len(callers), mark.encode(), began + seconds)
+    for caller in callers:
+        caller.begin(run)
+    async with asyncio.timeout(seconds + BOUND):
+        await run.ended
+    for caller in callers:
+        caller.run = None
+    return Sample(seconds=perf_counter() - began, latencies=run.latencies)

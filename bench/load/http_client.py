@@ -45,6 +45,12 @@ class HttpLine:
             self._writer.write(data)
             return await _response(self._reader)
 
+    def leave_to(self, protocol: asyncio.Protocol) -> None:
+        """What comes on the open connection is for the protocol from now on. It lasts as long as this object."""
+        assert self._writer is not None
+        self._writer.transport.set_protocol(protocol)
+        protocol.connection_made(self._writer.transport)
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
