@@ -22,7 +22,7 @@ class TaskOwner:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # not a set, which weighs more when it is empty
         self._closed = False
 
     def spawn(self, work: Coroutine[Any, Any, T], *, name: str = "") -> asyncio.Task[T]:
@@ -31,12 +31,12 @@ class TaskOwner:
             work.close()
             raise RuntimeError(f"{self._name} is closed")
         task = asyncio.create_task(work, name=f"{self._name}:{name}" if name else self._name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("%s failed", task.get_name(), exc_info=error)
 

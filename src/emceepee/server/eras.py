@@ -1,6 +1,7 @@
 """The protocol's two eras: what each allows and adds, and the way to the SDK's server for all but tool calls."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 import anyio
@@ -16,6 +17,7 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
+    InitializeRequestParams,
 )
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
@@ -93,6 +95,23 @@ def era_for(opening: Request, sdk_server: Server[EventsFeed], feed: EventsFeed) 
     return HandshakeEra(sdk_server, feed)
 
 
+_NOTHING_TO_CLOSE = AsyncExitStack()
+_MOST_PARAMS = 64  # kinds of clients that are known at a time
+_LONGEST_PARAMS = 2000  # characters; nobody keeps much for a caller that has left
+_params: dict[str, InitializeRequestParams] = {}
+
+
+def _share_parts(connection: Connection) -> None:
+    """Idle connections are many, and a fourth of what each takes is the same in all: what clients of one kind say of
+    themselves, and a place for resources that nothing here uses."""
+    connection.exit_stack = _NOTHING_TO_CLOSE
+    if (params := connection.client_params) is not None:
+        if len(_params) >= _MOST_PARAMS:
+            _params.clear()
+        if len(said := params.model_dump_json()) <= _LONGEST_PARAMS:
+            connection.client_params = _params.setdefault(said, params)
+
+
 class HandshakeEra:
     """A caller up to 2025-11-25: it initializes, and what it declared then holds for the whole connection."""
 
@@ -146,6 +165,8 @@ class HandshakeEra:
         await ServerRunner(self._sdk_server, self._connection, self._feed).on_notify(
             SdkChannel(self._feed.send), notification.method, notification.params
         )
+        if self.is_initialized and self._connection.exit_stack is not _NOTHING_TO_CLOSE:
+            _share_parts(self._connection)
 
     def complete(self, result: JsonObject) -> JsonObject:
         return result

@@ -57,6 +57,46 @@ log = EventLog("sessions")
 class Session:
     """Open with `open`; everything it started ends with `close`."""
 
+    # A dict of more than thirty attributes takes 1.4 KB more, and a process may have many idle sessions.
+    __slots__ = (
+        "__weakref__",
+        "_authorizers",
+        "_backend_requests",
+        "_buffer_budget",
+        "_buffers",
+        "_connections",
+        "_deadline_timer",
+        "_dialer",
+        "_is_closing",
+        "_logins",
+        "_registry",
+        "_spread",
+        "_waiting",
+        "activity",
+        "calls",
+        "change_signal",
+        "clock",
+        "ids",
+        "is_awake",
+        "is_lost",
+        "is_open",
+        "journal",
+        "keys",
+        "limits",
+        "open_calls",
+        "open_streams",
+        "principal",
+        "profile",
+        "questions",
+        "sealing",
+        "session_id",
+        "structured_notices",
+        "tasks",
+        "timers",
+        "touched",
+        "unsaved",
+    )
+
     def __init__(
         self, session_id: str, principal: str, parts: SessionParts, profile: SessionProfile | None = None
     ) -> None:
