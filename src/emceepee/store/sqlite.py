@@ -5,10 +5,8 @@ SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶
                                             opens anew
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +16,7 @@ from emceepee.clock import Clock
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.checkpoints import Checkpoints
+from emceepee.store.commit_figures import CommitCounter, CommitFigures
 from emceepee.store.commits_here import CommitsHere
 from emceepee.store.committing import Committing
 from emceepee.store.database import Database
@@ -40,18 +39,8 @@ from emceepee.store.store import (
 )
 from emceepee.store.work_queue import WorkQueue
 
-DURATIONS_KEPT = 1000
-
 T = TypeVar("T")
 Write = Callable[[], Sequence[Lease | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitFigures:
-    """How many commits succeeded, and how long each of the last ones took from the asking on."""
-
-    count: int
-    seconds: Sequence[float]
 
 
 class SqliteStore:
@@ -69,7 +58,7 @@ class SqliteStore:
         self._sealing = Sealing(self._database, StateKey(path, key))
         self._shared = SharedTables(self._database, self._sealing)
         self._secrets = SecretTable(self._database, self._sealing)
-        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._commits = CommitCounter()
         self._checkpoints = Checkpoints()
         self._commits_here = CommitsHere(clock, is_off=survives_power_loss)
         self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
@@ -112,7 +101,7 @@ class SqliteStore:
 
     @property
     def commit_figures(self) -> CommitFigures:
-        return CommitFigures(self._count, tuple(self._seconds))
+        return self._commits.figures
 
     # Replicas.
 
@@ -278,8 +267,7 @@ class SqliteStore:
         return leases
 
     def _count_commit(self, asked_at: float) -> None:
-        self._count += 1
-        self._seconds.append(self._clock.monotonic() - asked_at)
+        self._commits.add(self._clock.monotonic() - asked_at)
 
     def _close(self) -> None:
         with suppress(StoreError):  # nobody is alive by that owner id any more, which releases them too

@@ -1,15 +1,14 @@
 """The store in Redis. See the package for what it is made of."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
+from emceepee.store.commit_figures import CommitCounter, CommitFigures
 from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Commands, Unknown
 from emceepee.store.redis.committing import Committing
@@ -36,16 +35,7 @@ from emceepee.store.store import (
     StoreUnusable,
 )
 
-DURATIONS_KEPT = 1000
 CLOSE_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class CommitFigures:
-    """How many commits succeeded, and how long each of the last ones took from the asking on."""
-
-    count: int
-    seconds: Sequence[float]
 
 
 class RedisStore:
@@ -68,7 +58,7 @@ class RedisStore:
             heard_gone=self._hear_of_loss,
         )
         self._tasks = TaskOwner("redis-lease")
-        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._commits = CommitCounter()
         self._is_closed = False
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
@@ -124,7 +114,7 @@ class RedisStore:
 
     @property
     def commit_figures(self) -> CommitFigures:
-        return CommitFigures(self._count, tuple(self._seconds))
+        return self._commits.figures
 
     # Replicas.
 
@@ -267,8 +257,7 @@ class RedisStore:
     async def _commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:
         asked_at = self._clock.monotonic()
         leases = await self._committing.commit(commits, is_strict=is_strict) if commits else []
-        self._count += 1
-        self._seconds.append(self._clock.monotonic() - asked_at)
+        self._commits.add(self._clock.monotonic() - asked_at)
         return leases
 
     def _hear_of_change(self) -> None:

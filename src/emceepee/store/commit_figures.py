@@ -1,0 +1,30 @@
+"""How many commits a store made, and how long they took."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DURATIONS_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFigures:
+    """How many commits succeeded, and how long each of the last ones took from the asking on."""
+
+    count: int
+    seconds: Sequence[float]
+
+
+class CommitCounter:
+    """Of one store."""
+
+    def __init__(self) -> None:
+        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+
+    def add(self, seconds: float) -> None:
+        self._count += 1
+        self._seconds.append(seconds)
+
+    @property
+    def figures(self) -> CommitFigures:
+        return CommitFigures(self._count, tuple(self._seconds))
