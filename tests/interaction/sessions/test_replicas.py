@@ -393,6 +393,46 @@ async def test_while_the_store_is_away_sessions_go_on_and_others_are_refused_wit
         await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "another"))
 
 
+async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wait_for_it_again() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    timer = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await first.directory.find_or_open(DESK)
+        store.is_away = True
+        await call_tool(timer, session, None)
+        await replicas.clock.advance(60)
+        store.is_away = False
+        assert store.on_found_again is not None
+        store.on_found_again()
+        await call_tool(timer, session, None)
+        assert first.directory.state_problem is None
+        store.die()
+        taken = await second.directory.use(DESK, may_guess=False)
+        assert taken is not None
+        assert len(taken.timers.all(include_inactive=True)) == 2
+
+
+async def test_a_replica_that_stops_lets_go_of_nothing_that_the_store_cannot_take() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await first.directory.find_or_open(DESK)
+        store.is_away = True
+        await call_tool({"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}, session, None)
+        await replicas.clock.advance(1)
+        first.directory.begin_stop()
+        await replicas.clock.advance(1)
+        assert await whose(second, DESK, may_guess=False) == 0
+        store.is_away = False
+        await replicas.clock.advance(5)
+        await replicas.clock.advance(1)
+        assert await whose(second, DESK, may_guess=False) is None
+        assert len((await second.directory.find_or_open(DESK)).timers.all(include_inactive=True)) == 1
+
+
 async def test_with_too_much_unsaved_no_session_begins() -> None:
     replicas = Replicas(UnsteadyStore(is_durable=True))
     async with replicas.start(1, unsaved_records=3) as (place,):

@@ -72,6 +72,8 @@ class RedisStore:
         self._is_closed = False
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
+        self.on_found_again: Callable[[], None] | None = None
+        lease.on_renewed_again = self._hear_of_return
 
     @classmethod
     async def open(
@@ -270,6 +272,10 @@ class RedisStore:
         self._count += 1
         self._seconds.append(self._clock.monotonic() - asked_at)
         return leases
+
+    def _hear_of_return(self) -> None:
+        if self.on_found_again is not None:
+            self.on_found_again()
 
     def _hear_of_change(self) -> None:
         if self.on_shared_change is not None:
