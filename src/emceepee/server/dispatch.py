@@ -53,7 +53,10 @@ class Tools:
             result = error_reply(error)
             if context.session is None or not tool.needs_session or context.is_gone:
                 return result
-            return with_notices(result, context.session, error, context.record_events)
+            carrying = with_notices(result, context.session, error, context.record_events)
+            if context.session.unsaved:
+                await _save(context.session, context)
+            return result if context.session.is_lost else carrying
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
             return (await self._run_tool(tool, arguments, session, context))[0]
@@ -71,15 +74,14 @@ class Tools:
             session.open_calls -= 1
         if span.task_id is None:
             span.replied(result)
+        carrying = result
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if takes_notices and not context.is_gone:
-            result = with_notices(result, session, outcome, context.record_events)
+            carrying = with_notices(result, session, outcome, context.record_events)
         if session.unsaved:
             await _save(session, context)
-            if session.is_lost and not isinstance(outcome, BackendResult | EmceepeeError):
-                return error_reply(_moved(tool))  # what the reply promises is not kept anywhere
-        return result
+        return _last_reply(tool, result, outcome) if session.is_lost else carrying
 
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
@@ -117,6 +119,14 @@ class Tools:
         if not isinstance(arguments, dict):
             raise BadCall("tools/call: params.arguments must be an object")
         return tool, arguments
+
+
+def _last_reply(tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError) -> JsonObject:
+    """Of a session that another replica has taken over: what happened in it here is kept nowhere, and not told.
+
+    What came from elsewhere, or did nothing, is passed on alone.
+    """
+    return result if isinstance(outcome, BackendResult | EmceepeeError) else error_reply(_moved(tool))
 
 
 def _moved(tool: Tool) -> EmceepeeError:

@@ -108,7 +108,7 @@ class SessionDirectory:
         while self._sessions:
             for key, session in list(self._sessions.items()):
                 is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
-                if not is_at_work and self._remove(key) is not None:
+                if not is_at_work and self._can_rest(session) and self._remove(key) is not None:
                     self._begin_rest(key, session)
             await self._clock.sleep(HAND_OVER_SECONDS)
 
@@ -349,10 +349,15 @@ class SessionDirectory:
 
     def _rest_idle_session_of(self, principal: str) -> bool:
         """Leave an idle session to the store."""
-        if (key := self._most_idle(principal)) is None or (session := self._remove(key)) is None:
+        key = self._most_idle(principal)
+        if key is None or not self._can_rest(self._sessions[key]) or (session := self._remove(key)) is None:
             return False
         self._begin_rest(key, session)
         return True
+
+    def _can_rest(self, session: Session) -> bool:
+        """Whether letting go of it would lose nothing that the store cannot take just now."""
+        return self.state_problem is None or not session.unsaved
 
     def _begin_rest(self, key: SessionKey, session: Session) -> None:
         resting = self._resting[key] = self._tasks.spawn(self._rest(session), name="rest")

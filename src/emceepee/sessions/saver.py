@@ -5,7 +5,8 @@
                                └───── waits until it is there ◀───────────────────────────────────────┘
 
 What the store can do at once is not waited for. While one commit is on its way, the next one collects. If the store
-fails, nobody waits for it: sessions go on in memory, and everything that is unsaved is tried again after a while.
+fails, nobody waits for it: sessions go on in memory, and everything that is unsaved is tried again after a while, or as
+soon as the store says that it is back.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ log = EventLog("sessions")
 SAVE_SECONDS = 0.005  # after the first change; promised are 100 ms. Whoever floods is written 200 times a second
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
+FIRST_PAUSE = RETRY_SECONDS / 2  # it doubles with each failure
 EXPIRY_SLACK = timedelta(minutes=5)  # by which the store may forget a session too early
 NEW = Lease(0, 0)
 
@@ -96,6 +98,7 @@ class Saver:
         self._tasks = TaskOwner("saver")
         self._runner: asyncio.Task[None] | None = None
         self._pause = 0.0  # before the next try, while the store fails
+        store.on_found_again = self.try_again
         self.problem: str | None = None  # why nothing can be written just now
         self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
 
@@ -175,6 +178,13 @@ class Saver:
         self.problem = None
         for session in list(self._dirty) or list(self._writing):
             await self.save(session)
+
+    def try_again(self) -> None:
+        """The store answers again: what waits is written now, and replies wait for what they tell again."""
+        if self.problem is not None:
+            self.problem, self._pause = None, FIRST_PAUSE
+            if self._dirty:
+                self._start()
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -270,7 +280,7 @@ class Saver:
         if self.problem is None:
             log.error("state_not_saved", error=why)
         self.problem = why
-        self._pause = min(max(2 * self._pause, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+        self._pause = min(2 * max(self._pause, FIRST_PAUSE), LONGEST_RETRY_SECONDS)
         self._end_wait()  # who waits for the commit after this one would wait for the retry
 
     def _end_wait(self) -> None:

@@ -81,6 +81,7 @@ class MemoryStore:
         memory.watching.append(self)
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
+        self.on_found_again: Callable[[], None] | None = None
 
     def another_process(self, address: str = "") -> "MemoryStore":
         """The same memory, used by another process."""

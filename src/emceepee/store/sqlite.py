@@ -50,6 +50,7 @@ class SqliteStore:
         # Never called: a file tells of nothing by itself.
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
+        self.on_found_again: Callable[[], None] | None = None
         self._clock = clock
         self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()

@@ -164,6 +164,9 @@ class Store(Protocol):
         """Whether `commit_now` is worth a try."""
         ...
 
+    on_found_again: Callable[[], None] | None
+    """Called when the store answers after it did not, where the engine hears of that by itself."""
+
     # Replicas.
 
     on_shared_change: Callable[[], None] | None

@@ -38,9 +38,9 @@ async def store(server: RedisServer) -> AsyncIterator[RedisStore]:
     await store.close()
 
 
-async def open_store(url: str) -> RedisStore:
+async def open_store(url: str, lease_seconds: float = LEASE_SECONDS) -> RedisStore:
     return await RedisStore.open(
-        parse_address(url), SystemClock(), key=STATE_KEY, lease_seconds=LEASE_SECONDS, patience=WITHIN
+        parse_address(url), SystemClock(), key=STATE_KEY, lease_seconds=lease_seconds, patience=WITHIN
     )
 
 
@@ -193,6 +193,20 @@ async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards
     assert store._listener._wire is not None
     store._listener._wire.close("it was cut")
     await eventually(lambda: bool(heard), what="it looks after what it may have missed")
+
+
+async def test_whoever_could_not_write_hears_soon_that_redis_is_back(server: RedisServer) -> None:
+    store = await open_store(server.url(), lease_seconds=0.5)
+    heard: list[int] = []
+    store.on_found_again = lambda: heard.append(1)
+    server.kill()
+    try:
+        await eventually(lambda: store._lease._is_failing, what="it knows that Redis is away")
+    finally:
+        server.start()
+    await eventually(lambda: bool(heard), what="it says that Redis is back")
+    assert heard == [1]
+    await store.close()
 
 
 async def test_scripts_that_redis_has_forgotten_are_told_to_it_again(server: RedisServer, store: RedisStore) -> None:

@@ -1,7 +1,8 @@
 """Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,6 +38,14 @@ async def whose(place: Installation, key: SessionKey, *, may_guess: bool = True)
 async def refresh(place: Installation) -> None:
     assert place.placement is not None
     await place.placement.refresh()
+
+
+@contextmanager
+def paused(store: MemoryStore) -> Iterator[None]:
+    """In the block that process counts as gone, and others may have what it holds."""
+    entry = store._memory.alive.pop(store._owner)
+    yield
+    store._memory.alive[store._owner] = entry
 
 
 def kinds(session: Session) -> list[str]:
@@ -155,16 +164,15 @@ async def test_who_was_taken_over_from_lets_go_when_it_asks(monkeypatch: pytest.
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
         kept = await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "other"))
-        memory = replicas.stores[0]._memory
-        paused = memory.alive.pop(replicas.stores[0]._owner)
-        assert await second.directory.use(DESK, may_guess=False) is not None
-        memory.alive[replicas.stores[0]._owner] = paused
+        with paused(replicas.stores[0]):
+            assert await second.directory.use(DESK, may_guess=False) is not None
         waiting = asyncio.create_task(call_tool({"name": "await_activity", "arguments": {}}, session, None))
         await settle()
         monkeypatch.setattr(MemoryStore, "is_sure", False)
         await first.directory.confirm()
         assert session.is_lost
-        assert not (await waiting).get("isError"), "who waits is answered"
+        error = (await waiting)["structuredContent"]["error"]
+        assert error["details"]["reason"] == "replica", "who waits is answered"
         assert first.directory.find(DESK) is None
         assert not kept.is_lost
         assert await whose(first, DESK) == 1
@@ -303,12 +311,41 @@ async def test_who_waits_for_the_next_commit_of_a_session_that_this_one_finds_lo
         session.update_profile(label="two")
         saving.append(asyncio.create_task(session.unsaved.save()))
         await settle()
-        paused = store._memory.alive.pop(store._owner)
-        assert await second.directory.use(DESK, may_guess=False) is not None
-        store._memory.alive[store._owner] = paused
+        with paused(store):
+            assert await second.directory.use(DESK, may_guess=False) is not None
         store.may_go_on.set()
         await asyncio.wait_for(asyncio.gather(*saving), 5)
         assert session.is_lost
+
+
+async def test_a_result_from_a_session_that_another_has_taken_tells_nothing_that_happened_there_since() -> None:
+    """Nobody keeps it: neither the task that ended, nor that it did."""
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        arguments = {"server": "one", "tool": "slow"}
+        call = asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None))
+        asked = await first.backend.next_asked()
+        with paused(replicas.stores[0]):
+            assert await second.directory.use(DESK, may_guess=False) is not None
+        session.activity.emit(EventType.NOTIFICATION, "one", method="news")
+        asked.reply(content=[{"type": "text", "text": "done"}])
+        assert await call == {"content": [{"type": "text", "text": "done"}]}
+        assert session.is_lost
+
+
+async def test_a_tool_that_was_begun_when_its_session_was_found_taken_over_promises_nothing() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        session = await first.directory.find_or_open(DESK)
+        with paused(replicas.stores[0]):
+            assert await second.directory.use(DESK, may_guess=False) is not None
+        session.update_profile(label="changed")
+        await session.unsaved.save()
+        assert session.is_lost
+        timer = {"duration_ms": 60_000, "message": "tea"}
+        result = await call_tool({"name": "set_timer", "arguments": timer}, session, None)
+        assert result["structuredContent"]["error"]["details"]["reason"] == "replica"
 
 
 class UnsteadyStore(MemoryStore):
@@ -354,6 +391,46 @@ async def test_while_the_store_is_away_sessions_go_on_and_others_are_refused_wit
         store.is_away = False
         await replicas.clock.advance(2)
         await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "another"))
+
+
+async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wait_for_it_again() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    timer = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await first.directory.find_or_open(DESK)
+        store.is_away = True
+        await call_tool(timer, session, None)
+        await replicas.clock.advance(60)
+        store.is_away = False
+        assert store.on_found_again is not None
+        store.on_found_again()
+        await call_tool(timer, session, None)
+        assert first.directory.state_problem is None
+        store.die()
+        taken = await second.directory.use(DESK, may_guess=False)
+        assert taken is not None
+        assert len(taken.timers.all(include_inactive=True)) == 2
+
+
+async def test_a_replica_that_stops_lets_go_of_nothing_that_the_store_cannot_take() -> None:
+    replicas = Replicas(UnsteadyStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, UnsteadyStore)
+        session = await first.directory.find_or_open(DESK)
+        store.is_away = True
+        await call_tool({"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}, session, None)
+        await replicas.clock.advance(1)
+        first.directory.begin_stop()
+        await replicas.clock.advance(1)
+        assert await whose(second, DESK, may_guess=False) == 0
+        store.is_away = False
+        await replicas.clock.advance(5)
+        await replicas.clock.advance(1)
+        assert await whose(second, DESK, may_guess=False) is None
+        assert len((await second.directory.find_or_open(DESK)).timers.all(include_inactive=True)) == 1
 
 
 async def test_with_too_much_unsaved_no_session_begins() -> None:

@@ -72,7 +72,7 @@ async def within_bound(
             if stood_still > world.patience:
                 world.counts["requests given up at a process that stands still"] += 1
                 raise Unanswered("it stands still")
-            if waited.ended - waited.began - stood_still > own + world.bound:
+            if waited.ended - waited.began - stood_still - world.timeline.late(waited) > own + world.bound:
                 text = f"process {number} did not answer {what} in {began:.3f}-{waited.ended:.3f}"
                 world.findings.add(Rule.ANSWERED, text)
                 raise Unanswered(text)
@@ -157,7 +157,7 @@ def _hear_of_an_end(world: World, number: int, asked: Span, error: BaseException
 
 
 def _check_time(world: World, number: int, asked: Span, own: float) -> None:
-    took = asked.ended - asked.began
+    took = asked.ended - asked.began - world.timeline.late(asked)
     world.slowest = max(world.slowest, took - own)
     if took - own > world.at_once:
         _require_faults(world, number, asked, f"an answer took {took:.2f} s until {asked.ended:.3f}")
@@ -168,6 +168,6 @@ def _require_faults(world: World, number: int, asked: Span, text: str) -> None:
 
     But for a request that reached a process just when it was stopped: there a balancer asks the next one.
     """
-    felt = Span(asked.began - world.felt, asked.ended)
+    felt = world.timeline.before(asked, world.felt)
     if not world.timeline.unclean(felt) and not world.timeline.of(number, asked):
         world.findings.add(Rule.SMOOTH_STOPS, f"{text}; {world.timeline.meeting(felt)}")

@@ -146,7 +146,7 @@ class FaultCaller(SessionCaller):
         if result.get("isError"):
             error = result["structuredContent"]["error"]
             assert error["code"] == "ERR_REQUEST_NOT_FOUND", error
-            since = Span(known.began - self.world.felt, asked.ended)
+            since = self.world.timeline.before(Span(known.began, asked.ended), self.world.felt)
             assert self.world.timeline.meeting(since), f"a question is gone without a fault: {error}"
             self.world.counts["questions that went with a process"] += 1
         else:

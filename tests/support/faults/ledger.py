@@ -11,7 +11,7 @@ from support.faults.timeline import Span, Timeline
 from support.sessions.replies import told_events
 
 TASK_ENDS = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
-SAVED_AFTER = 1.0  # seconds: that an event was told is in the store a tenth of a second later; machines are busy
+SAVED_AFTER = 1.0  # seconds: that an event was told is in the store a tenth of a second later, or a little more
 READ_AFTER = 4.0  # seconds: until a process that passed a reply back has found out that it was read, and has said so
 
 
@@ -107,7 +107,7 @@ class Ledger:
             if self._fell_before_it_was_read(event_id, one):
                 continue
             between = self._disturbances(Span(one.began, other.ended))
-            soon = self._disturbances(Span(one.began, one.ended + SAVED_AFTER))
+            soon = self._disturbances(self.timeline.after(one, SAVED_AFTER))
             findings.require(between and soon, Rule.TOLD_ONCE, f"without a fault: {self._told(event_id)}")
             saved = self.saved.get(event_id)
             is_saved = saved is not None and saved <= other.began
@@ -115,7 +115,7 @@ class Ledger:
 
     def _fell_before_it_was_read(self, event_id: str, told: Span) -> bool:
         teller = self._tellers[event_id, told]
-        faults = self.timeline.unclean(Span(told.began, told.ended + READ_AFTER))
+        faults = self.timeline.unclean(self.timeline.after(told, READ_AFTER))
         return teller is not None and any(fault.target == teller for fault in faults)
 
     def _check_timers(self, findings: Findings) -> None:

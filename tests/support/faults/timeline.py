@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -37,41 +37,52 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Fault:
-    """It lasts until what it did to others is over, as far as that is known: `ended` is infinite until then."""
+    """`ended` is infinite until it has."""
 
     kind: FaultKind
     target: int
     began: float
     ended: float = math.inf
 
-    @property
-    def span(self) -> Span:
-        return Span(self.began, self.ended)
-
 
 @dataclass(slots=True)
 class Timeline:
-    """`aftermath`: seconds for which a fault of the store is felt after it is back."""
+    """`aftermath`: seconds for which a fault of the store is felt after it is back, on a machine that is not late."""
 
     aftermath: float = 0.0
+    late: Callable[[Span], float] = lambda _: 0.0
+    """Seconds by which the machine was late then."""
     faults: list[Fault] = field(default_factory=list)
 
     @contextmanager
     def fault(self, kind: FaultKind, target: int) -> Iterator[Fault]:
-        """While the block runs, and after it for as long as it is felt."""
+        """While the block runs."""
         begun = Fault(kind, target, moment())
         self.faults.append(begun)
         try:
             yield begun
         finally:
-            begun.ended = moment() + (self.aftermath if kind in OF_STORE else 0.0)
+            begun.ended = moment()
+
+    def before(self, span: Span, seconds: float) -> Span:
+        """With the seconds before it, on a machine that is not late."""
+        return Span(span.began - seconds - self.late(Span(span.began - seconds, span.began)), span.ended)
+
+    def after(self, span: Span, seconds: float) -> Span:
+        """With the seconds after it, on a machine that is not late."""
+        return Span(span.began, span.ended + seconds + self.late(Span(span.ended, span.ended + seconds)))
+
+    def felt(self, fault: Fault) -> Span:
+        """Until what it did to others is over, as far as that is known."""
+        span = Span(fault.began, fault.ended)
+        return self.after(span, self.aftermath) if fault.kind in OF_STORE and fault.ended < math.inf else span
 
     def unclean(self, span: Span) -> list[Fault]:
         """The faults within it; a clean stop is none."""
         return [fault for fault in self.meeting(span) if fault.kind not in CLEAN]
 
     def meeting(self, span: Span) -> list[Fault]:
-        return [fault for fault in self.faults if fault.span.meets(span)]
+        return [fault for fault in self.faults if self.felt(fault).meets(span)]
 
     def of(self, target: int, span: Span) -> list[Fault]:
         return [fault for fault in self.meeting(span) if fault.target == target]
@@ -84,7 +95,7 @@ class Timeline:
         """Whether what a reply promised then may be lost: the store was away, and a process ended or lost its lease."""
         away = [fault for fault in self.meeting(told) if fault.kind in OF_STORE]
         return any(
-            other.span.meets(Span(told.began, fault.ended))
+            self.felt(other).meets(Span(told.began, self.felt(fault).ended))
             for fault in away
             for other in self.faults
             if other.kind not in OF_STORE

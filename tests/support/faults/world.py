@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from support.backends.counting_http import CountingBackend
 from support.callers.restartable_process import RestartableProcess
 from support.faults.findings import Findings
+from support.faults.lateness import Lateness
 from support.faults.timeline import FaultKind, Span, Timeline, moment
 from support.waiting import eventually
 
@@ -34,7 +35,7 @@ class World:
     def __init__(self, processes: Sequence[RestartableProcess], backends: Mapping[str, CountingBackend]) -> None:
         self.processes, self.backends = processes, backends
         self.headers: dict[str, str] = {}  # of every request
-        self.timeline, self.findings = Timeline(), Findings()
+        self.timeline, self.findings, self.lateness = Timeline(), Findings(), Lateness()
         self.counts: Counter[str] = Counter()
         self.out_of_service: set[int] = set()  # as a balancer knows it: killed, or about to stop
         self.steps = 0

@@ -62,6 +62,8 @@ class RedisStore:
         self._is_closed = False
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
+        self.on_found_again: Callable[[], None] | None = None
+        lease.on_renewed_again = self._hear_of_return
 
     @classmethod
     async def open(
@@ -259,6 +261,10 @@ class RedisStore:
         leases = await self._committing.commit(commits, is_strict=is_strict) if commits else []
         self._commits.add(self._clock.monotonic() - asked_at)
         return leases
+
+    def _hear_of_return(self) -> None:
+        if self.on_found_again is not None:
+            self.on_found_again()
 
     def _hear_of_change(self) -> None:
         if self.on_shared_change is not None:

@@ -7,7 +7,7 @@ session. One who saw the key gone, and takes a session by its owner's old name, 
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from emceepee.clock import Clock
@@ -57,6 +57,7 @@ class SlotLease:
         self._renewing = asyncio.Lock()
         self._is_failing = False
         self.slot = -1
+        self.on_renewed_again: Callable[[], None] | None = None  # called when it could not be for a while
 
     @classmethod
     async def claim(
@@ -182,9 +183,11 @@ class SlotLease:
         self._is_failing = True
 
     def _report_success(self) -> None:
-        if self._is_failing:
+        was_failing, self._is_failing = self._is_failing, False
+        if was_failing:
             log.info("replica_lease_renewed_again")
-        self._is_failing = False
+            if self.on_renewed_again is not None:
+                self.on_renewed_again()
 
 
 async def read_roster(commands: Commands, call: Call) -> Roster:

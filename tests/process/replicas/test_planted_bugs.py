@@ -11,7 +11,7 @@ from support.faults.findings import Rule
 from support.faults.timeline import FaultKind
 from support.programs import hoarding_emceepee, overconfident_emceepee, unfenced_emceepee
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
 
 PAUSES = [PlannedFault(at=1 + 6 * number, kind=FaultKind.PAUSE, target=number, seconds=4) for number in range(3)]
 PAUSE_AND_STORE = [
