@@ -84,10 +84,12 @@ class PastedLines:
 
 
 def _is_our_terminal() -> bool:
-    """Not if another program has it, and this one is in the background."""
-    with suppress(OSError):
-        return os.isatty(STDIN) and os.tcgetpgrp(STDIN) == os.getpgrp()
-    return False
+    """Not if it is that of other programs just now, and this one in the background."""
+    if not os.isatty(STDIN):
+        return False
+    with suppress(OSError):  # it controls no programs
+        return os.tcgetpgrp(STDIN) == os.getpgrp()
+    return True
 
 
 @contextmanager

@@ -99,8 +99,8 @@ class TerminalLogin:
 
     def _take(self, line: str) -> None:
         assert self.login is not None  # it asked
-        if (problem := self.login.receive(line.strip("\"'<>"))) is not None:
-            sys.stderr.write(f"emceepee: {problem}. Paste the whole address, from http on.\n")
+        if self.login.receive(line.strip("\"'<>")) is not None:
+            sys.stderr.write("emceepee: this address is not of this login. Paste the whole address, from http on.\n")
 
     def _show(self, asked: AskPerson) -> None:
         if self._says_json:
