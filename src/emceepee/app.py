@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
-from emceepee.config import Config, HttpConfig
+from emceepee.config import KEYRING, Config, HttpConfig
 from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
@@ -39,6 +39,8 @@ from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.events import EventBudget
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
+from emceepee.store.placed_secrets import PlacedSecrets
+from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanBudget
@@ -129,13 +131,18 @@ async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def server_logins(
-    config: Config, clock: Clock, store: Store | None, dialer: Dialer, callback: FixedCallback | None
+    config: Config,
+    clock: Clock,
+    store: Store | None,
+    dialer: Dialer,
+    callback: FixedCallback | LoopbackCallback | None,
 ) -> AsyncIterator[ServerLogins]:
     """Browsers come back to `callback`, or to a port of their own that is opened for the first of them."""
-    public = config.http.public_url if callback is not None else None
+    public = config.http.public_url if isinstance(callback, FixedCallback) else None
     document = f"{public.rstrip('/')}{CLIENT_PATH}" if public and public.startswith("https://") else None
     place = callback or LoopbackCallback()
-    logins = ServerLogins(store or MemoryStore(), dialer, clock, place, client_metadata_url=document)
+    secrets = PlacedSecrets(store or MemoryStore(), PlatformKeyring(clock), is_preferred=config.secrets == KEYRING)
+    logins = ServerLogins(secrets, dialer, clock, place, client_metadata_url=document)
     if isinstance(place, LoopbackCallback):
         place.receive = logins.receive
     try:

@@ -19,7 +19,8 @@ from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
-from emceepee.store.location import STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
+from emceepee.store.location import KEY_VARIABLE, STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
+from emceepee.store.platform_keyring import NoKeyring, check_keyring
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
@@ -29,9 +30,11 @@ TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "logLevel", "logFormat", "state", "stateSync"),
+    *("notices", "logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
+KEYRING = "keyring"
+SECRETS = ("state", KEYRING)  # where tokens for servers are kept
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
 
@@ -141,6 +144,7 @@ class Config:
     console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
     state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
     state_sync: str = SYNCS[0]
+    secrets: str = SECRETS[0]
     location: StateLocation = field(default_factory=StateLocation)  # what that and flags and variables come to
     session_name: str | None = None  # of the session that a caller on standard input takes up
     egress: EgressSettings = field(default_factory=EgressSettings)
@@ -209,6 +213,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),
         state_sync=_choice(document, "stateSync", SYNCS, SYNCS[0], source),
+        secrets=_choice(document, "secrets", SECRETS, SECRETS[0], source),
         ignored=tuple(ignored),
         spelled_out=tuple(spelled_out),
     )
@@ -324,6 +329,26 @@ def locate_state(config: Config, given: str | None, environment: Mapping[str, st
         return parse_location(text, environment, sync=config.state_sync)
     except BadLocation as error:
         raise ConfigError(f"{source}: {error}") from None
+
+
+def check_secrets(config: Config) -> None:
+    """Whether tokens can be kept where they are to be. Raises: ConfigError."""
+    if config.secrets != KEYRING:
+        return
+    if config.location.is_memory:
+        raise ConfigError(
+            "--secrets keyring keeps tokens longer than this process, and needs state that says which there are: "
+            "say --state sqlite, too"
+        )
+    if config.location.redis is not None:
+        raise ConfigError(
+            f"--secrets keyring is for one machine, and state in Redis for several: set {KEY_VARIABLE} instead, and "
+            "tokens are encrypted there"
+        )
+    try:
+        check_keyring()
+    except NoKeyring as error:
+        raise ConfigError(f"--secrets keyring: {error}") from None
 
 
 def _choice(document: JsonObject, key: str, choices: tuple[str, ...], default: str, source: str) -> str:

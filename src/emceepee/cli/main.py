@@ -14,24 +14,25 @@ from typing import Any
 import uvloop
 
 from emceepee import __version__
-from emceepee.backends.http1.egress import EgressSettings
-from emceepee.backends.http1.proxies import BadProxy, ProxyRules
-from emceepee.backends.http1.tls import BadTlsFile
 from emceepee.backends.spec import root_uri
 from emceepee.cli.announcements import announce, inviting, link_file_removed
+from emceepee.cli.auth import add_auth_command, run_auth
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, fill_closed, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.state import add_state_command, run_state
+from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, MOST_WORKERS, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
 from emceepee.config import (
     CONFIG_VARIABLE,
     NOTICES,
+    SECRETS,
     TOKEN_VARIABLE,
     Config,
     ConfigError,
     HttpConfig,
     ReplicaConfig,
+    check_secrets,
     load,
     locate_state,
 )
@@ -53,8 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     options = build_parser().parse_args(arguments)
-    if options.command == "state":
-        return run_state(options)
+    if options.command in ("state", "auth"):
+        return run_state(options) if options.command == "state" else run_auth(options)
     try:
         worker = claim_worker(os.environ) if options.command == "serve" else None
         config = _config(options)
@@ -69,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
             config.http.check()
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
+        check_secrets(config)
         if config.session_name is not None and config.location.is_memory:
             raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
         count = options.workers if options.command == "serve" and worker is None else 1
@@ -196,6 +198,9 @@ def build_parser() -> argparse.ArgumentParser:
     place = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     _place_options(place)
     add_state_command(commands, [place])
+    login = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _login_options(login)
+    add_auth_command(commands, [place, login])
     return parser
 
 
@@ -210,15 +215,25 @@ def _place_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
-    _place_options(parser)
-    parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
+def _login_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--secrets",
+        choices=SECRETS,
+        help="where tokens for servers are kept: state: encrypted with the state (default); keyring: in the platform's "
+        "keyring",
+    )
     parser.add_argument(
         "--ca-bundle",
         type=Path,
         metavar="FILE",
         help="trust the CAs in this file, too, when connecting to servers and authorization servers",
     )
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    _place_options(parser)
+    _login_options(parser)
+    parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
         "--notices",
         choices=NOTICES,
@@ -285,7 +300,7 @@ def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
     return replace(
         config,
-        egress=_egress(options.ca_bundle),
+        egress=egress_settings(options.ca_bundle, os.environ),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
         log_level=options.log_level or config.log_level,
@@ -294,21 +309,9 @@ def _config(options: argparse.Namespace) -> Config:
         link_file=options.link_file,
         console_port=options.console,
         state_sync=options.state_sync or config.state_sync,
+        secrets=options.secrets or config.secrets,
         session_name=options.session,
     )
-
-
-def _egress(ca_bundle: Path | None) -> EgressSettings:
-    """Raises: ConfigError."""
-    try:
-        settings = EgressSettings(proxies=ProxyRules.of(os.environ), ca_bundle=ca_bundle)
-        if ca_bundle is not None:
-            settings.contexts().of(None)
-    except BadProxy as error:
-        raise ConfigError(str(error)) from None
-    except BadTlsFile as error:
-        raise ConfigError(f"--ca-bundle: {error}") from None
-    return settings
 
 
 def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:

@@ -56,13 +56,18 @@ class LoginRecords:
             return None if found is None else read_login(found.data)
         return None
 
+    async def begun_logins(self, principal: str) -> frozenset[str]:
+        """The names of their records."""
+        names = [record.name for record in await self._records.read_all(principal)]
+        return frozenset(name for name in names if record_kind(name) == LOGIN)
+
     async def drop_login(self, key: ServerKey) -> None:
         await self._records.forget(key.principal, key.record(LOGIN))
 
     async def pinned_issuer(self, key: ServerKey, client_id: str) -> str | None:
         """Where a client that is configured for the server was used first: it is shown to nobody else."""
         found = await self._records.read(key.principal, _pin_record(key, client_id))
-        return None if found is None else found.data.decode()
+        return None if found is None else found.data.decode() or None
 
     async def pin_issuer(self, key: ServerKey, client_id: str, issuer: str) -> None:
         await self._records.put(key.principal, _pin_record(key, client_id), issuer.encode(), revision=0)

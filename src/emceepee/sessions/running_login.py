@@ -70,18 +70,27 @@ class RunningLogin:
         """Whether any session looks on."""
         return bool(self._onlookers)
 
+    @property
+    def has_adopted(self) -> bool:
+        """Whether another process has stored the tokens."""
+        return self._adopted is not None
+
     async def run(self, kept: KeptState | None, begin: Callable[[], Awaitable[LoginTerms]]) -> TokenSet:
         """Go on with what was `kept`; if that leads nowhere, or nothing was, begin. Raises: LoginFailed."""
         deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(TOO_LATE))
         try:
             if kept is not None:
                 try:
-                    return await self._login.run(kept)
+                    tokens = await self._login.run(kept)
+                    self._adopted = None
+                    return tokens
                 except LoginFailed:
                     if self.asked is not None:
                         raise
                 self._login = Login(self, self._sender, self._clock)
-            return await self._login.run(await begin())
+            tokens = await self._login.run(await begin())
+            self._adopted = None
+            return tokens
         except LoginFailed:
             if self._adopted is None:
                 raise

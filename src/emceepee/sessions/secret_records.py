@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from emceepee.clock import Clock
 from emceepee.store.memory import MemoryStore
-from emceepee.store.store import NoKey, Store, StoredSecret
+from emceepee.store.store import NoKey, SecretPlace, StoredSecret
 from emceepee.telemetry.logs import EventLog
 
 TOKENS, CLIENT, LOGIN, PIN = "tokens", "client", "login", "pin"  # what is kept, as names of records begin with it
@@ -40,8 +40,8 @@ def record_kind(name: str) -> str:
 class SecretRecords:
     """Every method may raise StoreUnavailable."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._place, self._clock = store, clock
+    def __init__(self, place: SecretPlace, clock: Clock) -> None:
+        self._place, self._clock = place, clock
         self.problem: str | None = None
         """Why what is put here ends with the process, though other state does not."""
 

@@ -9,13 +9,14 @@ a person is away. The first to take it uses it.
 import hashlib
 import json
 import secrets
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
-from emceepee.backends.oauth.challenge import Demand
+from emceepee.backends.oauth.challenge import Demand, Want
 from emceepee.backends.oauth.client import client_document
 from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
 from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
@@ -26,11 +27,12 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.login_overview import LoginView, login_overview
 from emceepee.sessions.login_records import LoginRecords
 from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
 from emceepee.sessions.token_repository import TokenRepository
-from emceepee.store.store import Store, StoreError
+from emceepee.store.store import SecretPlace, StoreError
 from emceepee.telemetry.logs import EventLog
 
 LOOK_SECONDS = 1.0  # between looks for a browser that came back elsewhere
@@ -59,12 +61,20 @@ class FixedCallback:
         return self.url
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedOut:
+    """`was_told`: the authorization server was, so that nobody can use the tokens any more."""
+
+    had_tokens: bool
+    was_told: bool = False
+
+
 class ServerLogins:
     """One for all sessions of a process."""
 
     def __init__(
         self,
-        store: Store,
+        place: SecretPlace,
         dialer: Dialer,
         clock: Clock,
         callback: CallbackPlace,
@@ -72,8 +82,8 @@ class ServerLogins:
         client_metadata_url: str | None = None,
     ) -> None:
         self._dialer, self._clock, self.callback = dialer, clock, callback
-        self._client_metadata_url, self._is_shared = client_metadata_url, store.is_durable
-        self._secrets = SecretRecords(store, clock)
+        self._client_metadata_url, self._is_shared = client_metadata_url, place.is_durable
+        self._secrets = SecretRecords(place, clock)
         self._repository = TokenRepository(self._secrets, clock)
         self._records = LoginRecords(self._secrets)
         self._known: dict[ServerKey, TokenSet] = {}
@@ -122,7 +132,39 @@ class ServerLogins:
         """Forget everything about that server, and tell whoever gave the tokens."""
         if not isinstance(target := spec.target, HttpTarget):
             return
-        key = ServerKey(principal, spec.name, target.url)
+        tokens = await self._forget_server(ServerKey(principal, spec.name, target.url), target)
+        if tokens is not None:
+            sender = self._dialer.login_sender(target, principal)
+            self._tasks.spawn(revoke(tokens, sender), name=f"revoke {spec.name}")
+
+    async def log_out_now(self, principal: str, name: str, target: HttpTarget) -> LoggedOut:
+        """The same, and returns when that is done."""
+        tokens = await self._forget_server(ServerKey(principal, name, target.url), target)
+        if tokens is None:
+            return LoggedOut(had_tokens=False)
+        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, self._dialer.login_sender(target, principal)))
+
+    async def log_out_forgotten(self, principal: str, record: str, *, is_public: bool) -> LoggedOut:
+        """Of a server that nobody has any more, by the record that its tokens are in."""
+        tokens = await self._repository.clear_record(principal, record)
+        if tokens is None:
+            return LoggedOut(had_tokens=False)
+        sender = self._dialer.login_sender(HttpTarget(url=tokens.resource, is_public=is_public), principal)
+        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
+
+    async def overview(self, principal: str, specs: Iterable[BackendSpec]) -> Sequence[LoginView]:
+        """Of these servers, and of those that tokens are held for besides. Raises: StoreUnavailable."""
+        held, begun = await self._repository.tokens_of(principal), await self._records.begun_logins(principal)
+        return login_overview(principal, specs, held, begun, self._clock.now())
+
+    async def give_up(self, key: ServerKey, reason: str) -> None:
+        """Returns when the login is over, if one runs."""
+        if (running := self._running.get(key)) is not None:
+            running.abandon(reason)
+            await running.outcome
+
+    async def _forget_server(self, key: ServerKey, target: HttpTarget) -> TokenSet | None:
+        """What there was."""
         if (running := self._running.get(key)) is not None:
             running.abandon(REMOVED)
         known = self._known.pop(key, None)
@@ -133,36 +175,41 @@ class ServerLogins:
                 await self._records.unpin_issuer(key, target.oauth.client_id)
         except StoreError as error:
             log.warning("logout_not_stored", server=key.server, error=str(error))
-            tokens = known
-        if tokens is not None:
-            sender = self._dialer.login_sender(target, principal)
-            self._tasks.spawn(revoke(tokens, sender), name=f"revoke {key.server}")
+            return known
+        return tokens
 
     # Logins.
 
     def running(self, key: ServerKey) -> RunningLogin | None:
         return self._running.get(key)
 
-    def begin(self, key: ServerKey, target: HttpTarget, demand: Demand, stale: TokenSet | None) -> RunningLogin:
-        """Or join the one that runs."""
+    def begin(
+        self, key: ServerKey, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool = False
+    ) -> RunningLogin:
+        """Or join the one that runs. `is_new`: what another process asked a person is not gone on with."""
         login = self._running.get(key)
         if login is None:
             sender = self._dialer.login_sender(target, key.principal)
             login = RunningLogin(key, sender, self._records, self._clock, register_state=self._register_state)
             self._running[key] = login
-            self._tasks.spawn(self._run(login, target, demand, stale), name=f"log in to {key.server}")
+            run = self._run(login, target, demand, stale, is_new=is_new)
+            self._tasks.spawn(run, name=f"log in to {key.server}")
             if self._is_shared:
-                self._tasks.spawn(self._look_elsewhere(login, stale), name=f"await {key.server}")
+                self._tasks.spawn(self._look_elsewhere(login, demand, stale), name=f"await {key.server}")
         return login
 
-    async def _run(self, login: RunningLogin, target: HttpTarget, demand: Demand, stale: TokenSet | None) -> None:
+    async def _run(
+        self, login: RunningLogin, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool
+    ) -> None:
         key, settings = login.key, self._settings(target)
         reason: str | None = "emceepee failed to log in; its log says more"
         is_kept = False
         try:
-            kept = await self._kept_login(key, settings)
+            kept = None if is_new else await self._kept_login(key, settings)
             tokens = await login.run(kept, lambda: self._terms(key, settings, demand, stale))
-            await self._keep(key, settings, tokens)
+            self._known[key] = tokens
+            if not login.has_adopted:
+                await self._keep(key, settings, tokens)
             reason = None
         except LoginFailed as error:
             reason = str(error)
@@ -225,7 +272,6 @@ class ServerLogins:
 
     async def _keep(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
         """They are used whether they can be stored or not."""
-        self._known[key] = tokens
         try:
             await self._repository.save(key, tokens)
             if settings.client_id is not None:
@@ -267,9 +313,9 @@ class ServerLogins:
 
     async def _owner_of(self, state: str) -> ServerKey | None:
         found = await self._secrets.forget(NOBODYS, _state_record(state)) if self._is_shared else None
-        return None if found is None else ServerKey(*json.loads(found.data))
+        return None if found is None or not found.data else ServerKey(*json.loads(found.data))
 
-    async def _look_elsewhere(self, login: RunningLogin, stale: TokenSet | None) -> None:
+    async def _look_elsewhere(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
         """For a browser that came back to another process, and for a login that was finished there."""
         key = login.key
         await login.turn.wait()
@@ -279,9 +325,16 @@ class ServerLogins:
                 if found is not None and await self._secrets.drop(key.principal, found.name, revision=found.revision):
                     login.receive(found.data.decode())
                 tokens = await self._repository.load(key)
-                if tokens is not None and (stale is None or tokens.asked != stale.asked):
+                if tokens is not None and _may_do(tokens, demand, stale):
                     login.adopt(tokens)
             await self._clock.sleep(LOOK_SECONDS)
+
+
+def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
+    """Whether these are other tokens than those that did not do; where these may do too little, for more scopes."""
+    if stale is None or demand.want is not Want.SCOPES:
+        return stale is None or tokens.access_token != stale.access_token
+    return tokens.asked != stale.asked
 
 
 def _state_record(state: str) -> str:

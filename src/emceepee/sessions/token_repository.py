@@ -10,9 +10,8 @@ one without the lock; and only the authorization server's `invalid_grant` clears
 """
 
 import asyncio
-import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -70,7 +69,10 @@ class TokenRepository:
     async def clear(self, key: ServerKey) -> TokenSet | None:
         """After a logout; what was there, so that it can be revoked."""
         self._unsaved.pop(key, None)
-        found = await self._records.forget(key.principal, key.record(TOKENS))
+        return await self.clear_record(key.principal, key.record(TOKENS))
+
+    async def clear_record(self, principal: str, record: str) -> TokenSet | None:
+        found = await self._records.forget(principal, record)
         return None if found is None else _read_tokens(found)
 
     async def refresh(self, key: ServerKey, stale: TokenSet, renew: Renew) -> Renewal:
@@ -86,11 +88,11 @@ class TokenRepository:
     async def close(self) -> None:
         await self._tasks.close()
 
-    async def servers_with_tokens(self, principal: str) -> Sequence[tuple[str, TokenSet]]:
-        """For whoever lists them: the names of servers, and what is held for each."""
+    async def tokens_of(self, principal: str) -> Mapping[str, TokenSet]:
+        """By the names of their records."""
         found = [record for record in await self._records.read_all(principal) if record_kind(record.name) == TOKENS]
-        read = [(str(json.loads(record.name)[1]), _read_tokens(record)) for record in found]
-        return [(name, tokens) for name, tokens in read if tokens is not None]
+        read = {record.name: _read_tokens(record) for record in found}
+        return {name: tokens for name, tokens in read.items() if tokens is not None}
 
     # One refresh.
 

@@ -148,7 +148,44 @@ class NameTaken(StoreError):
     """Another process has added a server of that name."""
 
 
-class Store(Protocol):
+class SecretPlace(Protocol):
+    """Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change.
+
+    Every method may raise StoreUnavailable.
+    """
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it outlives the process."""
+        ...
+
+    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
+        """By their names."""
+        ...
+
+    async def secret(self, principal: str, name: str) -> StoredSecret | None: ...
+
+    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
+        """The revision that it has now; None, and nothing is changed, if another was there. 0: none must be there.
+
+        Raises: NoKey.
+        """
+        ...
+
+    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
+        """False, and nothing is changed, if there was none of that revision."""
+        ...
+
+    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Whether the holder has the lock now. It is anybody's after `until`, whatever became of the holder."""
+        ...
+
+    async def unlock(self, name: str, holder: str) -> None:
+        """If that one has it."""
+        ...
+
+
+class Store(SecretPlace, Protocol):
     """Reads and writes take effect in the order in which they were asked.
 
     Every method may raise StoreUnavailable, also because it was closed.
@@ -292,33 +329,6 @@ class Store(Protocol):
 
     async def end_login(self, digest: bytes) -> bool:
         """False if it was not there. Of several that end it at the same time, one is told that it was."""
-        ...
-
-    # Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change.
-
-    async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
-        """By their names."""
-        ...
-
-    async def secret(self, principal: str, name: str) -> StoredSecret | None: ...
-
-    async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
-        """The revision that it has now; None, and nothing is changed, if another was there. 0: none must be there.
-
-        Raises: NoKey.
-        """
-        ...
-
-    async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
-        """False, and nothing is changed, if there was none of that revision."""
-        ...
-
-    async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Whether the holder has the lock now. It is anybody's after `until`, whatever became of the holder."""
-        ...
-
-    async def unlock(self, name: str, holder: str) -> None:
-        """If that one has it."""
         ...
 
     # Its own life.

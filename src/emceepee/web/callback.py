@@ -34,10 +34,15 @@ def callback_page(problem: str | None) -> bytes:
 
 
 class LoopbackCallback:
-    """Listens on this machine from the first login on. Whoever made it closes it."""
+    """Listens on this machine from the first login on. Whoever made it closes it.
 
-    def __init__(self) -> None:
+    Browsers are sent to the `chosen` address, if there is one: where it cannot be listened to, another emceepee that is
+    there passes them on, or a person does.
+    """
+
+    def __init__(self, chosen: str | None = None) -> None:
         self.receive: Receive | None = None
+        self._chosen = chosen
         self._server: asyncio.Server | None = None
         self._opening = asyncio.Lock()
 
@@ -45,7 +50,9 @@ class LoopbackCallback:
         """Raises: OSError."""
         async with self._opening:
             if self._server is None:
-                self._server = await self._listen(_loopback_port(preferred))
+                self._server = await self._listen(_loopback_port(self._chosen or preferred))
+        if self._chosen is not None:
+            return self._chosen
         return f"http://{HOST}:{self._port}{CALLBACK_PATH}"
 
     @property

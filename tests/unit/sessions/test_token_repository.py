@@ -1,7 +1,7 @@
 """One refresh at a time, in a process and among processes; and what becomes of tokens when it fails."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.exchange import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Refused, Rejected, TokenSet, Unavailable
-from emceepee.sessions.secret_records import SecretRecords, ServerKey
+from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey
 from emceepee.sessions.token_repository import LOCK_SECONDS, PAUSE_AFTER_TROUBLE, TokenRepository
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, StoreUnavailable
@@ -284,6 +284,6 @@ async def test_what_is_held_can_be_listed(place: Place) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     await repository.save(replace(KEY, server="mail"), tokens(1))
-    listed: Callable[[str], Any] = repository.servers_with_tokens
-    assert await listed("alice") == [("mail", tokens(1)), ("tracker", tokens())]
-    assert await listed("bob") == []
+    held = {KEY.record(TOKENS): tokens(), replace(KEY, server="mail").record(TOKENS): tokens(1)}
+    assert await repository.tokens_of("alice") == held
+    assert await repository.tokens_of("bob") == {}

@@ -61,10 +61,14 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Nobody knows us there yet, and the server registers whoever asks. `body` is what it is told."""
+    """Nobody knows us there yet, and the server registers whoever asks. `body` is what it is told.
+
+    `bare` is the same without scopes, if there are any.
+    """
 
     url: str
     body: bytes
+    bare: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def identify(
         return known.client
     if server.registration_endpoint is not None and settings.grant.needs_person:
         body = _registration_body(settings.grant, server, redirect_uri, registered_scopes)
-        return Register(server.registration_endpoint, body)
+        bare = _registration_body(settings.grant, server, redirect_uri, ()) if registered_scopes else None
+        return Register(server.registration_endpoint, body, bare)
     return NoClient(
         f"The authorization server {server.issuer} registers no clients by itself. Register emceepee there by hand,"
         f" with the redirect address {redirect_uri}, and put client_id (and client_secret) into the server's oauth"

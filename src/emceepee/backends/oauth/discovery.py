@@ -161,7 +161,9 @@ def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: S
         case Client():
             return ask(terms, grantor, identity)
         case Register():
-            return Registering(terms=terms, grantor=grantor), (Send(post_json(identity.url, identity.body)),)
+            bare = None if identity.bare is None else post_json(identity.url, identity.bare)
+            registering = Registering(terms=terms, grantor=grantor, bare=bare)
+            return registering, (Send(post_json(identity.url, identity.body)),)
         case NoClient():
             return fail(identity.reason)
         case _:
@@ -212,9 +214,12 @@ def register(state: Registering, answer: HttpAnswer) -> Step:
     issuer = grantor.server.issuer
     if answer.status >= 500:
         return unreachable(issuer, f"HTTP {answer.status}")
+    refusal = error_in(answer)
+    if refusal is not None and refusal.code == "invalid_client_metadata" and state.bare is not None:
+        return replace(state, bare=None), (Send(state.bare),)
     try:
         if answer.status not in (200, 201):
-            raise Malformed(str(error_in(answer) or f"HTTP {answer.status}"))
+            raise Malformed(str(refusal or f"HTTP {answer.status}"))
         registration = read_registration(
             answer.body,
             issuer=issuer,

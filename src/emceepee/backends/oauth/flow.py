@@ -71,8 +71,11 @@ class FindingServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registering:
+    """`bare` is the same without scopes, if some were named: a server may know those of others only when asked."""
+
     terms: LoginTerms
     grantor: Grantor
+    bare: HttpRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

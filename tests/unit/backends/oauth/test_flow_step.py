@@ -305,6 +305,21 @@ def test_where_nobody_registers_us_a_person_is_told_how_to(login: ScriptedLogin)
     assert "client_id" in failed.reason
 
 
+def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(login: ScriptedLogin) -> None:
+    """Servers that know scopes only together with the resource they are for refuse them before."""
+
+    def register(request: HttpRequest) -> HttpAnswer:
+        if b"scope" in (request.body or b""):
+            return reply(400, error="invalid_client_metadata", error_description="scope is not known")
+        return reply(201, client_id="registered")
+
+    login.replies[f"{ISSUER}/register"] = register
+    waiting = login.begin(terms(OAuthSettings(scopes=("notes:read",))))
+    assert isinstance(waiting, AwaitingBrowser)
+    assert login.asked["scope"] == "notes:read"
+    assert [request.url for request in login.sent].count(f"{ISSUER}/register") == 2
+
+
 @pytest.mark.parametrize(
     "answer", [reply(400, error="invalid_client_metadata", error_description="no"), reply(201, client_name="x")]
 )

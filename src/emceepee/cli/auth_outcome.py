@@ -1,0 +1,26 @@
+"""How `emceepee auth` ends."""
+
+from dataclasses import dataclass
+from typing import Any
+
+DONE, FAILED, USAGE = 0, 1, 2
+EXIT_CODES = (
+    "The exit code is 0 when it is done, 1 when it failed, 2 when the flags or the configuration cannot be used."
+)
+
+
+class AuthError(Exception):
+    """The text says what to do instead; `code` is the exit code."""
+
+    def __init__(self, words: str, *, code: int = USAGE) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`facts` for programs, `text` for people."""
+
+    facts: dict[str, Any]
+    text: str
+    code: int = DONE
