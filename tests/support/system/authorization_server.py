@@ -1,6 +1,7 @@
-"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens. Refresh tokens rotate.
+"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens.
 
-Whoever opens the address of a login agrees to it. Nothing here knows emceepee.
+Whoever opens the address of a login agrees to it. Refresh tokens rotate, and one that is used twice costs all tokens of
+its login. Nothing here knows emceepee.
 """
 
 import asyncio
@@ -48,9 +49,12 @@ class AuthorizationServer:
     refusals: int = 0  # requests that were not let in
     replayed: int = 0  # refresh tokens that were used twice
     held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
+    held_back: asyncio.Event = field(default_factory=asyncio.Event)  # or only their answers: what they ask is done
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    _refresh: set[str] = field(default_factory=set)
+    _refresh: dict[str, int] = field(default_factory=dict)  # good ones, and the login that they came of
+    _spent: dict[str, int] = field(default_factory=dict)
+    _logins: dict[str, int] = field(default_factory=dict)  # of access tokens
     _granted: str = ""
     _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -99,22 +103,28 @@ class AuthorizationServer:
     async def token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.forms.append(Form(form, {name.lower(): value for name, value in request.headers.items()}))
+        status = self.status
         if self.held.is_set():
             await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        answer = self._token_answer(request, form) if status == 200 else web.Response(status=status)
+        if self.held_back.is_set():
+            await asyncio.wait_for(self.go_on.wait(), PATIENCE)
         self.answered += 1
-        if self.status != 200:
-            return web.Response(status=self.status)
+        return answer
+
+    def _token_answer(self, request: web.Request, form: dict[str, str]) -> web.Response:
         if self.nonce is not None and self.nonce not in _nonce(request.headers.get("dpop", "")):
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
         if (error := self._refusal(form)) is not None:
             return web.json_response({"error": error}, status=400)
-        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted))
+        login = self._spent.get(form.get("refresh_token", ""))
+        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted, login=login))
 
     async def revoke(self, request: web.Request) -> web.Response:
         token = str((await request.post())["token"])
         self.revoked.append(token)
         self.valid.discard(token)
-        self._refresh.discard(token)
+        self._refresh.pop(token, None)
         return web.Response()
 
     def _refusal(self, form: dict[str, str]) -> str | None:
@@ -127,16 +137,22 @@ class AuthorizationServer:
                 same = all(form[name] == asked[name] for name in ("client_id", "redirect_uri", "resource"))
                 return None if same else "invalid_grant"
             case "refresh_token":
-                if form["refresh_token"] not in self._refresh:
-                    self.replayed += 1
-                    return "invalid_grant"
-                self._refresh.discard(form["refresh_token"])
-                return None
+                return self._spend(form["refresh_token"])
             case "urn:ietf:params:oauth:grant-type:device_code":
                 return None if self.is_approved else "authorization_pending"
             case "client_credentials":
                 return None
         return "unsupported_grant_type"
+
+    def _spend(self, refresh_token: str) -> str | None:
+        if (login := self._refresh.pop(refresh_token, None)) is not None:
+            self._spent[refresh_token] = login
+            return None
+        self.replayed += 1
+        if (login := self._spent.get(refresh_token)) is not None:
+            self._refresh = {token: of for token, of in self._refresh.items() if of != login}
+            self.valid -= {token for token, of in self._logins.items() if of == login}
+        return "invalid_grant"
 
     async def mcp(self, request: web.Request) -> web.Response:
         """The server: 2025-11-25, without a session. Its tools repeat their names."""
@@ -201,12 +217,12 @@ class AuthorizationServer:
         place = f"{self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
-    def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
+    def issue(self, *, is_bound: bool = False, scope: str = "", login: int | None = None) -> dict[str, Any]:
         number = next(self._numbers)
         access, refresh = f"access-{number}", f"refresh-{number}"
         self.valid.add(access)
         self.scopes[access] = set(scope.split())
-        self._refresh.add(refresh)
+        self._refresh[refresh] = self._logins[access] = number if login is None else login
         kind = "DPoP" if is_bound else "Bearer"
         return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
 
