@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import itertools
 from base64 import urlsafe_b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class AuthorizationServer:
 
     url: str = ""
     lives: int = 3600
+    uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
     status: int = 200  # of the token endpoint, while it is in trouble
     is_approved: bool = False  # the device code was entered
     nonce: str | None = None  # that a proof must have
@@ -55,6 +57,7 @@ class AuthorizationServer:
     _refresh: dict[str, int] = field(default_factory=dict)  # good ones, and the login that they came of
     _spent: dict[str, int] = field(default_factory=dict)
     _logins: dict[str, int] = field(default_factory=dict)  # of access tokens
+    _used: Counter[str] = field(default_factory=Counter)
     _granted: str = ""
     _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -176,6 +179,9 @@ class AuthorizationServer:
                 answer = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
             case "tools/call":
                 self.calls.append((token, params["name"]))
+                self._used[token] += 1
+                if self._used[token] == self.uses:
+                    self.valid.discard(token)
                 answer = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}
