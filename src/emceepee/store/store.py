@@ -311,7 +311,7 @@ class Store(Protocol):
         ...
 
     async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Whether the holder has the lock now. It is anybody's after `until`, and when the process that took it is gone."""
+        """Whether the holder has the lock now. It is anybody's after `until`, or once the holder's process is gone."""
         ...
 
     async def unlock(self, name: str, holder: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.callers.http_process import HttpCaller, HttpProcess, until
+from support.callers.http_process import HttpCaller, HttpProcess
 from support.callers.replicas import TOKEN, replicas
 from support.figures import record_figure
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

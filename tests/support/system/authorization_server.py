@@ -7,6 +7,7 @@ its login. Nothing here knows emceepee.
 import asyncio
 import hashlib
 import itertools
+import ssl
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -32,7 +33,9 @@ class Form:
 class AuthorizationServer:
     """`forms` is what the token endpoint was asked; `valid` are the access tokens that the server behind takes."""
 
-    url: str = ""
+    url: str = ""  # it is the issuer
+    server_url: str = ""  # where the server behind is, if its origin is another
+    port: int = 0
     lives: int = 3600
     uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
     status: int = 200  # of the token endpoint, while it is in trouble
@@ -64,7 +67,7 @@ class AuthorizationServer:
 
     @property
     def resource(self) -> str:
-        return f"{self.url}/mcp"
+        return f"{self.server_url or self.url}/mcp"
 
     async def resource_metadata(self, request: web.Request) -> web.Response:
         return web.json_response({"resource": self.resource, "authorization_servers": [self.url]})
@@ -220,7 +223,7 @@ class AuthorizationServer:
 
     def _not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
         self.refusals += 1
-        place = f"{self.url}/.well-known/oauth-protected-resource/{path}"
+        place = f"{self.server_url or self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
     def issue(self, *, is_bound: bool = False, scope: str = "", login: int | None = None) -> dict[str, Any]:
@@ -244,8 +247,10 @@ def _nonce(proof: str) -> str:
 
 
 @asynccontextmanager
-async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
-    """On a free port."""
+async def an_authorization_server(
+    *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
+) -> AsyncIterator[AuthorizationServer]:
+    """On a free port. The hosts are names that lead here; `server_host` is that of the server behind."""
     server = AuthorizationServer()
     app = web.Application()
     app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource_metadata)
@@ -261,9 +266,12 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     app.router.add_post("/messages", server.messages)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.port = runner.addresses[0][1]
+    scheme = "http" if tls is None else "https"
+    server.url = f"{scheme}://{host}:{server.port}"
+    server.server_url = f"{scheme}://{server_host or host}:{server.port}"
     try:
         yield server
     finally:

@@ -23,8 +23,8 @@ return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 )
 
-# The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, the value of one that is gone.
-# Returns "" if the holder has it, else the value of the one that has.
+# The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, the value of one that is
+# gone. Returns "" if the holder has it, else the value of the one that has.
 LOCK = Script(
     """
 local found = redis.call('GET', KEYS[1])
