@@ -4,19 +4,17 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from support.backends.web_backend import WebBackend, a_web_backend
-from support.callers.emceepee_process import BOUND, EmceepeeProcess, emceepee
+from support.callers.configured_emceepee import configured_emceepee, proven
+from support.callers.emceepee_process import BOUND, EmceepeeProcess
 from support.sessions.replies import text_of
 from support.system.balancers import running_balancer
 from support.system.certificates import Authority, server_context, split
-from support.system.forward_proxies import PASSWORD, USER, ForwardProxy, forward_proxy, tinyproxy
+from support.system.forward_proxies import PASSWORD, ForwardProxy, forward_proxy, tinyproxy
 from support.system.ports import free_port
 from support.waiting import eventually
 
@@ -40,26 +38,6 @@ async def beyond() -> AsyncIterator[ForwardProxy]:
 async def proxy(tmp_path: Path, beyond: ForwardProxy) -> AsyncIterator[str]:
     async with tinyproxy(tmp_path, beyond) as address:
         yield address
-
-
-@asynccontextmanager
-async def configured_emceepee(
-    folder: Path, *arguments: str, proxy: str = "", **server: Any
-) -> AsyncIterator[EmceepeeProcess]:
-    """With one server in a file, and perhaps a proxy. What it logs must not have a password in it."""
-    file, log = folder / "servers.json", folder / "log"
-    file.write_text(json.dumps({"mcpServers": {"tracker": server}}))
-    env = {"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": "", "https_proxy": proxy, "http_proxy": proxy}
-    options = ("--config", str(file), "--log-file", str(log), "--log-level", "debug", *arguments)
-    async with emceepee(*options, env=env) as caller:
-        await caller.initialize()
-        yield caller
-    for secret in (PASSWORD, quote(PASSWORD), "wr0ng"):
-        assert secret not in log.read_text()
-
-
-def proven(address: str, password: str = PASSWORD) -> str:
-    return f"http://{USER}:{quote(password)}@{address}"
 
 
 async def echo(caller: EmceepeeProcess, text: str) -> str:

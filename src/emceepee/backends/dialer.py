@@ -73,7 +73,15 @@ class Dialer:
 
     def login_sender(self, target: HttpTarget, principal: str) -> OAuthSender:
         """By which authorization servers are asked: as far as that server itself may be, and by nobody else's way."""
-        return OAuthSender(pool=self._pool, clock=self._clock, owner=principal, is_public=target.is_public)
+        return OAuthSender(
+            pool=self._pool,
+            clock=self._clock,
+            owner=principal,
+            is_public=target.is_public,
+            server_url=target.url,
+            tls=target.tls,
+            issuer=None if target.oauth is None else target.oauth.issuer,
+        )
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         """The roots offered to a backend: its own, else those that everyone gets."""

@@ -2,7 +2,7 @@
 
     refresh ──▶ under way in this process: wait for it
        ├─────▶ another process has stored newer ones: adopt them
-       ├─────▶ another process has the lock: look again until it has stored them, or its time is over
+       ├─────▶ another process has the lock: look again until it has stored them, or is gone
        └─────▶ take the lock, look once more, ask the authorization server, store
 
 Refresh tokens rotate: one that is used twice is worth nothing, and may cost the person another login. So nobody uses
@@ -26,7 +26,7 @@ from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey, r
 from emceepee.store.store import StoredSecret, StoreError
 from emceepee.telemetry.logs import EventLog
 
-LOCK_SECONDS = 60.0  # more than a refresh can take; after it, whoever held the lock is dead
+LOCK_SECONDS = 60.0  # more than a refresh can take; after it, a process that lives and has the lock stands still
 LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between looks at what another process does, the last for ever
 PAUSE_AFTER_TROUBLE = 5.0  # seconds in which an authorization server that could not be asked is not asked again
 GONE = Rejected(OAuthError("logged_out", "there is no login any more"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
+from typing import NamedTuple
 
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
@@ -41,6 +42,12 @@ class _Row:
     records: dict[RecordKey, bytes] = field(default_factory=dict)
 
 
+class _Lock(NamedTuple):
+    holder: str
+    until: datetime
+    owner: int  # the epoch of a process
+
+
 @dataclass(slots=True)
 class _Memory:
     """What all processes share."""
@@ -51,7 +58,7 @@ class _Memory:
     logins: dict[bytes, StoredLogin] = field(default_factory=dict)
     secrets: dict[tuple[str, str], StoredSecret] = field(default_factory=dict)
     secret_revisions: Iterable[int] = field(default_factory=lambda: count(1))
-    locks: dict[str, tuple[str, datetime]] = field(default_factory=dict)  # who has it, and until when
+    locks: dict[str, "_Lock"] = field(default_factory=dict)
     revision: int = 0
     alive: dict[int | None, Replica] = field(default_factory=dict)  # by epoch
     watching: "list[MemoryStore]" = field(default_factory=list)
@@ -186,7 +193,7 @@ class MemoryStore:
         memory = self._open()
         for login in [each for each in memory.logins.values() if each.until <= now]:
             del memory.logins[login.digest]
-        memory.locks = {name: held for name, held in memory.locks.items() if held[1] > now}
+        memory.locks = {name: held for name, held in memory.locks.items() if held.until > now}
         free = sorted(self._free(), key=lambda row: row.head.expires_at)
         expired = sum(row.head.expires_at <= now for row in free)
         unwanted = free[: max(expired, len(memory.sessions) - most)]
@@ -256,14 +263,15 @@ class MemoryStore:
         return True
 
     async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        owner, over = self._open().locks.get(name, (holder, now))
-        if owner != holder and now < over:
+        memory = self._open()
+        held = memory.locks.get(name)
+        if held is not None and held.holder != holder and now < held.until and held.owner in memory.alive:
             return False
-        self._memory.locks[name] = (holder, until)
+        memory.locks[name] = _Lock(holder, until, self._owner)
         return True
 
     async def unlock(self, name: str, holder: str) -> None:
-        if name in (locks := self._open().locks) and locks[name][0] == holder:
+        if name in (locks := self._open().locks) and locks[name].holder == holder:
             del locks[name]
 
     # Its own life.

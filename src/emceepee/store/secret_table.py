@@ -42,16 +42,26 @@ class SecretTable:
             return connection.execute(gone, (principal, name, revision)).rowcount > 0
 
     def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
-        """A row that is over is anybody's."""
-        take = """INSERT INTO locks VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE
-            SET holder = excluded.holder, until = excluded.until WHERE holder = excluded.holder OR until <= ?"""
+        """A row that is over is anybody's, and so is that of a process that is gone."""
+        mine = self._named(holder)
         with self._database.transaction() as connection:
-            row = (name, holder, microseconds(until), microseconds(now))
-            return connection.execute(take, row).rowcount > 0
+            row = connection.execute("SELECT holder, until FROM locks WHERE name = ?", (name,)).fetchone()
+            if row is not None and row[0] != mine and row[1] > microseconds(now) and self._is_alive(row[0]):
+                return False
+            connection.execute("INSERT OR REPLACE INTO locks VALUES (?, ?, ?)", (name, mine, microseconds(until)))
+        return True
 
     def unlock(self, name: str, holder: str) -> None:
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM locks WHERE name = ? AND holder = ?", (name, holder))
+            connection.execute("DELETE FROM locks WHERE name = ? AND holder = ?", (name, self._named(holder)))
+
+    def _named(self, holder: str) -> str:
+        return f"{self._database.owners.own_id}/{holder}"
+
+    def _is_alive(self, holder: str) -> bool:
+        """As far as it says whose it is."""
+        owner, divider, _ = holder.partition("/")
+        return not divider or self._database.owners.is_alive(owner)
 
     def _read(self, principal: str, name: str, sealed: bytes, revision: int) -> StoredSecret:
         damaged = f"A login in the state file {self._database.path} is damaged. Log out there, and in again."

@@ -99,16 +99,27 @@ async def test_a_lock_has_one_holder_until_it_is_let_go(store: Store, other: Sto
     assert await other.lock("x", "two", now=start, until=until)
 
 
-async def test_a_lock_of_a_process_that_was_killed_is_anybodys_after_its_time(
-    engine: Engine, store: Store, other: Store
-) -> None:
+async def test_a_lock_is_anybodys_after_its_time(store: Store, other: Store) -> None:
     assert await store.lock("x", "one", now=now(), until=now() + timedelta(seconds=0.2))
-    await engine.kill(store)
 
     async def take() -> bool:
         return await other.lock("x", "two", now=now(), until=now() + timedelta(hours=1))
 
     await eventually(take)
+
+
+@pytest.mark.parametrize("how", ["kill", "close"])
+async def test_a_lock_of_a_process_that_is_gone_is_anybodys(
+    how: str, engine: Engine, store: Store, other: Store
+) -> None:
+    until = now() + timedelta(hours=1)
+    assert await store.lock("x", "one", now=now(), until=until)
+    await (engine.kill(store) if how == "kill" else store.close())
+    third = await engine.open()
+    taken = [await each.lock("x", name, now=now(), until=until) for each, name in ((other, "two"), (third, "three"))]
+    assert taken == [True, False]
+    await third.unlock("x", "one")
+    assert not await third.lock("x", "three", now=now(), until=until)
 
 
 async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -> None:

@@ -1,12 +1,15 @@
-"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens. Refresh tokens rotate.
+"""An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens.
 
-Whoever opens the address of a login agrees to it. Nothing here knows emceepee.
+Whoever opens the address of a login agrees to it. Refresh tokens rotate, and one that is used twice costs all tokens of
+its login. Nothing here knows emceepee.
 """
 
 import asyncio
 import hashlib
 import itertools
+import ssl
 from base64 import urlsafe_b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,8 +33,11 @@ class Form:
 class AuthorizationServer:
     """`forms` is what the token endpoint was asked; `valid` are the access tokens that the server behind takes."""
 
-    url: str = ""
+    url: str = ""  # it is the issuer
+    server_url: str = ""  # where the server behind is, if its origin is another
+    port: int = 0
     lives: int = 3600
+    uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
     status: int = 200  # of the token endpoint, while it is in trouble
     is_approved: bool = False  # the device code was entered
     nonce: str | None = None  # that a proof must have
@@ -48,16 +54,20 @@ class AuthorizationServer:
     refusals: int = 0  # requests that were not let in
     replayed: int = 0  # refresh tokens that were used twice
     held: asyncio.Event = field(default_factory=asyncio.Event)  # while it is set, token requests wait
+    held_back: asyncio.Event = field(default_factory=asyncio.Event)  # or only their answers: what they ask is done
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    _refresh: set[str] = field(default_factory=set)
+    _refresh: dict[str, int] = field(default_factory=dict)  # good ones, and the login that they came of
+    _spent: dict[str, int] = field(default_factory=dict)
+    _logins: dict[str, int] = field(default_factory=dict)  # of access tokens
+    _used: Counter[str] = field(default_factory=Counter)
     _granted: str = ""
     _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
     def resource(self) -> str:
-        return f"{self.url}/mcp"
+        return f"{self.server_url or self.url}/mcp"
 
     async def resource_metadata(self, request: web.Request) -> web.Response:
         return web.json_response({"resource": self.resource, "authorization_servers": [self.url]})
@@ -99,22 +109,28 @@ class AuthorizationServer:
     async def token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.forms.append(Form(form, {name.lower(): value for name, value in request.headers.items()}))
+        status = self.status
         if self.held.is_set():
             await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+        answer = self._token_answer(request, form) if status == 200 else web.Response(status=status)
+        if self.held_back.is_set():
+            await asyncio.wait_for(self.go_on.wait(), PATIENCE)
         self.answered += 1
-        if self.status != 200:
-            return web.Response(status=self.status)
+        return answer
+
+    def _token_answer(self, request: web.Request, form: dict[str, str]) -> web.Response:
         if self.nonce is not None and self.nonce not in _nonce(request.headers.get("dpop", "")):
             return web.json_response({"error": "use_dpop_nonce"}, status=400, headers={"DPoP-Nonce": self.nonce})
         if (error := self._refusal(form)) is not None:
             return web.json_response({"error": error}, status=400)
-        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted))
+        login = self._spent.get(form.get("refresh_token", ""))
+        return web.json_response(self.issue(is_bound="dpop" in request.headers, scope=self._granted, login=login))
 
     async def revoke(self, request: web.Request) -> web.Response:
         token = str((await request.post())["token"])
         self.revoked.append(token)
         self.valid.discard(token)
-        self._refresh.discard(token)
+        self._refresh.pop(token, None)
         return web.Response()
 
     def _refusal(self, form: dict[str, str]) -> str | None:
@@ -127,16 +143,22 @@ class AuthorizationServer:
                 same = all(form[name] == asked[name] for name in ("client_id", "redirect_uri", "resource"))
                 return None if same else "invalid_grant"
             case "refresh_token":
-                if form["refresh_token"] not in self._refresh:
-                    self.replayed += 1
-                    return "invalid_grant"
-                self._refresh.discard(form["refresh_token"])
-                return None
+                return self._spend(form["refresh_token"])
             case "urn:ietf:params:oauth:grant-type:device_code":
                 return None if self.is_approved else "authorization_pending"
             case "client_credentials":
                 return None
         return "unsupported_grant_type"
+
+    def _spend(self, refresh_token: str) -> str | None:
+        if (login := self._refresh.pop(refresh_token, None)) is not None:
+            self._spent[refresh_token] = login
+            return None
+        self.replayed += 1
+        if (login := self._spent.get(refresh_token)) is not None:
+            self._refresh = {token: of for token, of in self._refresh.items() if of != login}
+            self.valid -= {token for token, of in self._logins.items() if of == login}
+        return "invalid_grant"
 
     async def mcp(self, request: web.Request) -> web.Response:
         """The server: 2025-11-25, without a session. Its tools repeat their names."""
@@ -160,6 +182,9 @@ class AuthorizationServer:
                 answer = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
             case "tools/call":
                 self.calls.append((token, params["name"]))
+                self._used[token] += 1
+                if self._used[token] == self.uses:
+                    self.valid.discard(token)
                 answer = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}
@@ -198,15 +223,15 @@ class AuthorizationServer:
 
     def _not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
         self.refusals += 1
-        place = f"{self.url}/.well-known/oauth-protected-resource/{path}"
+        place = f"{self.server_url or self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
-    def issue(self, *, is_bound: bool = False, scope: str = "") -> dict[str, Any]:
+    def issue(self, *, is_bound: bool = False, scope: str = "", login: int | None = None) -> dict[str, Any]:
         number = next(self._numbers)
         access, refresh = f"access-{number}", f"refresh-{number}"
         self.valid.add(access)
         self.scopes[access] = set(scope.split())
-        self._refresh.add(refresh)
+        self._refresh[refresh] = self._logins[access] = number if login is None else login
         kind = "DPoP" if is_bound else "Bearer"
         return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
 
@@ -222,8 +247,10 @@ def _nonce(proof: str) -> str:
 
 
 @asynccontextmanager
-async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
-    """On a free port."""
+async def an_authorization_server(
+    *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
+) -> AsyncIterator[AuthorizationServer]:
+    """On a free port. The hosts are names that lead here; `server_host` is that of the server behind."""
     server = AuthorizationServer()
     app = web.Application()
     app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource_metadata)
@@ -239,9 +266,12 @@ async def an_authorization_server() -> AsyncIterator[AuthorizationServer]:
     app.router.add_post("/messages", server.messages)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.port = runner.addresses[0][1]
+    scheme = "http" if tls is None else "https"
+    server.url = f"{scheme}://{host}:{server.port}"
+    server.server_url = f"{scheme}://{server_host or host}:{server.port}"
     try:
         yield server
     finally:

@@ -13,7 +13,7 @@ from emceepee.backends.oauth.exchange import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Refused, Rejected, TokenSet, Unavailable
 from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey
-from emceepee.sessions.token_repository import LOCK_SECONDS, PAUSE_AFTER_TROUBLE, TokenRepository
+from emceepee.sessions.token_repository import LOCK_SECONDS, LOOK_AGAIN, PAUSE_AFTER_TROUBLE, TokenRepository
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, StoreUnavailable
 from support.fakes.clock import START, FakeClock, settle
@@ -170,22 +170,45 @@ async def test_newer_tokens_of_another_process_are_adopted_without_asking(place:
     assert issuer.used == []
 
 
-async def test_a_process_that_was_killed_with_the_lock_delays_the_others_for_its_time_only(
-    place: Place, issuer: Issuer
-) -> None:
+async def test_a_process_that_was_killed_with_the_lock_delays_nobody(place: Place, issuer: Issuer) -> None:
     dead, alive = place.process(), place.another()
     await dead.save(KEY, tokens())
     issuer.go_on.clear()
     killed = start(dead.refresh(KEY, tokens(), issuer.renew))
     await settle()
+    waiting = start(alive.refresh(KEY, tokens(), issuer.renew))
+    await place.clock.advance(LOOK_AGAIN[0])
+    assert not waiting.done()
     place.store.die()
     killed.cancel()
     issuer.used.clear()  # the authorization server had not heard of it
     issuer.go_on.set()
     began = place.clock.monotonic()
-    got = await place.pass_time_until(start(alive.refresh(KEY, tokens(), issuer.renew)))
+    got = await place.pass_time_until(waiting)
+    assert isinstance(got, TokenSet)
+    assert place.clock.monotonic() - began <= 1
+
+
+async def test_a_process_that_stands_still_with_the_lock_delays_the_others_for_its_time_only(
+    place: Place, issuer: Issuer
+) -> None:
+    still, alive = place.process(), place.another()
+    await still.save(KEY, tokens())
+    issuer.go_on.clear()
+    waiting = start(still.refresh(KEY, tokens(), issuer.renew))
+    await settle()
+    began = place.clock.monotonic()
+    other = start(alive.refresh(KEY, tokens(), Issuer(place.clock, go_on=_set()).renew))
+    got = await place.pass_time_until(other)
     assert isinstance(got, TokenSet)
     assert LOCK_SECONDS <= place.clock.monotonic() - began <= LOCK_SECONDS + 1
+    waiting.cancel()
+
+
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 @pytest.mark.parametrize("answer", [Unavailable("HTTP 503"), Refused("invalid_client")])

@@ -15,13 +15,14 @@ Signature = tuple[tuple[int, int, int], ...]  # of each file: inode, size, time 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Of one server. `ca`, `cert` and `key` are files; with `ca`, no other CA is trusted."""
+    """Of one server. `ca`, `cert` and `key` are files; with `ca`, no other CA is trusted, unless it `is_added`."""
 
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
     server_name: str | None = None
     insecure: bool = False
+    is_added: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -75,14 +76,17 @@ def _signature(files: tuple[str, ...]) -> Signature:
 
 
 def _make_context(settings: TlsSettings, bundle: Path | None) -> ssl.SSLContext:
+    is_alone = settings.ca is not None and not settings.is_added
     with _blaming("ca", settings.ca):
-        context = ssl.create_default_context(cafile=settings.ca)
+        context = ssl.create_default_context(cafile=settings.ca if is_alone else None)
+        if settings.ca is not None and not is_alone:
+            context.load_verify_locations(settings.ca)
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif settings.ca is not None:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate can be named, too
-    elif bundle is not None:
+    if bundle is not None and not is_alone and not settings.insecure:
         with _blaming("bundle", str(bundle)):
             context.load_verify_locations(bundle)
     if settings.cert is not None:

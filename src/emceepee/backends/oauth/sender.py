@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
 from emceepee.backends.oauth.flow import Answered, Unanswered
+from emceepee.backends.oauth.login_tls import login_tls
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
 from emceepee.clock import Clock
 
@@ -17,12 +19,15 @@ LARGEST_ANSWER = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSender:
-    """`owner` and `is_public` are those of the server that the login is for."""
+    """`owner`, `is_public`, `server_url` and `tls` are those of the server that the login is for."""
 
     pool: ConnectionPool
     clock: Clock
     owner: str = ""
     is_public: bool = False
+    server_url: str = ""
+    tls: TlsSettings | None = None
+    issuer: str | None = None  # that is configured
 
     async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered:
         try:
@@ -43,7 +48,8 @@ class OAuthSender:
             form = request.with_field("client_assertion", assertion)
         if Missing.PROOF in request.missing and dpop_key is not None:
             headers["dpop"] = dpop_proof(dpop_key, method=request.method, url=request.url, now=now, nonce=request.nonce)
-        http = HttpClient(self.pool, request.url, headers, owner=self.owner, is_public=self.is_public)
+        tls = login_tls(self.tls, request.url, server_url=self.server_url, issuer=self.issuer)
+        http = HttpClient(self.pool, request.url, headers, owner=self.owner, is_public=self.is_public, tls=tls)
         response = await http.request(request.method, form.encoded_body())
         body = await response.read(LARGEST_ANSWER)
         return HttpAnswer(status=response.status, headers=response.headers, body=body)

@@ -48,7 +48,7 @@ class RedisStore:
         self._committing = Committing(self._commands, names, clock, lease, self._holdings, doubts)
         self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
         self._shared = Shared(self._commands, names, key, teller=lease.epoch)
-        self._secrets = Secrets(self._commands, names, key)
+        self._secrets = Secrets(self._commands, names, key, lease)
         self._listener = Listener(
             access.connect,
             clock,

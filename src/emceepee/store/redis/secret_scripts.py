@@ -23,20 +23,22 @@ return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 )
 
-# KEYS: the lock. ARGV: holder, milliseconds. Returns 1 if the holder has it.
+# The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, the value of one that is
+# gone. Returns "" if the holder has it, else the value of the one that has.
 LOCK = Script(
     """
 local found = redis.call('GET', KEYS[1])
-if found and found ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
+if found and found ~= ARGV[4] and string.match(found, '[^/]*$') ~= ARGV[1] then return found end
+redis.call('SET', KEYS[1], ARGV[2] .. '/' .. ARGV[1], 'PX', ARGV[3])
+return ''
 """
 )
 
 # KEYS: the lock. ARGV: holder.
 UNLOCK = Script(
     """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+local found = redis.call('GET', KEYS[1])
+if found and string.match(found, '[^/]*$') == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
 )

@@ -8,14 +8,15 @@ from emceepee.store.redis.commands import Call, Commands, Unknown
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.script import Script
 from emceepee.store.redis.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
+from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.redis.wire import Word
 from emceepee.store.store import StoredSecret
 
 
 class Secrets:
-    def __init__(self, commands: Commands, names: KeyNames, key: SharedKey) -> None:
-        self._commands, self._names, self._key = commands, names, key
+    def __init__(self, commands: Commands, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
+        self._commands, self._names, self._key, self._lease = commands, names, key, lease
 
     async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
         flat = await self._execute("HGETALL", self._names.secrets(principal))
@@ -39,7 +40,22 @@ class Secrets:
     async def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
         """How long it holds is by Redis's own clock."""
         milliseconds = max(round((until - now).total_seconds() * 1000), 1)
-        return bool(await self._run(LOCK, [self._names.lock(name)], holder, b"%d" % milliseconds))
+        gone = ""
+        while True:
+            arguments: list[Word] = [holder, self._lease.owner, b"%d" % milliseconds, gone]
+            found = (await self._run(LOCK, [self._names.lock(name)], *arguments)).decode()
+            if not found or await self._is_held(found):
+                return not found
+            gone = found
+
+    async def _is_held(self, lock: str) -> bool:
+        owner, divider, _ = lock.rpartition("/")
+        if not divider or not self._lease.may_take_over:
+            return True
+        try:
+            return (await self._lease.roster([owner])).is_alive(owner)
+        except Unknown as error:
+            raise error.because from None
 
     async def unlock(self, name: str, holder: str) -> None:
         await self._run(UNLOCK, [self._names.lock(name)], holder)

@@ -1,0 +1,163 @@
+"""Logins behind a real proxy with a password, to servers of a private CA that want a client certificate."""
+
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+import pytest
+
+from support.callers.configured_emceepee import configured_emceepee, proven
+from support.callers.emceepee_process import EmceepeeProcess
+from support.callers.http_process import until
+from support.sessions.asking import task_id
+from support.sessions.replies import text_of
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.certificates import Authority, server_context
+from support.system.forward_proxies import ForwardProxy, forward_proxy, tinyproxy
+
+HOST, LOGIN_HOST = "tracker.test", "login.test"  # which no resolver knows: only the proxy leads there
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "tls")
+
+
+@pytest.fixture
+async def beyond() -> AsyncIterator[ForwardProxy]:
+    """What stands for the internet."""
+    async with forward_proxy() as running:
+        yield running
+
+
+@pytest.fixture
+async def proxy(tmp_path: Path, beyond: ForwardProxy) -> AsyncIterator[str]:
+    async with tinyproxy(tmp_path, beyond) as address:
+        yield proven(address)
+
+
+class Person:
+    """With a browser that knows the way, and perhaps a certificate."""
+
+    def __init__(self, certificate: Path | None = None) -> None:
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+        if certificate is not None:
+            self._tls.load_cert_chain(certificate)
+
+    async def agree(self, url: str) -> None:
+        parts = urlsplit(url)
+        here = urlunsplit(parts._replace(netloc=f"127.0.0.1:{parts.port}"))
+        async with aiohttp.ClientSession() as browser:
+            async with browser.get(here, ssl=self._tls, allow_redirects=False) as page:
+                back = page.headers["location"]
+            async with browser.get(back) as page:
+                assert page.status == 200, await page.text()
+
+
+async def call(caller: EmceepeeProcess) -> str:
+    return text_of(await caller.call("execute_tool", server="tracker", tool="echo", args={}))
+
+
+async def last_error(caller: EmceepeeProcess) -> str:
+    """Of the call, and as list_servers tells it."""
+    words = str((await caller.error("execute_tool", server="tracker", tool="echo", args={}))["message"])
+    (listed,) = (await caller.value("list_servers"))["servers"]
+    assert listed["lastError"] in words
+    return words
+
+
+async def log_in_call_and_refresh(caller: EmceepeeProcess, person: Person, server: AuthorizationServer) -> None:
+    waiting = await caller.call("execute_tool", server="tracker", tool="echo", args={})
+    (question,) = (await caller.value("get_elicitations"))["requests"]
+    await person.agree(question["url"])
+    assert text_of(await caller.call("get_task_result", task_id=task_id(waiting))) == "echo"
+    server.valid.clear()
+    assert await call(caller) == "echo"
+    assert [form.fields["grant_type"] for form in server.forms] == ["authorization_code", "refresh_token"]
+    assert len(server.registrations) == 1
+    await caller.value("remove_server", name="tracker")
+    await until(lambda: len(server.revoked) == 2, "the tokens were given back")
+
+
+async def test_a_login_goes_through_a_proxy_with_a_password_to_private_servers_that_know_us(
+    tmp_path: Path, authority: Authority, proxy: str, beyond: ForwardProxy
+) -> None:
+    """Discovery, registration, exchange, refresh and revocation: nothing goes another way."""
+    ours = authority.issue("client")
+    context = server_context(authority.issue(HOST, LOGIN_HOST), clients_of=authority.file)
+    async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:
+        entry = {"url": server.resource, "tls": {"ca": str(authority.file), "cert": str(ours)}}
+        async with configured_emceepee(tmp_path, proxy=proxy, **entry, oauth={"issuer": server.url}) as caller:
+            await log_in_call_and_refresh(caller, Person(ours), server)
+        ways = {f"CONNECT {host}:{server.port} HTTP/1.1" for host in (HOST, LOGIN_HOST)}
+        assert set(beyond.lines) == ways
+
+
+async def test_a_login_on_the_servers_own_origin_needs_no_setting_of_its_own(
+    tmp_path: Path, authority: Authority
+) -> None:
+    ours = authority.issue("client")
+    context = server_context(authority.issue("localhost"), clients_of=authority.file)
+    async with an_authorization_server(tls=context, host="localhost") as server:
+        tls = {"ca": str(authority.file), "cert": str(ours)}
+        async with configured_emceepee(tmp_path, url=server.resource, tls=tls) as caller:
+            await log_in_call_and_refresh(caller, Person(ours), server)
+
+
+async def test_plain_http_is_forwarded_for_logins_too(tmp_path: Path, proxy: str, beyond: ForwardProxy) -> None:
+    async with an_authorization_server(host=LOGIN_HOST, server_host=HOST) as server:
+        async with configured_emceepee(tmp_path, proxy=proxy, url=server.resource) as caller:
+            waiting = await caller.call("execute_tool", server="tracker", tool="echo", args={})
+            (question,) = (await caller.value("get_elicitations"))["requests"]
+            await Person().agree(question["url"])
+            assert text_of(await caller.call("get_task_result", task_id=task_id(waiting))) == "echo"
+        assert {urlsplit(line.split()[1]).hostname for line in beyond.lines} == {HOST, LOGIN_HOST}
+
+
+async def test_a_wrong_certificate_of_the_authorization_server_is_named_in_the_login(
+    tmp_path: Path, authority: Authority, proxy: str
+) -> None:
+    context = server_context(authority.issue(HOST))  # and not for LOGIN_HOST
+    async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:
+        tls = {"ca": str(authority.file), "insecure": False}
+        async with configured_emceepee(tmp_path, proxy=proxy, url=server.resource, tls=tls) as caller:
+            words = await last_error(caller)
+            assert f"{server.url} did not answer" in words
+            assert (
+                f"its certificate is not valid: Hostname mismatch, certificate is not valid for '{LOGIN_HOST}'" in words
+            )
+        assert (server.registrations, server.forms) == ([], [])
+
+
+async def test_a_certificate_of_an_unknown_ca_is_named_even_where_the_servers_own_is_not_checked(
+    tmp_path: Path, authority: Authority, proxy: str
+) -> None:
+    context = server_context(authority.issue(HOST, LOGIN_HOST))
+    async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:
+        entry = {"url": server.resource, "tls": {"insecure": True}}
+        async with configured_emceepee(tmp_path, proxy=proxy, **entry) as caller:
+            words = await last_error(caller)
+            assert "its certificate is not valid: unable to get local issuer" in words
+            assert "--ca-bundle" in words
+        async with configured_emceepee(tmp_path, "--ca-bundle", str(authority.file), proxy=proxy, **entry) as caller:
+            await caller.call("execute_tool", server="tracker", tool="echo", args={})
+            assert len((await caller.value("get_elicitations"))["requests"]) == 1
+
+
+async def test_our_certificate_is_not_shown_to_whom_a_server_names(
+    tmp_path: Path, authority: Authority, proxy: str
+) -> None:
+    """Only to its own origin, and to the issuer that is configured."""
+    ours = authority.issue("client")
+    context = server_context(authority.issue(HOST, LOGIN_HOST), clients_of=authority.file)
+    async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:
+        tls = {"ca": str(authority.file), "cert": str(ours)}
+        async with configured_emceepee(tmp_path, proxy=proxy, url=server.resource, tls=tls) as caller:
+            words = await last_error(caller)
+            assert f"{server.url} did not answer" in words
+            assert "client certificate" in words
+        assert server.refusals == 1, "the server itself was spoken to"
+        assert (server.registrations, server.forms) == ([], [])

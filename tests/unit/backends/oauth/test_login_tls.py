@@ -1,0 +1,37 @@
+"""Who gets to see what of a server's TLS settings in a login."""
+
+import pytest
+
+from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.oauth.login_tls import login_tls
+
+SERVER, ISSUER = "https://tracker.test/mcp", "https://login.test/tenant"
+FULL = TlsSettings(ca="ca.pem", cert="ours.pem", key="ours.key", server_name="other.test", insecure=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "issuer", "expected"),
+    [
+        ("https://tracker.test/token", None, FULL),
+        ("https://tracker.test:443/token", ISSUER, FULL),
+        (
+            "https://login.test/token",
+            ISSUER,
+            TlsSettings(ca="ca.pem", cert="ours.pem", key="ours.key", is_added=True),
+        ),
+        ("https://login.test/token", None, TlsSettings(ca="ca.pem", is_added=True)),
+        ("https://login.test:8443/token", ISSUER, TlsSettings(ca="ca.pem", is_added=True)),
+        ("https://tracker.test:8443/token", ISSUER, TlsSettings(ca="ca.pem", is_added=True)),
+        ("https://tracker.test.evil.test/token", ISSUER, TlsSettings(ca="ca.pem", is_added=True)),
+    ],
+)
+def test_a_client_certificate_goes_to_the_servers_origin_and_the_configured_issuer_only(
+    url: str, issuer: str | None, expected: TlsSettings
+) -> None:
+    assert login_tls(FULL, url, server_url=SERVER, issuer=issuer) == expected
+
+
+def test_without_settings_there_is_nothing_to_show() -> None:
+    assert login_tls(None, "https://login.test/token", server_url=SERVER, issuer=None) is None
+    only_ours = TlsSettings(cert="ours.pem")
+    assert login_tls(only_ours, "https://login.test/token", server_url=SERVER, issuer=None) is None
