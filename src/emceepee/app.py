@@ -181,6 +181,7 @@ async def session_parts(
             sealing=Sealing(store if store is not None and store.is_durable else None),
             logins=logins,
             structured_notices=config.notices == "all",
+            asks_natively=config.native_elicitation == "auto",
         )
 
 

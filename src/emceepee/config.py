@@ -30,8 +30,9 @@ TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "logLevel", "logFormat", "state", "stateSync", "secrets"),
+    *("notices", "nativeElicitation", "logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
+NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
 KEYRING = "keyring"
 SECRETS = ("state", KEYRING)  # where tokens for servers are kept
@@ -135,6 +136,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     notices: str = "all"
+    native_elicitation: str = NATIVE_ELICITATION[0]
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -209,6 +211,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         limits=limits,
         roots=_roots(document.get("roots", []), source),
         notices=_choice(document, "notices", NOTICES, "all", source),
+        native_elicitation=_choice(document, "nativeElicitation", NATIVE_ELICITATION, NATIVE_ELICITATION[0], source),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import CLIENT_INFO_META_KEY, JSONRPC_VERSION, REQUEST_TIMEOUT
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    JSONRPC_VERSION,
+    PROTOCOL_VERSION_META_KEY,
+    REQUEST_TIMEOUT,
+)
 from mcp_types import INTERNAL_ERROR as INTERNAL_ERROR
 from mcp_types import INVALID_PARAMS as INVALID_PARAMS
 from mcp_types import INVALID_REQUEST as INVALID_REQUEST
@@ -95,6 +101,10 @@ def notification_message(method: str, params: JsonObject | None = None) -> JsonO
     return message
 
 
+def request_message(request_id: RequestId, method: str, params: JsonObject) -> JsonObject:
+    return {"jsonrpc": JSONRPC_VERSION, "id": request_id, "method": method, "params": params}
+
+
 def cancelled_id(notice: Notification) -> RequestId | None:
     """The request that a `notifications/cancelled` means."""
     key = (notice.params or {}).get("requestId")
@@ -121,6 +131,15 @@ def client_info(params: object) -> JsonObject:
     meta = params.get("_meta")
     info = params.get("clientInfo") or (meta.get(CLIENT_INFO_META_KEY) if isinstance(meta, dict) else None)
     return info if isinstance(info, dict) else {}
+
+
+def modern_capabilities(params: JsonObject | None) -> JsonObject | None:
+    """What a caller of 2026-07-28 says in a request that it can do; None if the request is not of that era."""
+    meta = params.get("_meta") if params else None
+    if not isinstance(meta, dict) or PROTOCOL_VERSION_META_KEY not in meta:
+        return None
+    declared = meta.get(CLIENT_CAPABILITIES_META_KEY)
+    return declared if isinstance(declared, dict) else {}
 
 
 def client_label(params: object) -> str | None:

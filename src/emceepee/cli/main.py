@@ -25,6 +25,7 @@ from emceepee.cli.worker import FAILED, LINK, MOST_WORKERS, READY, NoWorker, Wor
 from emceepee.clock import SystemClock
 from emceepee.config import (
     CONFIG_VARIABLE,
+    NATIVE_ELICITATION,
     NOTICES,
     SECRETS,
     TOKEN_VARIABLE,
@@ -239,6 +240,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
     )
+    parser.add_argument(
+        "--native-elicitation",
+        choices=NATIVE_ELICITATION,
+        help="auto: what servers ask is put to clients that declare elicitation, besides the tools (default); "
+        "never: by the tools only",
+    )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
@@ -303,6 +310,7 @@ def _config(options: argparse.Namespace) -> Config:
         egress=egress_settings(options.ca_bundle, os.environ),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
+        native_elicitation=options.native_elicitation or config.native_elicitation,
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,

@@ -13,8 +13,9 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.declaration import BackendResult, Outcome, Tool
+from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
 from emceepee.tools.replies import error_reply, reply, with_notices
-from emceepee.tools.request_context import RequestContext
+from emceepee.tools.request_context import InputRound, RequestContext
 
 log = EventLog("dispatch")
 SESSION_ARGUMENT = "session"
@@ -27,7 +28,7 @@ _BACKEND_REQUESTS = {
 
 
 class BadCall(Exception):
-    """No tool can be found for the call: a protocol error, not a tool's."""
+    """The call cannot be given to a tool: a protocol error, not a tool's."""
 
     code = INVALID_PARAMS
 
@@ -44,7 +45,7 @@ class Tools:
         The context's session is the caller's own; a `session` argument names another, and comes first.
 
         Raises:
-            BadCall: there is no such tool, or the request does not name one.
+            BadCall: there is no such tool, the request does not name one, or it answers what was not asked.
         """
         tool, arguments = self._find_tool(params)
         try:
@@ -57,6 +58,8 @@ class Tools:
             if context.session.unsaved:
                 await _save(context.session, context)
             return result if context.session.is_lost else carrying
+        if params is not None and (STATE in params or RESPONSES in params):
+            context.answers = _read_round(params, tool, session)
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
             return (await self._run_tool(tool, arguments, session, context))[0]
@@ -162,6 +165,14 @@ async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestCo
             code=ErrorCode.SESSION_NOT_FOUND,
         )
     return cast(Session, session), arguments
+
+
+def _read_round(params: JsonObject, tool: Tool, session: Session) -> InputRound | None:
+    """Of a call that is sent again with answers. Raises: BadCall."""
+    try:
+        return read_round(params, session) if tool.name in _BACKEND_REQUESTS else None
+    except BadRound as error:
+        raise BadCall(str(error)) from None
 
 
 def _begin_span(session: Session, tool: Tool, arguments: JsonObject) -> Span:

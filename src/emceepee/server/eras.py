@@ -31,9 +31,11 @@ from emceepee.json_rpc import (
 )
 from emceepee.json_types import JsonObject
 from emceepee.server.events_feed import EventsFeed
+from emceepee.tools.native_questions import FORM, declared_modes
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
+FORMS_SINCE, MODES_SINCE = "2025-06-18", "2025-11-25"  # in between there was one kind of question, which had no mode
 
 
 class SdkChannel:
@@ -131,6 +133,14 @@ class HandshakeEra:
     def is_initialized(self) -> bool:
         """Whether the caller said that it is ready."""
         return self._connection.initialized.is_set()
+
+    @property
+    def elicitation_modes(self) -> frozenset[str]:
+        """The kinds of questions that the caller said it takes."""
+        params = self._connection.client_params
+        declared = params.capabilities.elicitation if params is not None and self.version >= FORMS_SINCE else None
+        modes = declared_modes(None if declared is None else declared.model_dump(exclude_none=True))
+        return modes if self.version >= MODES_SINCE else modes and frozenset({FORM})
 
     async def resume(self, handshake: JsonObject, *, is_initialized: bool) -> None:
         """Take up a connection of a process that has ended, as if its caller had just said this again."""

@@ -1,7 +1,7 @@
 """What one session's connection to one server asks of the logins, and how its caller is asked for one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.challenge import Demand
@@ -10,13 +10,14 @@ from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import HttpTarget
 from emceepee.errors import InvalidArguments, LoginNeeded
+from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.server_logins import ServerLogins
-from emceepee.state.question import Gone, QuestionKind
+from emceepee.state.question import Gone, Question, QuestionKind
 from emceepee.telemetry.spans import PhaseKind, phase
 
 OR_A_TOKEN = (
@@ -34,6 +35,10 @@ class SessionAuthorizer:
         self._logins, self._key, self._target = logins, key, target
         self._questions, self._calls = questions, calls
         self.on_end: Callable[[str | None], None] = lambda _: None
+        self._waiting: tuple[Call, ...] = ()  # for the login
+        self._is_asked = False  # whether the person was asked to log in
+        self._question: Question | None = None  # by this, unless there was no room for it
+        self._asked_by: Asker | None = None  # and by this caller, by the protocol's own means
 
     @property
     def tokens(self) -> TokenSet | None:
@@ -47,6 +52,10 @@ class SessionAuthorizer:
     def authorization_url(self) -> str | None:
         login = self._running
         return login.asked.url if login is not None and login.asked is not None else None
+
+    @property
+    def _elicitation_id(self) -> str:
+        return f"login-{self._key.server}"
 
     @property
     def _running(self) -> RunningLogin | None:
@@ -80,10 +89,15 @@ class SessionAuthorizer:
             return  # it is over, and the next try shows how
         login.join(self)
         await login.turn.wait()
-        if isinstance(origin, Call) and not login.is_over:
-            self._calls.promote_for_question(self._key.server, origin)
-        with phase(PhaseKind.WAITING, self._key.server):
-            reason = await asyncio.shield(login.outcome)
+        calls = (origin,) if isinstance(origin, Call) else ()
+        self._waiting += calls
+        if self._is_asked and not login.is_over:
+            self._ask_callers_of(calls)
+        try:
+            with phase(PhaseKind.WAITING, self._key.server):
+                reason = await asyncio.shield(login.outcome)
+        finally:
+            self._waiting = tuple(call for call in self._waiting if call not in calls)
         if reason is not None:
             raise self._not_logged_in(reason)
 
@@ -104,11 +118,13 @@ class SessionAuthorizer:
 
     def leave(self) -> None:
         """Nobody here wants the login any more."""
+        self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
 
     def give_up(self) -> None:
         """The server is not here any more. The login ends, unless another session wants it."""
+        self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
             if not login.is_wanted:
@@ -129,16 +145,51 @@ class SessionAuthorizer:
             words += f" Enter the code {asked.user_code} if you are asked for one."
         else:
             words += " If the browser ends at a page that cannot be shown, give its address to finish_authorization."
-        params = {"mode": "url", "message": words, "url": asked.url, "elicitationId": f"login-{server}"}
+        params = {"mode": "url", "message": words, "url": asked.url, "elicitationId": self._elicitation_id}
+        self._forget_question()
+        self._is_asked = True
         try:
             question = self._questions.ask(server, QuestionKind.ELICITATION, params, call_id=None, seconds=seconds)
         except TooManyQuestions:
+            self._ask_callers_of(self._waiting)
             return True  # list_servers has the address
+        self._question = question
+        self._ask_callers_of(self._waiting)
         try:
             answer = await self._questions.wait_for_answer(question)
         except QuestionClosed as gone:
             return gone.why is not Gone.CANCELLED
         return answer.get("action") == "accept"
 
+    def ask_natively(self, asker: Asker | None, call: Call | None = None) -> None:
+        """Put the login to this caller by the protocol's own means, unless one was asked already."""
+        native, question = self._questions.native, self._question
+        if native is None or asker is None or question is None or self._is_answered or self._is_at_caller:
+            return
+        self._asked_by = asker if native.ask_at(asker, question, call) else None
+
+    def _ask_callers_of(self, calls: Sequence[Call]) -> None:
+        """They wait for the login. A call waits on if its caller asks the person, else it is a task from now on."""
+        for call in calls:
+            self.ask_natively(call.asker, call)
+            asked_by = self._asked_by if self._is_answered or self._is_at_caller else None
+            self._calls.promote_for_question(self._key.server, call, asked_by=asked_by)
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the person agreed to log in, and has not come back yet."""
+        return self._question is not None and self._questions.find(self._question.request_id) is None
+
+    @property
+    def _is_at_caller(self) -> bool:
+        native, question = self._questions.native, self._question
+        return native is not None and question is not None and native.is_asked(question)
+
+    def _forget_question(self) -> None:
+        self._is_asked, self._question, self._asked_by = False, None, None
+
     def on_login_ended(self, reason: str | None) -> None:
+        self._forget_question()
+        if self._questions.native is not None:
+            self._questions.native.complete(self._key.server, self._elicitation_id)
         self.on_end(reason)

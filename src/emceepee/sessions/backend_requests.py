@@ -49,8 +49,10 @@ class BackendRequests:
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
             raise RpcError({"code": SERVER_ERROR, "message": words}) from None
-        asking = [call.span for call in self._calls.possible_origins(server, origin)]
-        self._calls.promote_for_question(server, origin)
+        calls, native = self._calls.possible_origins(server, origin), self._questions.native
+        asking = [call.span for call in calls]
+        asker = None if native is None else native.ask(question, calls)
+        self._calls.promote_for_question(server, origin, asked_by=asker)
         try:
             with phases(PhaseKind.WAITING, server, asking):
                 return await self._questions.wait_for_answer(question)

@@ -10,6 +10,7 @@ from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments
 from emceepee.json_types import JsonObject
+from emceepee.sessions.asker import Asker
 from emceepee.state.call import WAITING, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
@@ -35,6 +36,7 @@ class Call:
     state: CallState = WAITING
     on_progress: OnProgress | None = None
     span: Span | None = None
+    asker: Asker | None = None  # the connection of its caller, if that takes questions by the protocol's own means
     call_id: str | None = None  # that of its task too; given when someone needs it
     released: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     finished: "asyncio.Future[None] | None" = None

@@ -21,6 +21,7 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caugh
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
+from emceepee.sessions.asker import Asker
 from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
@@ -41,6 +42,7 @@ from emceepee.state.call import (
     Stopping,
     step,
 )
+from emceepee.state.question import Question
 from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog
 
@@ -115,6 +117,10 @@ class Calls:
             self.cancel(call)
         return self._tasks.get(task_id)
 
+    def find_task(self, task_id: str) -> Call | None:
+        """The call that goes on as this task."""
+        return self._promoted.get(task_id)
+
     def keep_undelivered(self, call: Call) -> None:
         """The reply found nobody to read it: its outcome is kept as a finished task."""
         self._apply(call, BareEvent.REPLY_UNREAD)
@@ -163,14 +169,23 @@ class Calls:
             call.call_id = self._ids.new()
         return call.call_id
 
+    def origin_of(self, question: Question) -> Call | None:
+        """The call that asked, if that is known and it is still in flight."""
+        found = (call for call in self.in_flight(question.server) if call.call_id == question.call_id)
+        return None if question.call_id is None else next(found, None)
+
     def possible_origins(self, server: str, origin: Call | None) -> list[Call]:
         """The calls that a question of this server may be about: the one it came from, if that is known."""
         return [origin] if origin is not None else self.in_flight(server)
 
-    def promote_for_question(self, server: str, origin: Call | None) -> None:
-        """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task."""
+    def promote_for_question(self, server: str, origin: Call | None, *, asked_by: Asker | None = None) -> None:
+        """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task.
+
+        Not those whose caller was `asked_by` the protocol's own means: they wait on for the answer.
+        """
         for call in self.possible_origins(server, origin):
-            self._apply(call, BareEvent.QUESTION_ASKED)
+            if asked_by is None or call.asker is not asked_by:
+                self._apply(call, BareEvent.QUESTION_ASKED)
 
     def report_progress(self, call: Call, params: JsonObject) -> None:
         self._apply(call, ProgressReported(_progress(params)))

@@ -29,4 +29,5 @@ class SessionParts:
     sealing: Sealing = field(default_factory=Sealing)
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     structured_notices: bool = True  # whether replies carry their notices in structured content too
+    asks_natively: bool = True  # whether callers that can be are asked by the protocol's own means
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

@@ -9,7 +9,9 @@ from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
+from emceepee.sessions.asker import Asker
 from emceepee.sessions.context import SessionContext
+from emceepee.sessions.native_asking import NativeAsking
 from emceepee.sessions.records import RecordKind
 from emceepee.state.form import fill_in
 from emceepee.state.question import Gone, Question, QuestionKind
@@ -45,6 +47,7 @@ class Questions:
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved = context.unsaved
         self._open: dict[str, _Open] = {}
+        self.native: NativeAsking | None = None  # there once a caller takes questions by the protocol's own means
 
     @property
     def is_any_open(self) -> bool:
@@ -54,6 +57,11 @@ class Questions:
         """The questions that wait, oldest first."""
         found = (entry.question for entry in self._open.values())
         return [q for q in found if kind in (None, q.kind) and server in (None, q.server)]
+
+    def add_asker(self, asker: Asker) -> None:
+        if self.native is None:
+            self.native = NativeAsking(most_links=self._limits.questions_per_session)
+        self.native.add(asker)
 
     # The backend's side.
 
@@ -197,6 +205,8 @@ class Questions:
     def _remove(self, question: Question) -> None:
         del self._open[question.request_id]
         self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+        if self.native is not None:
+            self.native.on_closed(question)
 
     # At rest.
 

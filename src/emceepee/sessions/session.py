@@ -25,6 +25,7 @@ from emceepee.errors import (
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
+from emceepee.sessions.asker import Asker
 from emceepee.sessions.authorizer import SessionAuthorizer
 from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
@@ -52,6 +53,7 @@ from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
+LINK_DONE = "notifications/elicitation/complete"
 
 
 class Session:
@@ -73,6 +75,7 @@ class Session:
         "_spread",
         "_waiting",
         "activity",
+        "asks_natively",
         "calls",
         "change_signal",
         "clock",
@@ -108,7 +111,7 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._spread = parts.spread
-        self.structured_notices = parts.structured_notices
+        self.structured_notices, self.asks_natively = parts.structured_notices, parts.asks_natively
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
@@ -328,6 +331,12 @@ class Session:
         await connection.ready()
         return connection
 
+    def ask_for_login(self, name: str, asker: Asker | None) -> None:
+        """Put a login that is waited for to this caller by the protocol's own means, if it takes such questions."""
+        authorizer = self._authorizers.get(self.connection(name))
+        if authorizer is not None and asker is not None:
+            authorizer.ask_natively(asker)
+
     def on_server_added(self, spec: BackendSpec) -> None:
         """Another session of the principal added it; it is connected when it is used."""
         self._connections[spec.name] = self._connection(spec)
@@ -427,6 +436,8 @@ class Session:
     def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
         now = self.clock.now()
         self.buffers(server).add_notification(method, params, now)
+        if method == LINK_DONE and self.questions.native is not None:
+            self.questions.native.complete(server, params.get("elicitationId"))
         data = {"params": params} if params else {}
         self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **data)
 
@@ -442,6 +453,13 @@ class Session:
         return await self._backend_requests.answer(
             server, method, params, call, roots=self._roots_for(server), seconds=seconds
         )
+
+    def give_up_asking(self, request_id: str) -> None:
+        """A caller was asked by the protocol's own means, and gave no answer that can be used: it waits no more."""
+        question = self.questions.find(request_id)
+        if question is not None and self.questions.native is not None:
+            self.questions.native.give_up(request_id)
+            self.calls.promote_for_question(question.server, self.calls.origin_of(question))
 
     # Calls.
 

@@ -177,7 +177,7 @@ class SecretPlace(Protocol):
         ...
 
     async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Whether the holder has the lock now. It is anybody's after `until`, whatever became of the holder."""
+        """Whether the holder has the lock now. It is anybody's after `until`, or once the holder's process is gone."""
         ...
 
     async def unlock(self, name: str, holder: str) -> None:

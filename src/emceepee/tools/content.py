@@ -5,9 +5,9 @@ from typing import Any
 
 from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import NO_MENTIONS, BackendResult, Mentions, OwnResult
+from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired, Mentions, OwnResult
 
-CallResult = BackendResult | OwnResult[Mapping[str, Any]]
+CallResult = BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
 _MEDIA = ("image", "audio")
 

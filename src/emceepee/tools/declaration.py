@@ -54,6 +54,13 @@ class BackendResult:
     mentions: Mentions = NO_MENTIONS
 
 
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """A result that asks, for a caller of 2026-07-28: it sends the call again with the answers."""
+
+    result: JsonObject
+
+
 V = TypeVar("V", bound=Mapping[str, Any], covariant=True)
 
 
@@ -69,7 +76,7 @@ class OwnResult(Generic[V]):
 OnEvents = Callable[[Session, Taken], None]
 
 
-Outcome = Mapping[str, Any] | BackendResult | OwnResult[Mapping[str, Any]]
+Outcome = Mapping[str, Any] | BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
 ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 

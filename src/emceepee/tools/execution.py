@@ -13,9 +13,10 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, OwnResult, Params, ServerName, tool
+from emceepee.tools.declaration import BackendResult, InputRequired, OwnResult, Params, ServerName, tool
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
+from emceepee.tools.input_rounds import continue_call, describe_task
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
 from emceepee.tools.patterns import compile_pattern
@@ -69,7 +70,7 @@ class ListedTools(Page):
 
 
 ToolResult = Annotated[
-    BackendResult | OwnResult[Promotion],
+    BackendResult | InputRequired | OwnResult[Promotion],
     Described(
         "The server's own result, unchanged: every content block, `structuredContent`, `isError`, `_meta`. If the call "
         "[becomes a task](#a-call-that-becomes-a-task), the reply names the task."
@@ -105,6 +106,8 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
             "list_tools shows the allowed ones.",
             details={"server": params.server, "tool": name},
         )
+    if caller.answers is not None:
+        return cast(ToolResult, await continue_call(caller.answers, session, caller, seconds(params.timeout_ms)))
     arguments = params.args or {}
     try:
         with relay_progress(caller, session.clock) as on_progress:
@@ -126,7 +129,9 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
             raise unknown from error
         raise
     if isinstance(result, Task):
-        return describe_promotion(result, session)
+        if params.on_question == "wait":
+            return describe_promotion(result, session)
+        return cast(ToolResult, describe_task(result, session, caller))
     if result.get("isError") and (
         unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
     ):

@@ -1,5 +1,6 @@
 """What a caller hears when its call has become a task."""
 
+from collections.abc import Collection
 from typing import NotRequired, TypedDict, cast
 
 from emceepee.clock import iso
@@ -52,15 +53,23 @@ class Promotion(TypedDict):
     next: str
 
 
-def describe_promotion(task: Task, session: Session) -> OwnResult[Promotion]:
+def describe_promotion(task: Task, session: Session, problem: str = "") -> OwnResult[Promotion]:
     """A text that says all that is needed to go on, then what the contract promises as JSON.
+
+    `problem` is what came in the way, and is said first.
 
     The words of a question stand once in the content, in the text, and once in the structured content.
     """
     asked = session.questions.open(server=task.server)
     shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
     room = session.limits.event_notice_bytes
-    lines = [f"The call goes on as task {task.task_id}.", *(_asking(question, room) for question in shown), _next(task)]
+    native = session.questions.native
+    shown_by_client = frozenset(
+        question.request_id for question in shown if native is not None and native.is_asked(question)
+    )
+    began = [problem] if problem else []
+    began.append(f"The call goes on as task {task.task_id}.")
+    lines = [*began, *(_asking(question, room, shown_by_client) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -76,7 +85,7 @@ def describe_promotion(task: Task, session: Session) -> OwnResult[Promotion]:
     }
     bare = pending_client(asked, bare={question.request_id for question in asked})
     whole = pending_client(asked, detailed={question.request_id for question in shown})
-    steps = [*(_answer_call(question) for question in shown), _next(task)]
+    steps = [*(_answer_call(question, shown_by_client) for question in shown), _next(task)]
     return OwnResult(
         [text_block("\n".join(lines)), text_block(encode_text(_with_questions(value, bare)))],
         cast(Promotion, _with_questions(value, whole) | {"next": " ".join(steps)}),
@@ -94,23 +103,25 @@ def _next(task: Task) -> str:
     return f"{wait}; await_activity() waits for whatever happens next."
 
 
-def _asking(question: Question, room: int) -> str:
+def _asking(question: Question, room: int, shown_by_client: Collection[str]) -> str:
     """A question with everything needed to answer it. The server's words are quoted: they are not ours."""
-    details = question_details(question)
+    details, how = question_details(question), _answer_call(question, shown_by_client)
     if question.kind is QuestionKind.SAMPLING:
-        return f'"{question.server}" asks for a completion: {encode_text(cut(details, room))}\n{_answer_call(question)}'
+        return f'"{question.server}" asks for a completion: {encode_text(cut(details, room))}\n{how}'
     message = encode_text(question_summary(question).get("message", ""))
     if question.params.get("mode") == "url":
         link = encode_text(cut(details.get("url"), LONGEST_MESSAGE * 4))
-        return f'"{question.server}" asks the user: {message} at {link}\n{_answer_call(question)}'
+        return f'"{question.server}" asks the user: {message} at {link}\n{how}'
     form = encode_text(cut(details.get("requestedSchema"), room))
-    return f'"{question.server}" asks the user: {message} Fields: {form}\n{_answer_call(question)}'
+    return f'"{question.server}" asks the user: {message} Fields: {form}\n{how}'
 
 
-def _answer_call(question: Question) -> str:
+def _answer_call(question: Question, shown_by_client: Collection[str]) -> str:
     """The very call that answers."""
     if question.kind is QuestionKind.SAMPLING:
         return f'Answer: respond_to_sampling(request_id="{question.request_id}", role="assistant", content=…, model=…).'
     given = "" if question.params.get("mode") == "url" else ", content={…}"
     call = f'respond_to_elicitation(request_id="{question.request_id}", action="accept"{given})'
+    if question.request_id in shown_by_client:
+        return f"The client is asking the user already, and passes the answer on. Else: {call}."
     return f'Ask the user, then answer: {call}, or action="decline".'

@@ -15,8 +15,8 @@ from emceepee.tools.declaration import Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import READS, found_by
+from emceepee.tools.input_rounds import continue_call, describe_task
 from emceepee.tools.paging import ListedEntry, Page
-from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.resources import ListOf, list_kind
 
@@ -71,6 +71,8 @@ async def list_prompts(params: ListOf, session: Session) -> ListedPrompts:
 @tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
 async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext) -> PromptResult:
     """Get a prompt's messages, its arguments filled in."""
+    if caller.answers is not None:
+        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms))
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
@@ -85,7 +87,7 @@ async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return describe_promotion(result, session) if isinstance(result, Task) else result_of("prompts/get", result)
+    return describe_task(result, session, caller) if isinstance(result, Task) else result_of("prompts/get", result)
 
 
 @tool(title="Complete an argument", effect=READS, load=found_by("autocomplete MCP prompt argument"))

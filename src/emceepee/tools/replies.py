@@ -5,7 +5,7 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import NO_MENTIONS, BackendResult, Mentions, OnEvents, Outcome, OwnResult
+from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired, Mentions, OnEvents, Outcome, OwnResult
 from emceepee.tools.notices import take_notices
 
 OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
@@ -14,7 +14,7 @@ OWN_KEY = "emceepee"  # under which notices stand in a backend's structured cont
 def reply(outcome: Outcome) -> JsonObject:
     """emceepee's own results as text and as structured content; a backend's result as it came."""
     match outcome:
-        case BackendResult(result):
+        case BackendResult(result) | InputRequired(result):
             return result
         case OwnResult(content, value):
             return {"content": content, "structuredContent": value}
@@ -36,6 +36,8 @@ def with_notices(
     """
     if not session.questions.is_any_open and not session.activity.has_news:
         return result
+    if isinstance(outcome, InputRequired):
+        return result  # it has no content; what is new comes with the answer to the next round
     notices = take_notices(session, _mentions_of(outcome))
     if on_events is not None:
         on_events(session, notices.taken)

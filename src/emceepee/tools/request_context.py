@@ -9,6 +9,7 @@ from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
 from emceepee.json_rpc import Request, client_label, notification_message, progress_token
 from emceepee.json_types import JsonObject
+from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
@@ -41,6 +42,14 @@ class _NoChannel:
 NO_CHANNEL: ResponseChannel = _NoChannel()
 
 
+@dataclass(frozen=True, slots=True)
+class InputRound:
+    """What came with a call that was sent again, because its result asked something."""
+
+    task_id: str  # what the call has become meanwhile
+    responses: JsonObject = field(repr=False)
+
+
 class ServerPolicy(Protocol):
     """Which servers a caller may add."""
 
@@ -61,9 +70,11 @@ class RequestContext:
     directory: SessionDirectory | None = None  # None: the connection is the session, and there are no others
     policy: ServerPolicy | None = None  # None: any server may be added
     follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
+    asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
     task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
     call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
     taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
+    answers: InputRound | None = field(default=None, init=False)  # it is a call that asked, sent again
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
     is_cancelled: bool = field(default=False, init=False)  # it has ended by a cancellation, whoever wanted that
 
@@ -90,6 +101,7 @@ class RequestContext:
 
     def record_call(self, session: Session, call: Call) -> None:
         self.call = session, call
+        call.asker = self.asker if session is self.session else None
 
     def record_events(self, session: Session, taken: Taken) -> None:
         """They come again if nobody reads the reply."""
@@ -183,7 +195,9 @@ class RequestContext:
 
     def detach(self) -> None:
         """Its connection is gone: a call to a backend goes on as a task, anything else ends."""
-        if not self.promote():
+        if self.answers is not None and self.task is not None:
+            self.task.cancel()  # its call is a task already
+        elif not self.promote():
             self.cancel()
 
     def abandon(self) -> None:

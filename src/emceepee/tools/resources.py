@@ -19,9 +19,9 @@ from emceepee.tools.declaration import AnyServer, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
+from emceepee.tools.input_rounds import continue_call, describe_task
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
-from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import RequestContext
 
 
@@ -98,6 +98,8 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
+    if caller.answers is not None:
+        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms))
     with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
@@ -109,7 +111,7 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return describe_promotion(result, session) if isinstance(result, Task) else result_of("resources/read", result)
+    return describe_task(result, session, caller) if isinstance(result, Task) else result_of("resources/read", result)
 
 
 class OneResource(Params):

@@ -111,6 +111,7 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
     connection = await session.add_server(spec)
     view = server_view(connection)
     if connection.state.status is ConnectionStatus.AUTHORIZING:
+        session.ask_for_login(params.name, caller.asker)
         return _with_capabilities(AddedServer(server=view))
     try:
         tools = len(await connection.entries(Kind.TOOLS))
@@ -128,11 +129,12 @@ async def remove_server(params: ByName, session: Session, caller: RequestContext
 
 
 @tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
-async def reconnect_server(params: ByName, session: Session) -> OwnResult[ConnectedServer]:
+async def reconnect_server(params: ByName, session: Session, caller: RequestContext) -> OwnResult[ConnectedServer]:
     """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
     with suppress(LoginNeeded):  # the reply says so, and where
         await connection.reconnect()
+    session.ask_for_login(params.name, caller.asker)
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 

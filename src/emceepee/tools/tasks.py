@@ -4,19 +4,19 @@ from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
 from emceepee.state.question import QuestionKind
-from emceepee.state.task import LET_GO, Task, TaskStatus
-from emceepee.tools.content import CallResult, result_of
-from emceepee.tools.declaration import AnyServer, Mentions, Params, tool
+from emceepee.state.task import Task, TaskStatus
+from emceepee.tools.content import CallResult
+from emceepee.tools.declaration import AnyServer, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.task_outcome import task_outcome
 
 RESULT_WAIT = LimitedBy(
     most="longest_task_ttl_seconds",
@@ -115,32 +115,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
         timeout = session.limits.quiet_call_seconds
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
-    if task.result is not None:
-        return result_of(task.method, task.result, Mentions(ended_task=task.task_id))
-    if task.error is not None:
-        raise EmceepeeError(
-            f"Task {task.task_id} failed: {task.error['message']}",
-            code=ErrorCode(task.error["code"]),
-            details=task.error["details"] | {"taskId": task.task_id},
-        )
-    if task.status is TaskStatus.COMPLETED:
-        raise EmceepeeError(
-            f"Task {task.task_id} completed, but {LET_GO}: those of finished tasks take at most "
-            f"{session.limits.task_bytes_per_session} bytes per session. Call execute_tool again if you still need it.",
-            code=ErrorCode.LIMIT_EXCEEDED,
-            details={"taskId": task.task_id, "status": str(task.status)},
-        )
-    if not task.has_ended:
-        raise TimedOut(
-            f"emceepee is stopping. Task {task.task_id} goes on at its server: call get_task_result again.",
-            details={"taskId": task.task_id},
-        )
-    words = {TaskStatus.CANCELLED: "was cancelled", TaskStatus.EXPIRED: "expired: it outlived its time to live"}
-    raise EmceepeeError(
-        f"Task {task.task_id} {words[task.status]}; it has no result. Call execute_tool again if you still need it.",
-        code=ErrorCode.TIMEOUT if task.status is TaskStatus.EXPIRED else ErrorCode.EXECUTION_FAILED,
-        details={"taskId": task.task_id, "status": str(task.status)},
-    )
+    return task_outcome(task, session)
 
 
 @tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))

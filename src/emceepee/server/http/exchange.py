@@ -146,6 +146,11 @@ class Exchange(_Response):
         """Also of a stream that was cut: whether nobody came back for it."""
         return super().is_gone and not (self._writing is not None and self._replay.is_read(self._stream))
 
+    @property
+    def reaches_caller(self) -> bool:
+        """Whether what precedes the answer can be sent, and is read."""
+        return self._takes_stream and not self.is_gone
+
     def send(self, message: JsonObject) -> None:
         """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
         if not self._takes_stream:

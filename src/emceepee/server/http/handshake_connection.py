@@ -21,6 +21,7 @@ from emceepee.json_rpc import (
 )
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
+from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.connection_records import ConnectionRecord, MessageRecord, message_record_id
@@ -62,6 +63,7 @@ class HandshakeConnection:
         self._handshake: bytes | None = None  # what the caller said of itself, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(sdk_server, self._feed)
+        self._asked: ElicitationRequests | None = None  # of a caller that takes questions
         self._posts = self._gets = 0  # being served just now
         self._ends_after_posts = False
         self.used_at = session.clock.monotonic()
@@ -102,8 +104,10 @@ class HandshakeConnection:
                     if notification.method == "notifications/initialized":
                         self._mark_changed()
                     await respond(http.send, 202, b"", self._header)
-                case Response():
-                    await respond(http.send, 202, b"", self._header)  # nothing was asked, so it answers nothing
+                case Response() as response:
+                    if self._asked is not None:
+                        self._asked.receive(response)
+                    await respond(http.send, 202, b"", self._header)
                 case InvalidMessage(reply):
                     await respond_json(http.send, 400, reply, self._header)
         finally:
@@ -121,6 +125,8 @@ class HandshakeConnection:
         context = self._open_context(request, http)
         context.channel = exchange = self._open_exchange(http, request.request_id, on_abandoned=context.promote)
         reply = await self._requests.respond(context, self._era)
+        if request.method == "initialize":
+            self._take_questions()
         if_unread = context.keep if context.has_more_than_words else None
         if not await exchange.answer(reply, names_session=self._era.is_open, if_unread=if_unread):
             context.keep()
@@ -158,8 +164,26 @@ class HandshakeConnection:
 
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)
-        context.follow_events = self._feed.follow
+        context.follow_events, context.asker = self._feed.follow, self._asked
         return context
+
+    def _take_questions(self) -> None:
+        if self._asked is None and self._era.is_open:
+            self._asked = ElicitationRequests.of(self.session, self._reach, self._era)
+
+    def _reach(self, call: object | None) -> Callable[[JsonObject], None] | None:
+        """The stream of the request that the call is of; else what belongs to no request; else any that is open."""
+        open_ones = [
+            (context.call is not None and context.call[1] is call, context.channel)
+            for context in self._requests
+            if isinstance(context.channel, Exchange) and context.channel.reaches_caller
+        ]
+        for is_its_own, channel in open_ones:
+            if is_its_own:
+                return channel.send
+        if self._replay.is_read(PUSH):
+            return self._replay.push
+        return open_ones[-1][1].send if open_ones else None
 
     def _open_exchange(
         self,
@@ -278,6 +302,7 @@ class HandshakeConnection:
         )
         self._replay.pushed = record.pushed
         self._feed.follow(record.follows_events)
+        self._take_questions()
         for stream, request_id in is_open:
             log.append(stream, encode(error_message(request_id, SERVER_ERROR, RESTARTED)), is_final=True)
 
@@ -301,6 +326,8 @@ class HandshakeConnection:
 
     async def _end(self, ending: "list[asyncio.Task[Any]]", *, after_posts: bool = False) -> None:
         self._feed.follow(False)
+        if self._asked is not None:
+            self._asked.close()
         if ending:
             await asyncio.wait(ending, timeout=LAST_WORDS_SECONDS)
         self._ends_after_posts = after_posts

@@ -22,6 +22,7 @@ from emceepee.json_rpc import (
 )
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
+from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import Era, HandshakeEra, era_for
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.requests import Requests
@@ -41,6 +42,7 @@ class Conversation:
         self._sdk_server, self._session, self.send = sdk_server, session, send
         self._feed = EventsFeed(session.activity, send)
         self._era: Era | None = None
+        self._asked: ElicitationRequests | None = None  # of a caller that takes questions
         self._is_probing = True  # until it has asked for more than who is there
         self._requests = Requests("stdio", tools, answers_cancelled=False)
         self._is_draining = False
@@ -69,8 +71,9 @@ class Conversation:
                 self._handle_notification(notification)
             case InvalidMessage(reply):
                 self.send(reply)
-            case Response():
-                pass  # nothing was asked, so it answers nothing
+            case Response() as response:
+                if self._asked is not None:
+                    self._asked.receive(response)
 
     async def finish(self, *, within: float) -> None:
         """Let what is running come to its end, but not for longer than `within` seconds."""
@@ -91,6 +94,8 @@ class Conversation:
             self.send(error_message(context.request.request_id, REQUEST_CANCELLED, SHUTTING_DOWN))
 
     async def close(self) -> None:
+        if self._asked is not None:
+            self._asked.close()
         await self._requests.close()
 
     async def _start(self, request: Request) -> None:
@@ -101,6 +106,8 @@ class Conversation:
         # A client that was kept waiting may have given up a probe of the other era, and begun anew, before we read it.
         accepted = self._accept(context)
         await asyncio.wait({self._requests.start(context, lambda _: accepted, self.send)})
+        if isinstance(self._era, HandshakeEra) and self._era.is_open and self._asked is None:
+            self._asked = ElicitationRequests.of(self._session, lambda _: self.send, self._era)
 
     def _accept(self, context: RequestContext) -> Era | JsonObject:
         """Its era, which the first request that is served decides, if it is no probe; or the error for it."""
@@ -115,7 +122,7 @@ class Conversation:
         if request.method not in PROBES:
             self._session.wake()
         if isinstance(era, HandshakeEra):
-            context.follow_events = self._feed.follow
+            context.follow_events, context.asker = self._feed.follow, self._asked
         return era
 
     def _choose_era(self, request: Request) -> Era:

@@ -1,0 +1,85 @@
+"""Questions that are put to a caller of the handshake era as requests of ours. It answers as to any server."""
+
+from collections.abc import Callable
+
+from emceepee.errors import EmceepeeError
+from emceepee.json_rpc import Response, notification_message, request_message
+from emceepee.json_types import JsonObject
+from emceepee.server.eras import MODES_SINCE, HandshakeEra
+from emceepee.sessions.session import Session
+from emceepee.state.question import Question
+from emceepee.telemetry.logs import EventLog
+from emceepee.tools.native_questions import URL, mode_of, request_params, take_answer
+
+log = EventLog("server")
+WITHDRAWN = "It was answered elsewhere, or is no longer asked."
+SendMessage = Callable[[JsonObject], None]
+Reach = Callable[[object | None], SendMessage | None]  # the way to the caller while this call runs, or any; None: none
+
+
+class ElicitationRequests:
+    """Those of one connection; the session's `Asker`. A question has the same id here as everywhere.
+
+    backend asks ─▶ ask ── elicitation/create ──▶ caller
+                                                    ├─ response ─▶ receive ─▶ the answer, as a tool would give it
+    answered elsewhere, expired, withdrawn          │               └ of no use ─▶ the call is promoted
+        └─▶ withdraw ── notifications/cancelled ──▶ caller
+    """
+
+    __slots__ = ("_modes", "_names_mode", "_open", "_reach", "_session")
+
+    def __init__(self, session: Session, reach: Reach, era: HandshakeEra) -> None:
+        self._session, self._reach, self._modes = session, reach, era.elicitation_modes
+        self._names_mode = era.version >= MODES_SINCE
+        self._open: dict[str, tuple[Question, object | None]] = {}  # what was sent and has no response
+        session.questions.add_asker(self)
+
+    @classmethod
+    def of(cls, session: Session, reach: Reach, era: HandshakeEra) -> "ElicitationRequests | None":
+        """None if the caller takes no questions, or is not to be asked."""
+        return cls(session, reach, era) if session.asks_natively and era.elicitation_modes else None
+
+    def __repr__(self) -> str:
+        return f"<ElicitationRequests {'+'.join(sorted(self._modes))} open={len(self._open)}>"
+
+    def ask(self, question: Question, call: object | None) -> bool:
+        params = request_params(question) if mode_of(question) in self._modes else None
+        send = None if params is None else self._reach(call)
+        if params is None or send is None:
+            return False
+        if not self._names_mode:
+            del params["mode"]
+        elif mode_of(question) == URL:
+            params["elicitationId"] = question.request_id
+        self._open[question.request_id] = question, call
+        send(request_message(question.request_id, "elicitation/create", params))
+        return True
+
+    def receive(self, response: Response) -> None:
+        """What the caller sent, which may be an answer to something that waits no more."""
+        found = self._open.pop(response.request_id, None) if isinstance(response.request_id, str) else None
+        if found is None:
+            return
+        question, _ = found
+        try:
+            take_answer(self._session.questions, question, response.message.get("result"))
+        except EmceepeeError:
+            # Without its words: they may be the user's.
+            log.info("elicitation_answer_unusable", requestId=question.request_id, server=question.server)
+            self._session.give_up_asking(question.request_id)
+
+    def withdraw(self, question: Question) -> None:
+        asked = self._open.pop(question.request_id, None)
+        if asked is not None and (send := self._reach(asked[1])) is not None:
+            told = {"requestId": question.request_id, "reason": WITHDRAWN}
+            send(notification_message("notifications/cancelled", told))
+
+    def complete(self, request_id: str) -> None:
+        if (send := self._reach(None)) is not None:
+            send(notification_message("notifications/elicitation/complete", {"elicitationId": request_id}))
+
+    def close(self) -> None:
+        """The connection is over. What was asked waits for whoever answers with a tool."""
+        self._open.clear()
+        if self._session.questions.native is not None:
+            self._session.questions.native.remove(self)
