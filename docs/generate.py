@@ -24,6 +24,7 @@ from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
 from emceepee.cli.state import PROBLEM
+from emceepee.own_files import CONFIG_VARIABLE, SYNCS
 from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
@@ -34,7 +35,6 @@ from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
-from emceepee.store.location import SYNCS
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
@@ -414,7 +414,7 @@ def settings() -> str:
     return f"""
 # Settings
 
-`emceepee --config FILE` reads a JSON file. Without the flag, the variable `{config.CONFIG_VARIABLE}` is used: the path
+`emceepee --config FILE` reads a JSON file. Without the flag, the variable `{CONFIG_VARIABLE}` is used: the path
 of such a file, or the JSON itself. Without either there are no servers at the start and every limit has its default.
 Flags win over the file; see [the command line](cli.md).
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from emceepee.own_files import CONFIG_VARIABLE
 from emceepee.store.location import usual_path
 from support.figures import FILE, PROPERTY, take_figures, write_figures
 from support.system.redis_server import RedisServer, redis_server
@@ -22,6 +23,7 @@ USERS_STATE = usual_path(os.environ, sys.platform)  # which no test may touch
 TESTS_STATE = Path(tempfile.mkdtemp(prefix="emceepee-tests-"))
 TESTS_STATE.chmod(0o711)  # some tests serve as another user
 os.environ["XDG_STATE_HOME"] = str(TESTS_STATE)  # of every process that is started here
+os.environ[CONFIG_VARIABLE] = ""  # the user's own servers are not started
 
 
 def _state_of_user() -> list[tuple[str, int]]:

@@ -3,6 +3,14 @@
 Start reading at `app.py` (what is built, and in which order it closes) and `server/dispatch.py` (the way of a call).
 """
 
-from importlib.metadata import version
+__version__: str
 
-__version__ = version("emceepee")
+
+def __getattr__(name: str) -> str:
+    """Looked up when it is wanted: that loads much of the standard library, which most commands do without."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    globals()[name] = found = version(__name__)
+    return found

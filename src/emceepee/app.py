@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
-from emceepee.config import KEYRING, Config, HttpConfig
+from emceepee.config import Config, HttpConfig
 from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
@@ -22,6 +22,7 @@ from emceepee.guard.oauth import OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.own_files import KEYRING
 from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts

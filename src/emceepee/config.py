@@ -17,25 +17,30 @@ from emceepee.backends.spec import RESERVED_NAME, BackendSpec, HttpTarget, root_
 from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
+from emceepee.own_files import (
+    CONFIG_VARIABLE,
+    KEYRING,
+    NATIVE_ELICITATION,
+    NOTICES,
+    SECRETS,
+    STATE_VARIABLE,
+    SYNCS,
+    TOKEN_VARIABLE,
+    usual_config,
+)
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
-from emceepee.store.location import KEY_VARIABLE, STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
+from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location
 from emceepee.store.platform_keyring import NoKeyring, check_keyring
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
-CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
-TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
     *("notices", "nativeElicitation", "logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
-NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody
-NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
-KEYRING = "keyring"
-SECRETS = ("state", KEYRING)  # where tokens for servers are kept
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
 
@@ -165,14 +170,17 @@ class Config:
 
 
 def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Config:
-    """Read `path`, else what EMCEEPEE_CONFIG holds (inline JSON or a path), else the defaults.
+    """Read `path`, else what EMCEEPEE_CONFIG holds (inline JSON, a path, or nothing), else the user's own file, if any.
 
     Raises:
         ConfigError
     """
     if path is not None:
         return _load_file(path, environment)
-    inline = environment.get(CONFIG_VARIABLE, "").strip()
+    if CONFIG_VARIABLE not in environment:
+        own = usual_config(environment) if environment.get("HOME") else None
+        return _load_file(str(own), environment) if own is not None and own.exists() else Config()
+    inline = environment[CONFIG_VARIABLE].strip()
     if not inline:
         return Config()
     if inline.startswith("{"):

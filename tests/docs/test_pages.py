@@ -12,6 +12,7 @@ import pytest
 from emceepee import config
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
+from emceepee.own_files import CONFIG_VARIABLE
 from emceepee.secret_references import References
 from emceepee.server.http.endpoint import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
@@ -101,8 +102,8 @@ def test_client_configurations_reach_emceepee_or_start_it_with_flags_that_it_kno
         return
     assert Path(server["command"]).name in PROJECT["scripts"]
     build_parser().parse_args(server.get("args", []))  # exits if it does not understand
-    inline = server.get("env", {}).get(config.CONFIG_VARIABLE)
-    assert inline is None or config.load(None, {config.CONFIG_VARIABLE: inline}).servers
+    inline = server.get("env", {}).get(CONFIG_VARIABLE)
+    assert inline is None or config.load(None, {CONFIG_VARIABLE: inline}).servers
 
 
 @pytest.mark.parametrize("block", CALLS, ids=name_of)

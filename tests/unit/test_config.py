@@ -8,11 +8,12 @@ import pytest
 
 from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
-from emceepee.config import CONFIG_VARIABLE, Config, ConfigError, HttpConfig, ReplicaConfig, load, locate_state, parse
+from emceepee.config import Config, ConfigError, HttpConfig, ReplicaConfig, load, locate_state, parse
+from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
 from emceepee.secret_references import References
 from emceepee.state.limits import LONGEST, Limits, range_of
 from emceepee.state.tool_filter import ToolFilter
-from emceepee.store.location import STATE_VARIABLE, StateLocation
+from emceepee.store.location import StateLocation
 
 HTTP = {"url": "https://host/mcp"}
 

@@ -14,14 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from emceepee.clock import SystemClock
-from emceepee.config import ConfigError, load, locate_state
-from emceepee.store.location import SQLITE
-from emceepee.store.redis.address import RedisAddress
-from emceepee.store.store import StoreError
-
 if TYPE_CHECKING:
     from emceepee.store.inspection import StateFile
+    from emceepee.store.redis.address import RedisAddress
 
 FINE, PROBLEM, UNUSABLE = 0, 1, 2
 STANDARD_OUTPUT = "-"
@@ -84,6 +79,10 @@ def duration(text: str) -> timedelta:
 
 def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
     """Returns the exit code."""
+    from emceepee.config import ConfigError, load, locate_state  # here: --help need not wait for it
+    from emceepee.store.location import SQLITE
+    from emceepee.store.store import StoreError
+
     try:
         location = locate_state(load(options.config), options.state, environment, usual=SQLITE)
         if location.redis is not None:
@@ -111,9 +110,10 @@ def _in_memory(work: str | None) -> Report:
     return Report(facts={"path": None, "exists": False}, text=text)
 
 
-def _in_redis(work: str | None, redis: RedisAddress) -> Report:
+def _in_redis(work: str | None, redis: "RedisAddress") -> Report:
     if work is not None:
         raise Refused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
+    from emceepee.clock import SystemClock
     from emceepee.store.redis.overview import look_at_redis
 
     seen = look_at_redis(redis, SystemClock())
@@ -140,7 +140,8 @@ def _in_redis(work: str | None, redis: RedisAddress) -> Report:
 
 @contextmanager
 def _opened(path: Path) -> Iterator["StateFile"]:
-    from emceepee.store.inspection import StateFile  # here: --help need not load a database
+    from emceepee.clock import SystemClock
+    from emceepee.store.inspection import StateFile
 
     with StateFile.open(path, SystemClock()) as file:
         yield file
@@ -150,6 +151,7 @@ def _show(path: Path, options: argparse.Namespace) -> Report:
     if not path.exists():
         text = f"There is no state at {path} yet. emceepee serve makes it, and so does emceepee --state sqlite.\n"
         return Report(facts={"path": str(path), "exists": False}, text=text)
+    from emceepee.clock import SystemClock
     from emceepee.store.owners import Owners
 
     processes = len(Owners(path).alive()) - 1  # it counts itself
@@ -204,6 +206,8 @@ def _compact(path: Path, options: argparse.Namespace) -> Report:
 
 
 def _forget(path: Path, options: argparse.Namespace) -> Report:
+    from emceepee.clock import SystemClock
+
     with _opened(path) as file:
         if options.older_than is not None:
             found = file.forget_older_than(SystemClock().now() - options.older_than)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
 
-MOST_WORKERS = 64
 WORKER_VARIABLE = "EMCEEPEE_WORKER"  # set by the parent, for its workers alone
 STOP_SECONDS = 45.0  # for a worker to stop in order, which is more than all its closings are given
 READY, LINK, FAILED = "ready", "link", "failed"  # kinds of reports: an address, a link to the console, a sentence

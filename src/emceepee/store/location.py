@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from emceepee.own_files import SYNCS, state_folder
 from emceepee.store.redis.address import BadAddress, RedisAddress, is_redis_url, parse_address
 
-STATE_VARIABLE = "EMCEEPEE_STATE"
 KEY_VARIABLE = "EMCEEPEE_STATE_KEY"
 MEMORY, SQLITE = "memory", "sqlite"
-SYNCS = ("normal", "full")
 FILE_NAME = "state.db"
 EXPECTED = "memory, sqlite, sqlite:PATH or redis://HOST"
 
@@ -55,9 +54,4 @@ def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYN
 
 def usual_path(environment: Mapping[str, str], platform: str) -> Path:
     """In the user's directory for what programs remember. Raises: RuntimeError if there is no home."""
-    given = Path(environment.get("XDG_STATE_HOME") or ".")
-    if given.is_absolute():  # as the specification has it, any other is ignored
-        return given / "emceepee" / FILE_NAME
-    home = Path(environment.get("HOME") or Path.home())
-    usual = ("Library", "Application Support") if platform == "darwin" else (".local", "state")
-    return home.joinpath(*usual, "emceepee", FILE_NAME)
+    return state_folder(environment, platform) / FILE_NAME

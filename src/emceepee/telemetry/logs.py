@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from emceepee.own_files import LOG_FORMATS, LOG_LEVELS
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
 
-LEVELS = ("debug", "info", "warn", "error")
-FORMATS = ("text", "json")
+LEVELS, FORMATS = LOG_LEVELS, LOG_FORMATS
 STANDARD_ERROR = 2
 TEXT_LENGTH = 4096  # characters of one message or field; the rest is cut
 _PYTHON_LEVEL = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}

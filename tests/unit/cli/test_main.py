@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.cli.main import USAGE_ERROR, build_parser, main
-from emceepee.config import CONFIG_VARIABLE
-from emceepee.store.location import STATE_VARIABLE
+from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,7 @@ import pytest
 
 from emceepee.cli.main import build_parser, main
 from emceepee.cli.state import _changed, _size, duration
-from emceepee.config import CONFIG_VARIABLE
-from emceepee.store.location import STATE_VARIABLE
+from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
 from support.fakes.clock import START
 
 

@@ -1,0 +1,84 @@
+"""What `import`, `install` and `undo` share: where the journal is, and asking before anything is written."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from emceepee.cli.terminal import DONE, FAILED, USAGE, Paint, agrees, can_ask, complain, say
+from emceepee.clients.changes import FileChange
+from emceepee.clients.faults import ClientError
+from emceepee.clients.journal import Journal
+from emceepee.own_files import state_folder
+
+Facts = dict[str, Any]
+
+
+def open_journal() -> Journal:
+    """Raises: ClientError."""
+    try:
+        return Journal(state_folder(os.environ))
+    except RuntimeError:
+        raise ClientError("this user has no home directory; set HOME") from None
+
+
+def current_time() -> datetime:
+    from emceepee.clock import SystemClock  # here: it loads asyncio
+
+    return SystemClock().now()
+
+
+def add_writing_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be written")
+    parser.add_argument("--json", action="store_true", help="say it in JSON; needs --yes or --dry-run to write or not")
+
+
+def run_guarded(work: Callable[[], int]) -> int:
+    """Returns the exit code."""
+    try:
+        code = work()
+        sys.stdout.flush()
+    except ClientError as error:
+        complain(error)
+        return FAILED
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        complain("stopped; nothing was changed")
+        return FAILED
+    return code
+
+
+def decide(options: argparse.Namespace, changes: Sequence[FileChange], question: str) -> int | None:
+    """None to go on, else the exit code."""
+    if options.dry_run:
+        return DONE
+    if not any(change.is_change for change in changes):
+        return DONE
+    if options.yes:
+        return None
+    if options.json or not can_ask():
+        complain("nothing was written: say --yes to write without being asked, or --dry-run")
+        return USAGE
+    if agrees(question):
+        return None
+    say("Nothing was written.")
+    return FAILED
+
+
+def show_diffs(changes: Sequence[FileChange]) -> None:
+    paint = Paint.of(sys.stdout)
+    for change in changes:
+        if change.is_change:
+            say("")
+            sys.stdout.write(paint.diff(change.diff()))
+    say("")
+
+
+def say_json(facts: Facts) -> None:
+    say(json.dumps(facts, ensure_ascii=False, indent=2))

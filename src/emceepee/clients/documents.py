@@ -1,0 +1,143 @@
+"""A client's file as text: what it says of servers, and the same text with one more or some less."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from emceepee.clients.client import Client, Format, Words
+from emceepee.clients.faults import BadDocument, ClientError
+from emceepee.json_types import JsonObject
+
+LARGEST_FILE = 64 << 20  # bytes; Claude Code keeps much else in its file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFile:
+    """One file of one client. `content` is None if there is none."""
+
+    client: Client
+    path: Path
+    content: bytes | None
+
+    @classmethod
+    def at(cls, client: Client, path: Path) -> "ClientFile":
+        """Raises: ClientError."""
+        return cls(client=client, path=path, content=read_bytes(path))
+
+    @property
+    def text(self) -> str:
+        """Raises: BadDocument."""
+        if self.content is None:
+            return self.client.new_file
+        try:
+            return self.content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadDocument(f"{self.path}: not text in UTF-8; save it as that first") from None
+
+    @property
+    def format(self) -> Format:
+        """By the name, as some clients take several."""
+        suffixes = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}
+        return suffixes.get(self.path.suffix, Format.JSON)
+
+    def document(self) -> JsonObject:
+        """Raises: BadDocument."""
+        try:
+            found = _editor(self.format).read(self.text)
+        except BadDocument as error:
+            raise BadDocument(f"{self.path}: {error}") from None
+        if not isinstance(found, dict):
+            raise BadDocument(f"{self.path}: expected an object with {'.'.join(self.client.path)}")
+        return found
+
+    def entries(self) -> list[tuple[str, Any]]:
+        """Names and entries as the file has them. Raises: BadDocument."""
+        document = self.document()
+        found: list[tuple[str, Any]] = []
+        newer = self.client.newer_path
+        if self._has_newer(document) and newer is not None:
+            found += _pairs(_at(document, newer))
+        older = _pairs(_at(document, self.client.path))
+        taken = {name for name, _ in found} | ({newer[-1]} if newer is not None and found else set())
+        return found + [(name, entry) for name, entry in older if name not in taken]
+
+    def place(self) -> tuple[tuple[str, ...], Words]:
+        """Where a new entry goes, and in which words. Raises: BadDocument."""
+        newer, words = self.client.newer_path, self.client.newer_words
+        if newer is not None and words is not None and self._has_newer(self.document()):
+            return newer, words
+        return self.client.path, self.client.words
+
+    def with_entry(self, name: str, entry: JsonObject) -> bytes:
+        """Raises: ClientError."""
+        path, _ = self.place()
+        more = {"as_list": self.client.is_list} if self.format is Format.YAML else {}
+        return self._edited(lambda editor: editor.put(self.text, path, name, entry, **more))
+
+    def without(self, names: Iterable[str]) -> bytes:
+        """Raises: ClientError."""
+        gone = list(names)
+
+        def edit(editor: ModuleType) -> Any:
+            text = editor.remove(self.text, self.client.path, gone)
+            newer = self.client.newer_path
+            return editor.remove(text, newer, gone) if newer and self._has_newer(self.document()) else text
+
+        return self._edited(edit)
+
+    def _edited(self, edit: Any) -> bytes:
+        try:
+            text = str(edit(_editor(self.format)))
+            _editor(self.format).read(text)  # better to refuse than to leave a client without its file
+        except BadDocument as error:
+            raise BadDocument(f"{self.path}: {error}") from None
+        return text.encode("utf-8")
+
+    def _has_newer(self, document: JsonObject) -> bool:
+        if self.client.newer_path is None:
+            return False
+        found = _at(document, self.client.newer_path)
+        return isinstance(found, dict) and not {"type", "command", "url"} & found.keys()
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """None if there is no such file. Raises: ClientError."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise ClientError(f"{path}: larger than {LARGEST_FILE >> 20} MiB, which is no configuration")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ClientError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _at(document: Any, path: Iterable[str]) -> Any:
+    for step in path:
+        document = document.get(step) if isinstance(document, dict) else None
+    return document
+
+
+def _pairs(found: Any) -> list[tuple[str, Any]]:
+    if isinstance(found, dict):
+        return [(str(name), entry) for name, entry in found.items()]
+    if isinstance(found, list):
+        return [(str(item.get("name", "")), item) for item in found if isinstance(item, dict)]
+    return []
+
+
+def _editor(kind: Format) -> ModuleType:
+    """Loaded only where used."""
+    if kind is Format.TOML:
+        from emceepee.clients import toml_edits
+
+        return toml_edits
+    if kind is Format.YAML:
+        from emceepee.clients import yaml_edits
+
+        return yaml_edits
+    from emceepee.clients import jsonc
+
+    return jsonc

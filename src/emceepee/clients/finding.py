@@ -1,0 +1,61 @@
+"""Which files there are to read, and which one to write."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from emceepee.clients.catalogue import CLIENTS
+from emceepee.clients.client import Client, Format
+from emceepee.clients.documents import ClientFile
+from emceepee.clients.faults import ClientError
+
+
+def present_files(clients: Sequence[Client], environment: Mapping[str, str], platform: str) -> list[ClientFile]:
+    """Of these clients, and of each what it would read. Raises: ClientError."""
+    return [
+        ClientFile.at(client, path)
+        for client in clients
+        for path in (*_user_files(client, environment, platform), *client.folder_files(environment))
+        if path.exists()
+    ]
+
+
+def file_to_write(client: Client, environment: Mapping[str, str], platform: str) -> ClientFile:
+    """The first that is there, else the usual one. Raises: ClientError."""
+    paths = _user_files(client, environment, platform)
+    with_its_folder = [path for path in paths if path.parent.is_dir()]
+    found = next((path for path in paths if path.exists()), None)
+    return ClientFile.at(client, found or next(iter(with_its_folder), paths[0]))
+
+
+def file_named(path: Path, client: Client | None) -> ClientFile:
+    """What `--from` names; if no client is given, whose it looks like. Raises: ClientError."""
+    if not path.exists():
+        raise ClientError(f"{path}: no such file")
+    if client is not None:
+        return ClientFile.at(client, path)
+    for file in (ClientFile.at(candidate, path) for candidate in _candidates(path)):
+        if file.entries():
+            return file
+    raise ClientError(f"{path}: no servers were found in it; name the client whose file it is, too")
+
+
+def servers_of_projects(file: ClientFile) -> int:
+    """How many servers Claude Code has for single folders only."""
+    projects = file.document().get("projects") if file.client.key == "claude-code" else None
+    if not isinstance(projects, dict):
+        return 0
+    return sum(len(each.get("mcpServers") or ()) for each in projects.values() if isinstance(each, dict))
+
+
+def _candidates(path: Path) -> Iterator[Client]:
+    kind = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}.get(path.suffix, Format.JSON)
+    alike = [client for client in CLIENTS if client.format is kind]
+    yield from (client for client in alike if any(Path(name).name == path.name for name in client.files))
+    yield from alike
+
+
+def _user_files(client: Client, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
+    try:
+        return client.user_files(environment, platform)
+    except RuntimeError:
+        raise ClientError("this user has no home directory; set HOME") from None

@@ -1,0 +1,180 @@
+"""What files were before emceepee changed them, so that each change can be taken back byte for byte.
+
+One folder per change below the user's state folder: `change.json` says which files, and beside it are their copies.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from emceepee.clients.changes import (
+    PRIVATE_FOLDER,
+    FileChange,
+    digest,
+    make_folders,
+    read_now,
+    write_all,
+    write_file,
+)
+from emceepee.clients.faults import ClientError
+from emceepee.json_types import JsonObject
+
+FOLDER_NAME = "client-changes"
+RECORD = "change.json"
+MOST_KEPT = 50  # older ones are deleted, with their copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One command that was carried out. `files` are records: path, digests, mode, name of the copy."""
+
+    folder: Path
+    number: int
+    command: str
+    at: str
+    files: tuple[JsonObject, ...]
+    made_folders: tuple[str, ...]
+    own_urls: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(file["path"]) for file in self.files]
+
+
+class Journal:
+    """`folder` is the user's state folder for emceepee."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / FOLDER_NAME
+
+    def changes(self) -> list[Change]:
+        """The latest first. Raises: ClientError."""
+        if not self._folder.is_dir():
+            return []
+        found = [self._read(place) for place in self._folder.iterdir() if place.name.isdecimal()]
+        return sorted((change for change in found if change is not None), key=lambda change: -change.number)
+
+    def own_urls(self) -> list[str]:
+        """Where clients were told to find emceepee."""
+        return [url for change in self.changes() for url in change.own_urls]
+
+    def carry_out(
+        self, command: str, changes: Iterable[FileChange], *, now: datetime, own_urls: Sequence[str] = ()
+    ) -> Change:
+        """Keep copies, then write. Raises: ClientError, and nothing is different."""
+        changes = [change for change in changes if change.is_change]
+        made: list[Path] = []
+        folder: Path | None = None
+        try:
+            make_folders(self._folder / "x")
+            number = max((change.number for change in self.changes()), default=0) + 1
+            folder = self._folder / f"{number:04}"
+            folder.mkdir(PRIVATE_FOLDER)
+            for change in changes:
+                made += make_folders(change.path)
+            files = tuple(self._keep(folder, index, change) for index, change in enumerate(changes))
+            record: JsonObject = {
+                "command": command,
+                "at": now.isoformat(),
+                "files": list(files),
+                "madeFolders": [str(each) for each in made],
+                "ownUrls": list(own_urls),
+            }
+            write_file(folder / RECORD, json.dumps(record, indent=2).encode())
+            write_all(changes)
+        except (OSError, ClientError) as error:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            _remove_empty(made)
+            if isinstance(error, ClientError):
+                raise
+            place = error.filename or self._folder
+            raise ClientError(f"{place} cannot be written: {error.strerror}; nothing was changed") from None
+        self._forget_old()
+        found = self._read(folder)
+        assert found is not None  # it was written above
+        return found
+
+    def undo(self, change: Change) -> list[FileChange]:
+        """Put the files back. Raises: ClientError if one was changed since, and nothing is different."""
+        restored = [self._restored(change, file) for file in change.files]
+        backward = [each for each in restored if each.is_change]
+        try:
+            write_all(backward)
+            for file in change.files:
+                if file["mode"] is not None:
+                    Path(file["path"]).chmod(int(file["mode"]))
+        except OSError as error:
+            raise ClientError(f"{error.filename} cannot be written: {error.strerror}") from None
+        _remove_empty([Path(each) for each in change.made_folders])
+        shutil.rmtree(change.folder, ignore_errors=True)
+        return backward
+
+    def _restored(self, change: Change, file: JsonObject) -> FileChange:
+        path = Path(file["path"])
+        try:
+            current = read_now(path)
+            before = None if file["copy"] is None else (change.folder / str(file["copy"])).read_bytes()
+        except OSError as error:
+            raise ClientError(f"{error.filename} cannot be read: {error.strerror}") from None
+        if digest(before) != file["before"]:
+            raise ClientError(f"the copy of {path} in {change.folder} is not what was kept; nothing was changed")
+        if digest(current) not in (file["after"], file["before"]):
+            way = f"The file as it was is {change.folder / str(file['copy'])}: copy from it what you want back"
+            if before is None:
+                way = "There was no such file before: delete what you do not want"
+            raise ClientError(
+                f"{path} was changed since ({change.command}, {change.at[:16]}), and undoing would lose that. {way}, "
+                f"then forget the change with: emceepee undo {change.number} --forget"
+            )
+        return FileChange(path=path, before=current, after=before)
+
+    def forget(self, change: Change) -> None:
+        shutil.rmtree(change.folder, ignore_errors=True)
+
+    def _keep(self, folder: Path, index: int, change: FileChange) -> JsonObject:
+        copy = None if change.before is None else f"{index}-{change.path.name}"
+        mode = None
+        if copy is not None and change.before is not None:
+            write_file(folder / copy, change.before)
+            mode = change.path.stat().st_mode & 0o7777
+        return {
+            "path": str(change.path),
+            "before": digest(change.before),
+            "after": digest(change.after),
+            "copy": copy,
+            "mode": mode,
+        }
+
+    def _read(self, folder: Path) -> Change | None:
+        """None for one that was cut off before anything was written."""
+        try:
+            record: Any = json.loads((folder / RECORD).read_bytes())
+            return Change(
+                folder=folder,
+                number=int(folder.name),
+                command=record["command"],
+                at=record["at"],
+                files=tuple(record["files"]),
+                made_folders=tuple(record["madeFolders"]),
+                own_urls=tuple(record["ownUrls"]),
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ClientError(f"{folder / RECORD} cannot be read; move that folder away") from None
+
+    def _forget_old(self) -> None:
+        for change in self.changes()[MOST_KEPT:]:
+            self.forget(change)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for folder in reversed(folders):
+        with suppress(OSError):  # others may have put something there
+            folder.rmdir()

@@ -1,0 +1,206 @@
+"""JSON with comments, edited in place: whatever is not changed stays as it is, to the last blank."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.clients.faults import BadDocument
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = r"//[^\r\n]*|/\*.*?\*/"
+_BLANK = re.compile(rf"(?:\s|{_COMMENT})*", re.DOTALL)
+_REST_OF_LINE = re.compile(r"(?:[ \t]|/\*[^\r\n]*?\*/)*(?://[^\r\n]*)?")
+_TOKEN = re.compile(rf"{_STRING}|{_COMMENT}|[{{}}\[\]]", re.DOTALL)
+_NAME = re.compile(_STRING, re.DOTALL)
+_SCALAR = re.compile(r"[^\s,\]}/]+")
+_NOT_JSON = re.compile(rf"({_STRING})|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])", re.DOTALL)
+_INDENT = re.compile(r"\n([ \t]+)\S")
+BOM = "\ufeff"
+Path = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """Where a member of an object stands: from the name's quote to the end of its value, and the comma after it."""
+
+    name: str
+    start: int
+    value: int
+    end: int
+    comma: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edit:
+    start: int
+    end: int
+    text: str = ""
+
+
+def read(text: str) -> Any:
+    """Raises: BadDocument."""
+    plain = _NOT_JSON.sub(lambda found: found[1] or " ", text.removeprefix(BOM))
+    try:
+        return json.loads(plain) if plain.strip() else {}
+    except ValueError as error:
+        raise BadDocument(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise BadDocument("not valid JSON: it is nested too deeply") from None
+
+
+def put(text: str, path: Path, name: str, value: Any) -> str:
+    """The text with `value` under that name in the object at `path`, which is made if it is not there."""
+    read(text)
+    if not text.removeprefix(BOM).strip():
+        text = (BOM if text.startswith(BOM) else "") + "{}\n"
+    start = _BLANK.match(text.removeprefix(BOM)).end() + len(text) - len(text.removeprefix(BOM))  # type: ignore[union-attr]  # it matches nothing, too
+    wanted = [*path, name]
+    for depth, step in enumerate(wanted):
+        if text[start : start + 1] != "{":
+            raise BadDocument(f"{'.'.join(wanted[:depth]) or 'the whole'}: expected an object")
+        members = _members(text, start)
+        found = next((member for member in reversed(members) if member.name == step), None)
+        if found is None or depth == len(path):
+            for outer in reversed(wanted[depth + 1 :]):
+                value = {outer: value}
+            edits = _replace(text, found, value) if found else _append(text, start, members, step, value)
+            return _edited(text, edits)
+        start = found.value
+    raise AssertionError("the last step returns")
+
+
+def remove(text: str, path: Path, names: Iterable[str]) -> str:
+    """The text without these members of the object at `path`. Comments stay."""
+    gone = set(names)
+    start: int | None = _BLANK.match(text, len(text) - len(text.removeprefix(BOM))).end()  # type: ignore[union-attr]  # it matches nothing, too
+    for step in path:
+        start = next((each.value for each in reversed(_members(text, start or 0)) if each.name == step), None)
+        if start is None:
+            return text
+    members = _members(text, start or 0)
+    edits = [_without(text, member) for member in members if member.name in gone]
+    kept = [member for member in members if member.name not in gone]
+    if kept and members[-1].comma is None and (comma := kept[-1].comma) is not None:
+        edits.append(_Edit(start=comma, end=comma + 1))
+    return _edited(text, edits)
+
+
+def _without(text: str, member: _Member) -> _Edit:
+    """With its comma; with its whole line, if it is alone there."""
+    start, end = member.start, member.end if member.comma is None else member.comma + 1
+    line = text.rfind("\n", 0, start) + 1
+    if text[line:start].strip():
+        return _Edit(start=start, end=end)
+    after = end
+    while text[after : after + 1] in (" ", "\t", "\r"):
+        after += 1
+    if text[after : after + 1] == "\n":
+        return _Edit(start=line, end=after + 1)
+    return _Edit(start=start, end=end)
+
+
+def _replace(text: str, member: _Member, value: Any) -> list[_Edit]:
+    shown = _shown(text, value, _indent_of_line(text, member.start))
+    return [_Edit(start=member.value, end=member.end, text=shown)]
+
+
+def _append(text: str, start: int, members: Sequence[_Member], name: str, value: Any) -> list[_Edit]:
+    outer = _indent_of_line(text, start)
+    inner = outer + _step(text)
+    if not members:
+        close = _end_of(text, start) - 1
+        kept = text[start + 1 : close].rstrip()  # nothing, or comments
+        new = f"{_newline(text)}{inner}{_member(text, name, value, inner)}{_newline(text)}{outer}"
+        return [_Edit(start=start + 1 + len(kept), end=close, text=new)]
+    last = members[-1]
+    if "\n" not in text[start : members[0].start]:  # all on one line
+        new = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        if last.comma is not None:
+            return [_Edit(start=last.comma + 1, end=last.comma + 1, text=f" {new},")]
+        return [_Edit(start=last.end, end=last.end, text=f", {new}")]
+    inner = _indent_of_line(text, last.start)
+    new = f"{_newline(text)}{inner}{_member(text, name, value, inner)}"
+    if last.comma is not None:
+        place = _rest_of_line(text, last.comma + 1)
+        return [_Edit(start=place, end=place, text=f"{new},")]
+    place = _rest_of_line(text, last.end)
+    return [_Edit(start=last.end, end=last.end, text=","), _Edit(start=place, end=place, text=new)]
+
+
+def _rest_of_line(text: str, start: int) -> int:
+    """After the comments that stand on the same line, because they speak of what is before them."""
+    found = _REST_OF_LINE.match(text, start)
+    assert found is not None  # it matches nothing, too
+    return start + len(found[0].rstrip())
+
+
+def _member(text: str, name: str, value: Any, indent: str) -> str:
+    return f"{json.dumps(name, ensure_ascii=False)}: {_shown(text, value, indent)}"
+
+
+def _shown(text: str, value: Any, indent: str) -> str:
+    lines = json.dumps(value, indent=_step(text), ensure_ascii=False).split("\n")
+    return f"{_newline(text)}{indent}".join(lines)
+
+
+def _step(text: str) -> str:
+    found = _INDENT.search(text)
+    return found[1] if found else "  "
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent_of_line(text: str, place: int) -> str:
+    line = text[text.rfind("\n", 0, place) + 1 : place].removeprefix(BOM)
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _members(text: str, start: int) -> list[_Member]:
+    """Of the object that begins at `start`. Raises: BadDocument."""
+    found: list[_Member] = []
+    if text[start : start + 1] != "{":
+        raise BadDocument("expected an object where the servers stand")
+    place = _skip_blank(text, start + 1)
+    while text[place : place + 1] != "}":
+        name = _NAME.match(text, place)
+        colon = _skip_blank(text, name.end()) if name else -1
+        if name is None or text[colon : colon + 1] != ":":
+            raise BadDocument(f"not valid JSON at character {place}")
+        value = _skip_blank(text, colon + 1)
+        end = _end_of(text, value)
+        place = _skip_blank(text, end)
+        comma = place if text[place : place + 1] == "," else None
+        found.append(_Member(name=json.loads(name[0]), start=name.start(), value=value, end=end, comma=comma))
+        if comma is not None:
+            place = _skip_blank(text, comma + 1)
+    return found
+
+
+def _end_of(text: str, start: int) -> int:
+    """Of the value that begins at `start`. Raises: BadDocument."""
+    if text[start : start + 1] not in ("{", "["):
+        found = _NAME.match(text, start) or _SCALAR.match(text, start)
+        if found is None:
+            raise BadDocument(f"not valid JSON at character {start}")
+        return found.end()
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    raise BadDocument("not valid JSON: it ends too early")
+
+
+def _skip_blank(text: str, place: int) -> int:
+    found = _BLANK.match(text, place)
+    return found.end() if found else place
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    for edit in sorted(edits, key=lambda edit: edit.start)[::-1]:  # at one place, the first stays first
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text

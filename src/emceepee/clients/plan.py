@@ -1,0 +1,95 @@
+"""What an import comes to: which servers are new, which are there already, which need another name. Rules only."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emceepee.clients.reading import FoundServer
+from emceepee.clients.writing import is_own
+from emceepee.json_types import JsonObject
+from emceepee.secret_references import literal_secrets
+
+_NOT_IDENTITY = ("disabled", "description", "timeout_ms", "type", "allowedTools", "deniedTools")
+
+
+class Fate(StrEnum):
+    NEW = "new"
+    RENAMED = "renamed"
+    """Another server has the name."""
+    DUPLICATE = "duplicate"
+    """The same server is there already, or comes from another client, too."""
+    OWN = "own"
+    """It is emceepee itself."""
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedServer:
+    """`name` is what it is called in emceepee's configuration."""
+
+    found: FoundServer
+    fate: Fate
+    name: str
+    words: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_written(self) -> bool:
+        return self.fate in (Fate.NEW, Fate.RENAMED)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether emceepee has it afterwards, so that the client can do without."""
+        return self.is_written or self.fate is Fate.DUPLICATE
+
+
+def plan_import(
+    found: Iterable[FoundServer], present: Mapping[str, JsonObject], own_urls: Sequence[str] = ()
+) -> list[PlannedServer]:
+    """`present` are the servers of emceepee's configuration by name; `own_urls` is where clients reach emceepee."""
+    known: dict[str, JsonObject] = dict(present)
+    planned = []
+    for server in found:
+        plan = _plan(server, known, own_urls)
+        planned.append(plan)
+        if plan.is_written and server.entry is not None:
+            known[plan.name] = server.entry
+    return planned
+
+
+def _plan(server: FoundServer, known: Mapping[str, JsonObject], own_urls: Sequence[str]) -> PlannedServer:
+    entry = server.entry
+    if is_own(server.name, entry or {}, own_urls):
+        return PlannedServer(found=server, fate=Fate.OWN, name=server.name, words="it is emceepee itself")
+    if entry is None:
+        return PlannedServer(found=server, fate=Fate.UNSUPPORTED, name=server.name, words=server.problem)
+    same = next((name for name, other in known.items() if _identity(other) == _identity(entry)), None)
+    if same is not None:
+        words = f'the same server as "{same}"' if same != server.name else "it is there already"
+        return PlannedServer(found=server, fate=Fate.DUPLICATE, name=same, words=words)
+    notes = list(server.notes)
+    if secrets := [where.removeprefix(".") for where in literal_secrets(entry, "")]:
+        notes.append(
+            f"holds a secret itself ({', '.join(secrets)}): ${{env:NAME}} or ${{keyring:SERVICE/NAME}} is safer"
+        )
+    if server.name not in known:
+        return PlannedServer(found=server, fate=Fate.NEW, name=server.name, notes=tuple(notes))
+    name = _free_name(server, known)
+    words = f'another server is called "{server.name}", so it becomes "{name}"'
+    return PlannedServer(found=server, fate=Fate.RENAMED, name=name, words=words, notes=tuple(notes))
+
+
+def _free_name(server: FoundServer, known: Mapping[str, JsonObject]) -> str:
+    name = f"{server.name}-{server.client.key}"
+    number = 2
+    while name in known:
+        name = f"{server.name}-{server.client.key}-{number}"
+        number += 1
+    return name
+
+
+def _identity(entry: JsonObject) -> JsonObject:
+    kept = {key: value for key, value in entry.items() if key not in _NOT_IDENTITY and value not in (None, [], {})}
+    if "serverUrl" in kept:
+        kept["url"] = kept.pop("serverUrl")
+    return kept

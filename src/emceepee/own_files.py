@@ -1,0 +1,36 @@
+"""Where emceepee's own files are, and the names of what can be set. Every command reads this, so it is small."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
+TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
+NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
+NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody
+KEYRING = "keyring"
+SECRETS = ("state", KEYRING)  # where tokens for servers are kept
+STATE_VARIABLE = "EMCEEPEE_STATE"
+SYNCS = ("normal", "full")
+LOG_LEVELS = ("debug", "info", "warn", "error")
+LOG_FORMATS = ("text", "json")
+MOST_WORKERS = 64
+CONFIG_NAME = "config.json"
+
+
+def usual_config(environment: Mapping[str, str]) -> Path:
+    """In the user's directory for configuration. Raises: RuntimeError if there is no home."""
+    given = Path(environment.get("XDG_CONFIG_HOME") or ".")
+    home = Path(environment.get("HOME") or Path.home())
+    base = given if given.is_absolute() else home / ".config"  # as the specification has it, any other is ignored
+    return base / "emceepee" / CONFIG_NAME
+
+
+def state_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """The user's directory for what programs remember. Raises: RuntimeError if there is no home."""
+    given = Path(environment.get("XDG_STATE_HOME") or ".")
+    if given.is_absolute():
+        return given / "emceepee"
+    home = Path(environment.get("HOME") or Path.home())
+    usual = ("Library", "Application Support") if platform == "darwin" else (".local", "state")
+    return home.joinpath(*usual, "emceepee")
