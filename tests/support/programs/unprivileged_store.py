@@ -1,6 +1,7 @@
 """Opens a state file without root's rights, commits to it at every line that it reads, and says what comes of it."""
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401  what is loaded later would have to be readable for everyone
 import os
 import sys
 from pathlib import Path
