@@ -226,6 +226,8 @@ Behind its own result, a reply has up to two more text blocks, each one JSON obj
   every reply until they are answered: `{{requestId, server, message}}`, and the first time the form, the link or the
   messages too. A message is cut at 500 characters, and of each kind five are shown; `get_elicitations` and
   `get_sampling_requests` have everything.
+- `{{"session_moved": …}}`, a sentence in place of the others: another [replica](../explanation/scaling.md) took the
+  session over while the call was served. The result is the server's own, but what servers told besides is not kept.
 
 Some clients show a model only the `structuredContent` of a reply. So both keys stand there too: beside the own keys of
 emceepee's tools, and under the one key `emceepee` where a server's result has an object as its structured content.

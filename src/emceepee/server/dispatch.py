@@ -14,7 +14,7 @@ from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.declaration import BackendResult, Outcome, Tool
 from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
-from emceepee.tools.replies import error_reply, reply, with_notices
+from emceepee.tools.replies import error_reply, reply, with_move, with_notices
 from emceepee.tools.request_context import InputRound, RequestContext
 
 log = EventLog("dispatch")
@@ -57,7 +57,7 @@ class Tools:
             carrying = with_notices(result, context.session, error, context.record_events)
             if context.session.unsaved:
                 await _save(context.session, context)
-            return result if context.session.is_lost else carrying
+            return with_move(result, context.session, error) if context.session.is_lost else carrying
         if params is not None and (STATE in params or RESPONSES in params):
             context.answers = _read_round(params, tool, session)
         arguments = tool.aliases.resolve(arguments)
@@ -84,7 +84,7 @@ class Tools:
             carrying = with_notices(result, session, outcome, context.record_events)
         if session.unsaved:
             await _save(session, context)
-        return _last_reply(tool, result, outcome) if session.is_lost else carrying
+        return _last_reply(tool, result, outcome, session) if session.is_lost else carrying
 
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
@@ -124,12 +124,14 @@ class Tools:
         return tool, arguments
 
 
-def _last_reply(tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError) -> JsonObject:
+def _last_reply(tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError, session: Session) -> JsonObject:
     """Of a session that another replica has taken over: what happened in it here is kept nowhere, and not told.
 
-    What came from elsewhere, or did nothing, is passed on alone.
+    What came from elsewhere, or did nothing, is passed on all the same.
     """
-    return result if isinstance(outcome, BackendResult | EmceepeeError) else error_reply(_moved(tool))
+    if isinstance(outcome, BackendResult | EmceepeeError):
+        return with_move(result, session, outcome)
+    return error_reply(_moved(tool))
 
 
 def _moved(tool: Tool) -> EmceepeeError:

@@ -44,6 +44,8 @@ from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
+CANCELLED = "Request cancelled"
+ENDED = "The session ended here, or emceepee stops, while this was served, which may have run. Look how things stand."
 MOVED = "Another replica took this session over while it served this, which may have run. Look how things stand there."
 SendMessage = Callable[[JsonObject], None]
 Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
@@ -113,7 +115,8 @@ class Requests:
                 task.uncancel()  # the caller's own wish, or the end of its connection: the transport ends in order
             context.is_cancelled = True
             is_moved = context.session is not None and context.session.is_lost
-            return error_message(request.request_id, REQUEST_CANCELLED, MOVED if is_moved else "Request cancelled")
+            words = MOVED if is_moved else ENDED if context.is_broken_off else CANCELLED
+            return error_message(request.request_id, REQUEST_CANCELLED, words)
         except Exception as error:
             return error_for(request, error)
         finally:
@@ -196,7 +199,7 @@ class Requests:
 
     def cancel_all(self, *, but: "asyncio.Task[Any] | None" = None) -> "list[asyncio.Task[Any]]":
         """What served them, and ends now. The request that is served by the task `but` goes on."""
-        return self._end_all(RequestContext.cancel, (context for context in self if context.task is not but))
+        return self._end_all(RequestContext.break_off, (context for context in self if context.task is not but))
 
     def detach_all(self) -> "list[asyncio.Task[Any]]":
         """What served them, and ends now; their calls to backends go on as tasks of the session."""

@@ -231,15 +231,16 @@ class SessionDirectory:
             raise SessionElsewhere(key, holder)
 
     async def _load_or_create(self, key: SessionKey) -> Session:
+        may_have_others = self._storage is not None and self._storage.may_have_others
         for _ in range(CREATE_TRIES):
             try:
                 if self._storage is not None and (loaded := await self._load(key)) is not None:
                     return loaded
             except SessionsUnavailable:
-                if self._storage is None or self._storage.has_others:  # who may have it
+                if may_have_others:  # who may have it
                     raise  # else a new one then, as long as that lasts
             with suppress(_KeyTaken):
-                _, session = await self._open(key, is_shared=self._storage is not None and self._storage.has_others)
+                _, session = await self._open(key, is_shared=may_have_others)
                 session.update_profile(connects_on_use=True)
                 return session
         raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")

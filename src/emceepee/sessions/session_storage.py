@@ -64,9 +64,11 @@ class SessionStorage:
         return self._placement is not None
 
     @property
-    def has_others(self) -> bool:
-        """Whether any other one does, as far as is known."""
-        return self._placement is not None and bool(self._placement.others)
+    def may_have_others(self) -> bool:
+        """Whether any other one does, as far as that can be known."""
+        if self._placement is None:
+            return False
+        return bool(self._placement.others) or not self._store.sees_others
 
     def mint(self, value: str) -> str:
         """An id or a handle that says which replica made it."""

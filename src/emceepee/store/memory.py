@@ -110,6 +110,10 @@ class MemoryStore:
     # Replicas.
 
     @property
+    def sees_others(self) -> bool:
+        return True
+
+    @property
     def replica(self) -> Replica | None:
         return self._replica if self._is_durable else None
 

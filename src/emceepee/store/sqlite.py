@@ -107,6 +107,10 @@ class SqliteStore:
     # Replicas.
 
     @property
+    def sees_others(self) -> bool:
+        return True
+
+    @property
     def replica(self) -> Replica | None:
         return self._database.owners.replica
 

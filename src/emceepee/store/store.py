@@ -206,6 +206,11 @@ class Store(SecretPlace, Protocol):
 
     # Replicas.
 
+    @property
+    def sees_others(self) -> bool:
+        """Whether it knows at any time which other processes use it. If not, one may be there that seems to be gone."""
+        ...
+
     on_shared_change: Callable[[], None] | None
     """Called when another process has changed what all share, where the engine hears of that by itself."""
 

@@ -1,5 +1,7 @@
 """A tool's outcome as the result that goes back to the caller, with the notices that every reply carries."""
 
+from collections.abc import Sequence
+
 from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject
@@ -9,6 +11,10 @@ from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired
 from emceepee.tools.notices import take_notices
 
 OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
+MOVED: JsonObject = {
+    "session_moved": "Another replica of emceepee took this session over while this was served. What servers told here "
+    "meanwhile is not kept: look how things stand."
+}
 
 
 def reply(outcome: Outcome) -> JsonObject:
@@ -41,13 +47,28 @@ def with_notices(
     notices = take_notices(session, _mentions_of(outcome))
     if on_events is not None:
         on_events(session, notices.taken)
-    if not notices.structured:
+    return _carrying(result, session, outcome, notices.blocks, notices.structured) if notices.structured else result
+
+
+def with_move(result: JsonObject, session: Session, outcome: BackendResult | EmceepeeError) -> JsonObject:
+    """The result, and behind it that another replica has the session by now, if it does not say so itself."""
+    if isinstance(outcome, EmceepeeError) and outcome.details.get("reason") == "replica":
         return result
+    return _carrying(result, session, outcome, [MOVED], MOVED)
+
+
+def _carrying(
+    result: JsonObject,
+    session: Session,
+    outcome: Outcome | EmceepeeError,
+    blocks: Sequence[JsonObject],
+    structured: JsonObject,
+) -> JsonObject:
     content = result.get("content")
-    blocks = [text_block(encode_text(notice)) for notice in notices.blocks]
-    carrying = {**result, "content": [*(content if isinstance(content, list) else []), *blocks]}
+    added = [text_block(encode_text(block)) for block in blocks]
+    carrying = {**result, "content": [*(content if isinstance(content, list) else []), *added]}
     if session.structured_notices:
-        _add_to_structured(carrying, notices.structured, is_backends=isinstance(outcome, BackendResult))
+        _add_to_structured(carrying, structured, is_backends=isinstance(outcome, BackendResult))
     return carrying
 
 

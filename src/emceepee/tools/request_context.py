@@ -77,6 +77,7 @@ class RequestContext:
     answers: InputRound | None = field(default=None, init=False)  # it is a call that asked, sent again
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
     is_cancelled: bool = field(default=False, init=False)  # it has ended by a cancellation, whoever wanted that
+    is_broken_off: bool = field(default=False, init=False)  # and that was not its caller
 
     def __repr__(self) -> str:
         running = "idle" if self.task is None else "running"
@@ -192,6 +193,11 @@ class RequestContext:
                 session, call = self.call
                 session.calls.cancel(call)
             self.task.cancel()
+
+    def break_off(self) -> None:
+        """End it though its caller may wait for it still: what it is served by ends."""
+        self.is_broken_off = self.task is not None and not self.task.cancelling()
+        self.cancel()
 
     def detach(self) -> None:
         """Its connection is gone: a call to a backend goes on as a task, anything else ends."""

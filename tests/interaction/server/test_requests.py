@@ -11,7 +11,7 @@ from emceepee.json_rpc import Notification, Request
 from emceepee.json_types import JsonObject
 from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.requests import Requests
+from emceepee.server.requests import ENDED, Requests
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 from support.backends.scripted_backend import ScriptedBackend
@@ -146,6 +146,17 @@ async def test_all_but_the_request_that_asks_for_the_end_are_cancelled() -> None
         assert core.requests.cancel_all(but=asking) == [other]
         await asyncio.wait({other}, timeout=5)
         assert not asking.done()
+
+
+async def test_whoever_still_waits_is_told_why_there_is_no_answer() -> None:
+    async with a_core(answers_cancelled=True) as core:
+        core.start(core.slow(1))
+        core.start(core.slow(2))
+        await settle()
+        core.cancel(1)
+        await asyncio.wait(core.requests.cancel_all(), timeout=5)
+        words = {message["id"]: message["error"]["message"] for message in core.sent}
+        assert words == {1: "Request cancelled", 2: ENDED}
 
 
 async def test_a_batch_is_answered_at_once_errors_first_and_without_what_was_cancelled() -> None:

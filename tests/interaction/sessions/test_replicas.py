@@ -21,6 +21,7 @@ from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
 from support.sessions.replicas import Replicas
+from support.sessions.replies import has_moved, text_of, told_events
 from support.sessions.request_contexts import call_tool
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
@@ -330,7 +331,9 @@ async def test_a_result_from_a_session_that_another_has_taken_tells_nothing_that
             assert await second.directory.use(DESK, may_guess=False) is not None
         session.activity.emit(EventType.NOTIFICATION, "one", method="news")
         asked.reply(content=[{"type": "text", "text": "done"}])
-        assert await call == {"content": [{"type": "text", "text": "done"}]}
+        result = await call
+        assert (text_of(result), told_events(result)) == ("done", [])
+        assert has_moved(result)
         assert session.is_lost
 
 
@@ -431,6 +434,34 @@ async def test_a_replica_that_stops_lets_go_of_nothing_that_the_store_cannot_tak
         await replicas.clock.advance(1)
         assert await whose(second, DESK, may_guess=False) is None
         assert len((await second.directory.find_or_open(DESK)).timers.all(include_inactive=True)) == 1
+
+
+class ForgetfulStore(UnsteadyStore):
+    """One that goes by leases: when it is back, all others seem to be gone for a moment."""
+
+    sees_others = False
+
+    def another_process(self, address: str = "") -> "ForgetfulStore":
+        return ForgetfulStore(is_durable=True, address=address, _memory=self._memory)
+
+
+async def test_a_named_session_is_not_opened_twice_because_its_holder_seems_to_be_gone() -> None:
+    replicas = Replicas(ForgetfulStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        (_, store) = replicas.stores
+        assert isinstance(store, ForgetfulStore)
+        await first.directory.find_or_open(DESK)
+        with paused(replicas.stores[0]):
+            await refresh(second)
+        store.is_away = True
+        with pytest.raises(SessionsUnavailable):
+            await second.directory.find_or_open(DESK)
+        store.is_away = False
+        with pytest.raises(SessionsUnavailable):
+            await second.directory.find_or_open(DESK)
+        await replicas.clock.advance(2)
+        with pytest.raises(SessionElsewhere):
+            await second.directory.find_or_open(DESK)
 
 
 async def test_with_too_much_unsaved_no_session_begins() -> None:

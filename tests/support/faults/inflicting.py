@@ -28,11 +28,12 @@ class StoreServer(Protocol):
 
 
 class Inflicter:
-    """One fault at a time for each process."""
+    """One fault at a time for each process, and none for the last that is at work."""
 
     def __init__(self, world: World, store: StoreServer | None) -> None:
         self._world, self._store = world, store
         self._turns = {number: asyncio.Lock() for number in (STORE, *range(len(world.processes)))}
+        self._at_work = set(range(len(world.processes)))
 
     async def carry_out(self, schedule: Iterable[PlannedFault]) -> None:
         """Returns when the last is over, and everything runs; or when the world is over."""
@@ -46,6 +47,10 @@ class Inflicter:
 
     async def _inflict(self, fault: PlannedFault) -> None:
         async with self._turns[fault.target]:
+            if fault.target in self._at_work and len(self._world.processes) > 1:
+                others = "another process is at work: starting takes long where a machine is busy"
+                await eventually(lambda: len(self._at_work) > 1, what=others, within=START_WITHIN)
+            self._at_work.discard(fault.target)
             self._world.counts[str(fault.kind)] += 1
             match fault.kind:
                 case FaultKind.PAUSE:
@@ -57,6 +62,8 @@ class Inflicter:
                     self._world.out_of_service.discard(fault.target)
                 case FaultKind.STORE_KILL | FaultKind.STORE_PAUSE:
                     await self._take_the_store_away(fault)
+            if fault.target != STORE:
+                self._at_work.add(fault.target)
 
     async def _pause(self, fault: PlannedFault) -> None:
         process = self._world.processes[fault.target]

@@ -11,6 +11,7 @@ from support.faults.findings import Rule
 from support.faults.ledger import Ledger
 from support.faults.timeline import Span
 from support.faults.world import World
+from support.sessions.replies import has_moved
 
 KINDS = ("handshake", "handshake", "older", "joining", "handle", "handle", "named", "default")
 MODERN = ("handle", "named", "default")
@@ -72,6 +73,8 @@ class SessionCaller:
             raise Unanswered("the session is lost")
         if error.get("details", {}).get("reason") == "replica":
             hear_of_a_loss(self.world, answer, f"{self.name}: {error}")
+        if has_moved(result):
+            hear_of_a_loss(self.world, answer, f"{self.name}: {tool} was served where its session is not any more")
         return answer
 
     async def call(

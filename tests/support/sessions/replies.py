@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-NOTICE_KEYS = ("events_since_last_response", "more", "events_dropped", "pending_client_action")
+NOTICE_KEYS = ("events_since_last_response", "more", "events_dropped", "pending_client_action", "session_moved")
 
 
 def backend_part(result: dict[str, Any]) -> dict[str, Any]:
@@ -36,6 +36,11 @@ def told_events(result: dict[str, Any]) -> list[dict[str, Any]]:
         return list(told["events_since_last_response"])
     blocks = [json.loads(block["text"]) for block in result["content"][1:] if _is_own(block)]
     return [event for block in blocks for event in block.get("events_since_last_response", [])]
+
+
+def has_moved(result: dict[str, Any]) -> bool:
+    """Whether it says that another replica has the session by now."""
+    return any(_is_own(block) and "session_moved" in block["text"] for block in result.get("content", []))
 
 
 def _is_own(block: dict[str, Any]) -> bool:

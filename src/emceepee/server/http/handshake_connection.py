@@ -247,6 +247,10 @@ class HandshakeConnection:
     def is_unsaved(self) -> bool:
         return bool(self.session.unsaved)
 
+    @property
+    def is_lost(self) -> bool:
+        return self.session.is_lost
+
     async def save(self) -> None:
         await self.session.unsaved.save()
 

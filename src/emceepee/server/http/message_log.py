@@ -49,6 +49,11 @@ class MessageRecords(Protocol):
     @property
     def is_unsaved(self) -> bool: ...
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing is kept here any more, because another process has the session."""
+        ...
+
     async def save(self) -> None:
         """Returns when all that was marked is saved, or cannot be."""
         ...
@@ -149,6 +154,9 @@ class MessageLog:
                             self._records.mark(entry.number)
                         if self._records.is_unsaved:
                             await self._records.save()
+                        if self._records.is_lost and not entry.is_final:
+                            after = entry.number  # nobody could come back with its id
+                            continue
                     after = entry.number
                     if entry.is_final:
                         yield entry

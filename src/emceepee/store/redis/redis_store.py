@@ -121,6 +121,10 @@ class RedisStore:
     # Replicas.
 
     @property
+    def sees_others(self) -> bool:
+        return False
+
+    @property
     def replica(self) -> Replica | None:
         return self._lease.replica
 

@@ -237,3 +237,26 @@ async def test_a_new_reader_of_pushes_hears_what_is_kept_even_if_older_ones_are_
     for number in range(6):
         log.append(PUSH, str(number).encode())
     assert await read(log, PUSH, 0, count=4) == [b"(3 missed)", b"3", b"4", b"5"]
+
+
+class LostRecords:
+    """Those of a session that turns out, when something is saved, to be another process's."""
+
+    def __init__(self) -> None:
+        self.is_unsaved = self.is_lost = False
+
+    def mark(self, number: int) -> None:
+        self.is_unsaved = True
+
+    async def save(self) -> None:
+        self.is_lost = True
+
+
+async def test_nobody_gets_an_id_that_is_not_kept_but_everybody_an_answer() -> None:
+    """Whoever came back with it would be told that it is unknown."""
+    clock = FakeClock()
+    log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), LostRecords())
+    log.append("a", b"")
+    log.append("a", b"progress")
+    log.append("a", b"answer", is_final=True)
+    assert await read(log, "a", 0) == [b"answer"]
