@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from support.callers.auth_command import AuthCommand, Terminal
@@ -140,8 +141,6 @@ async def test_at_a_terminal_by_device_code_for_a_serve_that_runs(
 async def test_a_browser_on_the_same_machine_comes_back_by_itself(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
-    import aiohttp
-
     async with auth.at_terminal("login", "notes") as terminal:
         ended = await browser.visit(await terminal.line("http"))
         async with aiohttp.ClientSession() as http, http.get(ended) as page:
@@ -176,3 +175,9 @@ async def test_logging_out_revokes_and_is_known_to_a_serve_that_runs(
             "revoked": True,
         }
         assert (await auth.facts("status", "notes"))["state"] == "logged_out"
+
+        async def wants_a_login() -> bool:
+            reply = await caller.call("execute_tool", server="notes", tool="read", args={})
+            return "proxy_task" in reply.get("structuredContent", {})
+
+        await until(wants_a_login, "the token, which the server would still take, is not used any more")

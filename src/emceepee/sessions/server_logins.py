@@ -38,6 +38,7 @@ from emceepee.telemetry.logs import EventLog
 LOOK_SECONDS = 1.0  # between looks for a browser that came back elsewhere
 NOBODYS = ""  # the principal under which it is stored whose login a state is
 RETURNED, STATE = "returned", "state"
+LOGOUTS = json.dumps(["logouts"])  # the record that changes with each
 REMOVED = "The server was removed"
 
 log = EventLog("sessions")
@@ -90,6 +91,7 @@ class ServerLogins:
         self._running: dict[ServerKey, RunningLogin] = {}
         self._states: dict[str, RunningLogin] = {}
         self._renewing: set[ServerKey] = set()
+        self._seen_logouts = 0  # the revision of that record
         self._tasks = TaskOwner("logins")
 
     async def close(self) -> None:
@@ -149,6 +151,7 @@ class ServerLogins:
         tokens = await self._repository.clear_record(principal, record)
         if tokens is None:
             return LoggedOut(had_tokens=False)
+        await self._tell_of_logout()
         sender = self._dialer.login_sender(HttpTarget(url=tokens.resource, is_public=is_public), principal)
         return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
 
@@ -173,10 +176,29 @@ class ServerLogins:
             await self._records.drop_login(key)
             if target.oauth is not None and target.oauth.client_id is not None:
                 await self._records.unpin_issuer(key, target.oauth.client_id)
+            if tokens is not None:
+                await self._tell_of_logout()
         except StoreError as error:
             log.warning("logout_not_stored", server=key.server, error=str(error))
             return known
         return tokens
+
+    async def _tell_of_logout(self) -> None:
+        if self._is_shared:
+            await self._secrets.replace(NOBODYS, LOGOUTS, b"{}")
+            await self._secrets.announce_change()
+
+    async def reload(self) -> None:
+        """Forget the tokens that another process has logged out of. Raises: StoreError."""
+        if not self._known:
+            return
+        found = await self._secrets.read(NOBODYS, LOGOUTS)
+        if found is None or found.revision == self._seen_logouts:
+            return
+        for key, tokens in list(self._known.items()):
+            if await self._repository.load(key) is None and self._known.get(key) is tokens:
+                del self._known[key]
+        self._seen_logouts = found.revision
 
     # Logins.
 
