@@ -22,7 +22,7 @@ def add_auth_command(
         "--principal",
         metavar="NAME",
         default=LOCAL,
-        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or the subject of an OAuth token; "
+        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or ISSUER|SUBJECT of OAuth tokens; "
         f"default: {LOCAL}, who calls on standard input and output or without a token",
     )
     common.add_argument("--json", action="store_true", help="say it in JSON")
