@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -136,6 +137,26 @@ async def test_at_a_terminal_by_device_code_for_a_serve_that_runs(
             await finish(terminal)
         assert await reading == "a note"
         assert (await caller.value("get_elicitations"))["requests"] == []
+
+
+async def test_a_login_at_a_terminal_helps_where_one_was_declined(
+    auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
+) -> None:
+    async with http_process("--config", str(auth.config), state=auth.state) as endpoint:
+        caller = await endpoint.caller()
+        await caller.call("execute_tool", server="notes", tool="read", args={})
+        (question,) = (await caller.value("get_elicitations"))["requests"]
+        await caller.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
+
+        async def has_status(expected: str) -> bool:
+            return await status(caller) == expected
+
+        await until(partial(has_status, "error"), "the login has failed")
+        async with auth.at_terminal("login", "notes") as terminal:
+            terminal.type(await browser.visit(await terminal.line("http")) + "\n")
+            await finish(terminal)
+        await until(partial(has_status, "connected"), "the other login is used")
+        assert await read_note(caller) == "a note"
 
 
 async def test_a_browser_on_the_same_machine_comes_back_by_itself(

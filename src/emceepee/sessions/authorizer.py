@@ -141,4 +141,6 @@ class SessionAuthorizer:
         return answer.get("action") == "accept"
 
     def on_login_ended(self, reason: str | None) -> None:
+        if reason is not None:
+            self._logins.tell_of_later(self._key, self)
         self.on_end(reason)
