@@ -22,8 +22,8 @@ def add_auth_command(
         "--principal",
         metavar="NAME",
         default=LOCAL,
-        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or of OAuth tokens the issuer, a bar and "
-        "the subject; "
+        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or of OAuth tokens the issuer, a bar "
+        "and the subject; "
         f"default: {LOCAL}, who calls on standard input and output or without a token",
     )
     common.add_argument("--json", action="store_true", help="say it in JSON")
