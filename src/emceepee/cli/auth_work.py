@@ -175,6 +175,10 @@ async def _login(desk: Desk) -> Outcome:
             await desk.logins.give_up(terminal.login.key, CALLED_OFF)
         raise
     view = await desk.view()
+    if view.record is None and terminal.login is not None:
+        raise AuthError(
+            f"logged in to {spec.name}, but the tokens could not be kept; is the state writable?", code=FAILED
+        )
     if view.record is None:
         facts = _facts(view) | {"state": "not_needed"}
         return Outcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
