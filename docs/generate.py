@@ -23,6 +23,7 @@ from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTP
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
+from emceepee.cli.auth_outcome import DONE, FAILED, USAGE
 from emceepee.cli.state import PROBLEM
 from emceepee.own_files import CONFIG_VARIABLE, SYNCS
 from emceepee.sessions.views import Described
@@ -121,6 +122,8 @@ TOP_KEYS = {
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
     "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH` or `redis://HOST`. The "
     "variable `EMCEEPEE_STATE` wins over it.",
+    "secrets": "Where [tokens for servers are kept](../explanation/logins.md): `state`, encrypted with the state, or "
+    "`keyring`, in the platform's keyring.",
     "stateSync": f"{' or '.join(f'`{name}`' for name in SYNCS)}. With `full`, what is saved survives a power cut, too.",
 }
 SERVER_KEYS = {
@@ -539,7 +542,7 @@ def commands() -> str:
 {_command(parser)}
 Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
 configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
-it finds damage.
+it finds damage. `emceepee auth` ends with {DONE} when it is done, {FAILED} when it failed, {USAGE} as above.
 """
 
 

@@ -218,6 +218,8 @@ def shared_changes(store: Store, parts: SessionParts, logins: Logins | None = No
         return None
     changes = SharedChanges(store, parts.clock)
     changes.watch(parts.registry.reload)
+    if parts.logins is not None:
+        changes.watch(parts.logins.reload)
     if logins is not None:
         changes.watch(logins.reload)
     return changes

@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from support.callers.auth_command import AuthCommand, Terminal
@@ -137,11 +139,29 @@ async def test_at_a_terminal_by_device_code_for_a_serve_that_runs(
         assert (await caller.value("get_elicitations"))["requests"] == []
 
 
+async def test_a_login_at_a_terminal_helps_where_one_was_declined(
+    auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
+) -> None:
+    async with http_process("--config", str(auth.config), state=auth.state) as endpoint:
+        caller = await endpoint.caller()
+        await caller.call("execute_tool", server="notes", tool="read", args={})
+        (question,) = (await caller.value("get_elicitations"))["requests"]
+        await caller.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
+
+        async def has_status(expected: str) -> bool:
+            return await status(caller) == expected
+
+        await until(partial(has_status, "error"), "the login has failed")
+        async with auth.at_terminal("login", "notes") as terminal:
+            terminal.type(await browser.visit(await terminal.line("http")) + "\n")
+            await finish(terminal)
+        await until(partial(has_status, "connected"), "the other login is used")
+        assert await read_note(caller) == "a note"
+
+
 async def test_a_browser_on_the_same_machine_comes_back_by_itself(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
-    import aiohttp
-
     async with auth.at_terminal("login", "notes") as terminal:
         ended = await browser.visit(await terminal.line("http"))
         async with aiohttp.ClientSession() as http, http.get(ended) as page:
@@ -176,3 +196,9 @@ async def test_logging_out_revokes_and_is_known_to_a_serve_that_runs(
             "revoked": True,
         }
         assert (await auth.facts("status", "notes"))["state"] == "logged_out"
+
+        async def wants_a_login() -> bool:
+            reply = await caller.call("execute_tool", server="notes", tool="read", args={})
+            return "proxy_task" in reply.get("structuredContent", {})
+
+        await until(wants_a_login, "the token, which the server would still take, is not used any more")

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from emceepee.cli.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, Outcome
+from emceepee.cli.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, Outcome, printable
 from emceepee.guard.identity import LOCAL
 
 
@@ -22,7 +22,8 @@ def add_auth_command(
         "--principal",
         metavar="NAME",
         default=LOCAL,
-        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or the subject of an OAuth token; "
+        help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or of OAuth tokens the issuer, a bar "
+        "and the subject; "
         f"default: {LOCAL}, who calls on standard input and output or without a token",
     )
     common.add_argument("--json", action="store_true", help="say it in JSON")
@@ -58,13 +59,13 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
     """Returns the exit code."""
     try:
         outcome = _work(options, environment)
-        sys.stdout.write(json.dumps(outcome.facts) + "\n" if options.json else outcome.text)
+        sys.stdout.write(json.dumps(outcome.facts) + "\n" if options.json else printable(outcome.text))
         sys.stdout.flush()
     except AuthError as error:
         if options.json and error.code == FAILED:
             sys.stdout.write(json.dumps({"state": "failed", "error": str(error)}) + "\n")
             sys.stdout.flush()
-        sys.stderr.write(f"emceepee: {error}\n")
+        sys.stderr.write(printable(f"emceepee: {error}\n"))
         return error.code
     except KeyboardInterrupt:
         sys.stderr.write("\nemceepee: it was called off\n")

@@ -168,8 +168,17 @@ async def _login(desk: Desk) -> Outcome:
         opens_browser=has_browser(desk.environment, sys.platform) if wants_browser is None else wants_browser,
         says_json=desk.options.json,
     )
-    await _until_let_in(desk, replace(spec, target=target), terminal)
+    try:
+        await _until_let_in(desk, replace(spec, target=target), terminal)
+    except asyncio.CancelledError:  # Ctrl-C
+        if terminal.login is not None:
+            await desk.logins.give_up(terminal.login.key, CALLED_OFF)
+        raise
     view = await desk.view()
+    if view.record is None and terminal.login is not None:
+        raise AuthError(
+            f"logged in to {spec.name}, but the tokens could not be kept; is the state writable?", code=FAILED
+        )
     if view.record is None:
         facts = _facts(view) | {"state": "not_needed"}
         return Outcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
@@ -192,11 +201,7 @@ async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) 
             await link.close()
             return
         assert terminal.login is not None  # it wanted a person
-        try:
-            reason = await asyncio.shield(terminal.login.outcome)
-        except asyncio.CancelledError:
-            await desk.logins.give_up(terminal.login.key, CALLED_OFF)
-            raise
+        reason = await asyncio.shield(terminal.login.outcome)
         if reason is not None:
             raise AuthError(f"not logged in to {spec.name}: {reason}", code=FAILED)
     raise AuthError(f"{spec.name} wants one login after the other", code=FAILED)

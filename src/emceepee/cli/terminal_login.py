@@ -17,6 +17,7 @@ from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import HttpTarget
+from emceepee.cli.auth_outcome import printable
 from emceepee.cli.pasted_lines import PastedLines
 from emceepee.clock import iso
 from emceepee.json_rpc import METHOD_NOT_FOUND
@@ -111,7 +112,7 @@ class TerminalLogin:
                 facts["expiresAt"] = iso(asked.expires_at)
             sys.stdout.write(json.dumps(facts) + "\n")
         else:
-            sys.stdout.write(_words(self._key.server, asked, opens_browser=self._opens_browser))
+            sys.stdout.write(printable(_words(self._key.server, asked, opens_browser=self._opens_browser)))
         sys.stdout.flush()
 
 

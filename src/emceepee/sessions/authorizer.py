@@ -192,4 +192,6 @@ class SessionAuthorizer:
         self._forget_question()
         if self._questions.native is not None:
             self._questions.native.complete(self._key.server, self._elicitation_id)
+        if reason is not None:
+            self._logins.tell_of_later(self._key, self)
         self.on_end(reason)

@@ -85,3 +85,6 @@ class SecretRecords:
 
     async def unlock(self, name: str, holder: str) -> None:
         await self._place.unlock(name, holder)
+
+    async def announce_change(self) -> None:
+        await self._place.announce_change()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
+from weakref import WeakSet
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
@@ -29,7 +30,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.login_overview import LoginView, login_overview
 from emceepee.sessions.login_records import LoginRecords
-from emceepee.sessions.running_login import RunningLogin
+from emceepee.sessions.running_login import Onlooker, RunningLogin
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
 from emceepee.sessions.token_repository import TokenRepository
 from emceepee.store.store import SecretPlace, StoreError
@@ -38,6 +39,7 @@ from emceepee.telemetry.logs import EventLog
 LOOK_SECONDS = 1.0  # between looks for a browser that came back elsewhere
 NOBODYS = ""  # the principal under which it is stored whose login a state is
 RETURNED, STATE = "returned", "state"
+CHANGES = json.dumps(["changes"])  # the record that is written with each login and logout
 REMOVED = "The server was removed"
 
 log = EventLog("sessions")
@@ -90,6 +92,8 @@ class ServerLogins:
         self._running: dict[ServerKey, RunningLogin] = {}
         self._states: dict[str, RunningLogin] = {}
         self._renewing: set[ServerKey] = set()
+        self._seen_changes = 0  # the revision of that record
+        self._disappointed: dict[ServerKey, WeakSet[Onlooker]] = {}
         self._tasks = TaskOwner("logins")
 
     async def close(self) -> None:
@@ -149,6 +153,7 @@ class ServerLogins:
         tokens = await self._repository.clear_record(principal, record)
         if tokens is None:
             return LoggedOut(had_tokens=False)
+        await self._tell_of_change()
         sender = self._dialer.login_sender(HttpTarget(url=tokens.resource, is_public=is_public), principal)
         return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
 
@@ -173,10 +178,44 @@ class ServerLogins:
             await self._records.drop_login(key)
             if target.oauth is not None and target.oauth.client_id is not None:
                 await self._records.unpin_issuer(key, target.oauth.client_id)
+            if tokens is not None:
+                await self._tell_of_change()
         except StoreError as error:
             log.warning("logout_not_stored", server=key.server, error=str(error))
             return known
         return tokens
+
+    # What other processes do.
+
+    async def _tell_of_change(self) -> None:
+        if self._is_shared:
+            await self._secrets.replace(NOBODYS, CHANGES, b"{}")
+            await self._secrets.announce_change()
+
+    async def reload(self) -> None:
+        """Forget the tokens that another process has logged out of, and use those that it got. Raises: StoreError."""
+        if not self._known and not self._disappointed:
+            return
+        found = await self._secrets.read(NOBODYS, CHANGES)
+        if found is None or found.revision == self._seen_changes:
+            return
+        for key, tokens in list(self._known.items()):
+            if await self._repository.load(key) is None and self._known.get(key) is tokens:
+                del self._known[key]
+        for key in list(self._disappointed):
+            new = await self._repository.load(key)
+            if new is not None:
+                self._known[key] = new
+                self._cheer_up(key)
+        self._seen_changes = found.revision
+
+    def tell_of_later(self, key: ServerKey, onlooker: Onlooker) -> None:
+        """Its login failed: it is told when someone logs in after all."""
+        self._disappointed.setdefault(key, WeakSet()).add(onlooker)
+
+    def _cheer_up(self, key: ServerKey) -> None:
+        for onlooker in self._disappointed.pop(key, ()):
+            onlooker.on_login_ended(None)
 
     # Logins.
 
@@ -211,6 +250,7 @@ class ServerLogins:
             if not login.has_adopted:
                 await self._keep(key, settings, tokens)
             reason = None
+            self._cheer_up(key)
         except LoginFailed as error:
             reason = str(error)
             log.warning("login_failed", server=key.server, error=reason)
@@ -274,6 +314,7 @@ class ServerLogins:
         """They are used whether they can be stored or not."""
         try:
             await self._repository.save(key, tokens)
+            await self._tell_of_change()
             if settings.client_id is not None:
                 await self._records.pin_issuer(key, settings.client_id, tokens.issuer)
         except StoreError as error:

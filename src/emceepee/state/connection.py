@@ -54,7 +54,7 @@ CONNECTION = Machine(
         Move(_S.RECONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.RECONNECTING, _S.ERROR, "The restarts are used up"),
         Move(_S.DISCONNECTED, _S.CONNECTING, "reconnect_server"),
-        Move(_S.ERROR, _S.CONNECTING, "reconnect_server"),
+        Move(_S.ERROR, _S.CONNECTING, "reconnect_server, or a login is done after one that failed"),
         *(
             Move(source, _S.DISCONNECTED, "It is closed")
             for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.AUTHORIZING, _S.ERROR)

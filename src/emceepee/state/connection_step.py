@@ -9,7 +9,7 @@
     TimerFired, or Needed    Pausing → Opening                       Dial
     DialFailed               Opening → Pausing                       AnnounceFailure, AnnounceRetry, RejectWaiters, …
     DialFailed(wants_login)  Opening → Authorizing                   RejectWaiters
-    LoginEnded               Authorizing → Opening                   Dial
+    LoginEnded               Authorizing, or Down → Opening          Dial
     ReconnectAsked           Up → Closing(then=Opening)              AnnounceEnd, CloseLink
     CloseAsked               anything → Closing(then=Closed)         AnnounceEnd, CloseLink, RejectWaiters
 
@@ -201,6 +201,8 @@ def _react(state: ConnectionState, event: Event) -> Step:
             return _fail(state, event)
         case LoginEnded() if isinstance(state, Authorizing):
             return _end_login(state, event)
+        case LoginEnded(reason=None) if isinstance(state, Down) and state.is_error:  # another had failed
+            return Opening(history=state.history.fresh()), (Dial(),)
         case LinkEnded() if isinstance(state, Up):
             return _lose(state, event)
         case Opened() if isinstance(state, Closing):  # just as it was abandoned

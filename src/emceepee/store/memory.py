@@ -278,6 +278,10 @@ class MemoryStore:
         if name in (locks := self._open().locks) and locks[name].holder == holder:
             del locks[name]
 
+    async def announce_change(self) -> None:
+        self._open()
+        self._memory.changed(self)
+
     # Its own life.
 
     async def close(self) -> None:

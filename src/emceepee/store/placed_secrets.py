@@ -72,6 +72,9 @@ class PlacedSecrets:
     async def unlock(self, name: str, holder: str) -> None:
         await self._state.unlock(name, holder)
 
+    async def announce_change(self) -> None:
+        await self._state.announce_change()
+
     async def _read(self, principal: str, stored: StoredSecret) -> StoredSecret | None:
         """It is empty if the keyring does not have it: someone took it out, or another keyring is used than before."""
         for _ in range(MOST_READS):

@@ -95,6 +95,11 @@ class SharedTables:
         with self._change() as connection:
             return connection.execute("DELETE FROM logins WHERE digest = ?", (digest,)).rowcount > 0
 
+    def announce(self) -> None:
+        self._seen = None
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'shared_revision'")
+
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         """The revision grows if anything changes."""

@@ -222,6 +222,9 @@ class SqliteStore:
     async def unlock(self, name: str, holder: str) -> None:
         await self._run(partial(self._secrets.unlock, name, holder))
 
+    async def announce_change(self) -> None:
+        await self._run(self._shared.announce)
+
     # Its own life.
 
     async def close(self) -> None:

@@ -149,7 +149,8 @@ class NameTaken(StoreError):
 
 
 class SecretPlace(Protocol):
-    """Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change.
+    """Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change unless
+    it is announced.
 
     Every method may raise StoreUnavailable.
     """
@@ -182,6 +183,10 @@ class SecretPlace(Protocol):
 
     async def unlock(self, name: str, holder: str) -> None:
         """If that one has it."""
+        ...
+
+    async def announce_change(self) -> None:
+        """Have every process look again at what all share, as after a change of a server."""
         ...
 
 

@@ -125,3 +125,10 @@ async def test_logins_that_are_over_are_forgotten_with_the_sessions_that_are(sto
     await store.add_login(login(b"2", hours=2))
     assert await store.forget_expired(NOW + HOUR, 10) == 0
     assert await store.logins() == [login(b"2", hours=2)]
+
+
+async def test_every_process_can_be_made_to_look_again(store: Store, other: Store) -> None:
+    before = await other.shared_revision()
+    await store.announce_change()
+    assert await other.shared_revision() > before
+    assert await store.shared_revision() == await other.shared_revision()

@@ -91,15 +91,19 @@ class AuthCommand:
         kept = {name: text for name, text in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
         return {**kept, "XDG_STATE_HOME": str(self.state), "SSH_CONNECTION": "there here", **dict(self.env)}
 
-    async def run(self, *words: str) -> tuple[int | None, str, str]:
-        """The exit code, and what it said."""
-        process = await asyncio.create_subprocess_exec(
+    async def start(self, *words: str) -> asyncio.subprocess.Process:
+        """Without anything on its standard input."""
+        return await asyncio.create_subprocess_exec(
             *self._command(words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
         )
+
+    async def run(self, *words: str) -> tuple[int | None, str, str]:
+        """The exit code, and what it said."""
+        process = await self.start(*words)
         out, err = await asyncio.wait_for(process.communicate(), BOUND)
         return process.returncode, out.decode(), err.decode()
 

@@ -244,6 +244,9 @@ class RedisStore:
     async def unlock(self, name: str, holder: str) -> None:
         await self._secrets.unlock(name, holder)
 
+    async def announce_change(self) -> None:
+        await self._shared.announce()
+
     # Its own life.
 
     async def close(self) -> None:

@@ -60,6 +60,10 @@ class Shared:
         if over := [login.digest for login in await self.logins() if login.until <= now]:
             await self._execute("HDEL", self._names.logins, *over)
 
+    async def announce(self) -> None:
+        await self._execute("INCR", self._names.revision)
+        await self._execute("PUBLISH", self._names.channel, self._teller)
+
     async def _change_server(self, how: str, server: ServerConfiguration) -> bool:
         data = self._key.sealed(server)
         flags = b"%s%d%d " % (PLAIN if data is None else SEALED, server.is_disabled, server.holds_secrets)
