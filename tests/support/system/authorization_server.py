@@ -11,9 +11,9 @@ import ssl
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -160,7 +160,7 @@ class AuthorizationServer:
             self.valid -= {token for token, of in self._logins.items() if of == login}
         return "invalid_grant"
 
-    async def mcp(self, request: web.Request) -> web.Response:
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
         """The server: 2025-11-25, without a session. Its tools repeat their names."""
         if request.method != "POST":
             return web.Response(status=405)
@@ -205,9 +205,9 @@ class AuthorizationServer:
             await response.write(b"event: message\ndata: " + answer + b"\n\n")
         return response
 
-    async def messages(self, request: web.Request) -> web.Response:
+    async def messages(self, request: web.Request) -> web.StreamResponse:
         answered = await self.mcp(request)
-        if answered.status == 200 and isinstance(answered.body, bytes):
+        if answered.status == 200 and isinstance(answered, web.Response) and isinstance(answered.body, bytes):
             self._answers.put_nowait(answered.body)
             return web.Response(status=202)
         return answered
@@ -236,6 +236,9 @@ class AuthorizationServer:
         return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
 
 
+ServerT = TypeVar("ServerT", bound=AuthorizationServer)
+
+
 def _challenge(verifier: str) -> str:
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
@@ -246,12 +249,17 @@ def _nonce(proof: str) -> str:
     return str(jwt.decode(proof, options={"verify_signature": False}).get("nonce")) if proof else ""
 
 
-@asynccontextmanager
-async def an_authorization_server(
+def an_authorization_server(
     *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
-) -> AsyncIterator[AuthorizationServer]:
+) -> AbstractAsyncContextManager[AuthorizationServer]:
     """On a free port. The hosts are names that lead here; `server_host` is that of the server behind."""
-    server = AuthorizationServer()
+    return serving(AuthorizationServer(), tls=tls, host=host, server_host=server_host)
+
+
+@asynccontextmanager
+async def serving(
+    server: ServerT, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
+) -> AsyncIterator[ServerT]:
     app = web.Application()
     app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource_metadata)
     app.router.add_get("/.well-known/oauth-authorization-server", server.metadata)
@@ -264,7 +272,7 @@ async def an_authorization_server(
     app.router.add_get("/.well-known/oauth-protected-resource/sse", server.sse_metadata)
     app.router.add_get("/sse", server.sse)
     app.router.add_post("/messages", server.messages)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
