@@ -71,7 +71,7 @@ class ServerLogins:
         *,
         client_metadata_url: str | None = None,
     ) -> None:
-        self._dialer, self._clock, self.callback = dialer, clock, callback
+        self._dialer, self.clock, self.callback = dialer, clock, callback
         self._client_metadata_url, self._is_shared = client_metadata_url, store.is_durable
         self._secrets = SecretRecords(store, clock)
         self._repository = TokenRepository(self._secrets, clock)
@@ -148,7 +148,7 @@ class ServerLogins:
         login = self._running.get(key)
         if login is None:
             sender = self._dialer.login_sender(target, key.principal)
-            login = RunningLogin(key, sender, self._records, self._clock, register_state=self._register_state)
+            login = RunningLogin(key, sender, self._records, self.clock, register_state=self._register_state)
             self._running[key] = login
             self._tasks.spawn(self._run(login, target, demand, stale), name=f"log in to {key.server}")
             if self._is_shared:
@@ -281,7 +281,7 @@ class ServerLogins:
                 tokens = await self._repository.load(key)
                 if tokens is not None and (stale is None or tokens.asked != stale.asked):
                     login.adopt(tokens)
-            await self._clock.sleep(LOOK_SECONDS)
+            await self.clock.sleep(LOOK_SECONDS)
 
 
 def _state_record(state: str) -> str:

@@ -56,7 +56,7 @@ class PersonalServer(AuthorizationServer):
     async def mcp(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("authorization", "").partition(" ")[2]
         if token not in self.valid:
-            return self._not_let_in(401, "")
+            return self.not_let_in(401, "")
         assert request.transport is not None
         message = await request.json() if request.method == "POST" else {"method": request.method}
         login, session_id = self._logins[token], request.headers.get("mcp-session-id")
