@@ -114,6 +114,11 @@ class Connection:
         return None if self._authorizer is None else self._authorizer.authorization_url
 
     @property
+    def login_trouble(self) -> str | None:
+        """Which authorization server does not answer, so that calls may have to wait, or fail."""
+        return None if self._authorizer is None else self._authorizer.trouble
+
+    @property
     def facts(self) -> ServerFacts | None:
         link = self._supervisor.link
         return link.facts if link else None

@@ -7,12 +7,14 @@ from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import TokenSet
+from emceepee.backends.oauth.tokens import TokenSet, Unavailable
 from emceepee.backends.spec import HttpTarget
+from emceepee.clock import give_up_after
 from emceepee.errors import InvalidArguments, LoginNeeded
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
+from emceepee.sessions.login_trouble import LoginTrouble
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import ServerKey
@@ -24,6 +26,9 @@ OR_A_TOKEN = (
     'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
     "${NAME} takes it from the environment, so that it does not pass through a model"
 )
+
+
+TURN_SECONDS = 20.0  # for authorization servers to answer until a person can be asked
 
 
 class SessionAuthorizer:
@@ -39,6 +44,9 @@ class SessionAuthorizer:
         self._is_asked = False  # whether the person was asked to log in
         self._question: Question | None = None  # by this, unless there was no room for it
         self._asked_by: Asker | None = None  # and by this caller, by the protocol's own means
+        self.on_trouble: Callable[[], None] = lambda: None
+        self._told_trouble: LoginTrouble | None = None
+        self._not_renewed: TokenSet | None = None
 
     @property
     def tokens(self) -> TokenSet | None:
@@ -58,6 +66,19 @@ class SessionAuthorizer:
         return f"login-{self._key.server}"
 
     @property
+    def trouble(self) -> str | None:
+        """Tokens that another session has renewed since are no trouble any more."""
+        if self._told_trouble is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
+            return None
+        return self._told_trouble.words
+
+    @property
+    def _trouble(self) -> LoginTrouble:
+        if self._told_trouble is None:
+            self._told_trouble = LoginTrouble(self._logins.clock, self.on_trouble)
+        return self._told_trouble
+
+    @property
     def _running(self) -> RunningLogin | None:
         return self._logins.running(self._key)
 
@@ -70,13 +91,28 @@ class SessionAuthorizer:
         self._logins.renew_soon(self._key, self._target, stale)
 
     async def renew(self, stale: TokenSet) -> Renewal:
-        return await self._logins.renew(self._key, self._target, stale)
+        with self._trouble.while_waiting(lambda: f"waiting for {stale.issuer} to renew the login"):
+            renewal = await self._logins.renew(self._key, self._target, stale)
+        if isinstance(renewal, Unavailable):
+            self._not_renewed = stale
+            self._trouble.note(f"the login is not renewed: {stale.issuer} cannot be asked ({renewal.reason})")
+        else:
+            self._not_renewed = None
+            self._trouble.note(None)
+        return renewal
 
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
         """Raises: NoAccess."""
         login = self._logins.begin(self._key, self._target, demand, stale)
         login.join(self)
-        await login.turn.wait()
+        try:
+            with self._trouble.while_waiting(lambda: f"waiting for {login.waits_for} to say how to log in"):
+                async with give_up_after(self._logins.clock, TURN_SECONDS):
+                    await login.turn.wait()
+        except TimeoutError:
+            raise NoAccess(
+                f"it wants a login, and after {TURN_SECONDS:g} s {login.waits_for} has not said how to log in"
+            ) from None
         if not login.is_over:
             raise NoAccess("someone has to log in to it", wants_person=True)
         if (reason := login.outcome.result()) is not None:

@@ -66,6 +66,11 @@ class RunningLogin:
         return self.outcome.done()
 
     @property
+    def waits_for(self) -> str:
+        """Who is asked something just now."""
+        return self._login.asks or "the authorization server"
+
+    @property
     def is_wanted(self) -> bool:
         """Whether any session looks on."""
         return bool(self._onlookers)

@@ -83,7 +83,7 @@ class ServerLogins:
         *,
         client_metadata_url: str | None = None,
     ) -> None:
-        self._dialer, self._clock, self.callback = dialer, clock, callback
+        self._dialer, self.clock, self.callback = dialer, clock, callback
         self._client_metadata_url, self._is_shared = client_metadata_url, place.is_durable
         self._secrets = SecretRecords(place, clock)
         self._repository = TokenRepository(self._secrets, clock)
@@ -160,7 +160,7 @@ class ServerLogins:
     async def overview(self, principal: str, specs: Iterable[BackendSpec]) -> Sequence[LoginView]:
         """Of these servers, and of those that tokens are held for besides. Raises: StoreUnavailable."""
         held, begun = await self._repository.tokens_of(principal), await self._records.begun_logins(principal)
-        return login_overview(principal, specs, held, begun, self._clock.now())
+        return login_overview(principal, specs, held, begun, self.clock.now())
 
     async def give_up(self, key: ServerKey, reason: str) -> None:
         """Returns when the login is over, if one runs."""
@@ -229,7 +229,7 @@ class ServerLogins:
         login = self._running.get(key)
         if login is None:
             sender = self._dialer.login_sender(target, key.principal)
-            login = RunningLogin(key, sender, self._records, self._clock, register_state=self._register_state)
+            login = RunningLogin(key, sender, self._records, self.clock, register_state=self._register_state)
             self._running[key] = login
             run = self._run(login, target, demand, stale, is_new=is_new)
             self._tasks.spawn(run, name=f"log in to {key.server}")
@@ -368,7 +368,7 @@ class ServerLogins:
                 tokens = await self._repository.load(key)
                 if tokens is not None and _may_do(tokens, demand, stale):
                     login.adopt(tokens)
-            await self._clock.sleep(LOOK_SECONDS)
+            await self.clock.sleep(LOOK_SECONDS)
 
 
 def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:

@@ -378,7 +378,7 @@ class Session:
             spread=self._spread,
         )
         if authorizer is not None:
-            authorizer.on_end = connection.end_login
+            authorizer.on_end, authorizer.on_trouble = connection.end_login, self.change_signal.notify
             self._authorizers[connection] = authorizer
         return connection
 

@@ -210,7 +210,7 @@ def server_summary(connection: Connection) -> ServerSummary:
     optional = {
         "description": connection.spec.description,
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
-        "lastError": state.reason or (connection.health.last_error if failures else None),
+        "lastError": state.reason or connection.login_trouble or (connection.health.last_error if failures else None),
         "authorizationUrl": connection.authorization_url,
         "reconnectAttempt": state.attempt or None,
         "nextRetryMs": connection.next_retry_ms(),

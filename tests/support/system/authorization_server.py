@@ -10,15 +10,17 @@ import itertools
 import ssl
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 PATIENCE = 20.0
+OF_THE_SERVER = ("/mcp", "/sse", "/messages", "/.well-known/oauth-protected-resource/")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -39,6 +41,9 @@ class AuthorizationServer:
     lives: int = 3600
     uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
     status: int = 200  # of the token endpoint, while it is in trouble
+    broken: int | None = None  # the status of all endpoints of the authorization server, while it is in trouble
+    is_silent: bool = False  # while it is set, none of them answers
+    challenge_methods: list[str] | None = field(default_factory=lambda: ["S256"])
     is_approved: bool = False  # the device code was entered
     nonce: str | None = None  # that a proof must have
     forms: list[Form] = field(default_factory=list)
@@ -48,6 +53,8 @@ class AuthorizationServer:
     needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
     scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
     calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
+    arrived: list[str] = field(default_factory=list)  # the tokens of all calls of tools, whatever became of them
+    verdict: Callable[[str], web.Response | None] = lambda _: None  # an answer to a call with that token, if no result
     peers: dict[str, set[tuple[str, int]]] = field(default_factory=dict)  # by token: the connections it came over
     asked: int = 0  # how often someone was shown the page to agree on
     answered: int = 0  # token requests
@@ -80,14 +87,25 @@ class AuthorizationServer:
             "revocation_endpoint": "revoke",
             "device_authorization_endpoint": "device",
         }
+        pkce = {} if self.challenge_methods is None else {"code_challenge_methods_supported": self.challenge_methods}
         return web.json_response(
             {
                 "issuer": self.url,
-                "code_challenge_methods_supported": ["S256"],
+                **pkce,
                 "token_endpoint_auth_methods_supported": ["none"],
                 **{name: f"{self.url}/{path}" for name, path in endpoints.items()},
             }
         )
+
+    @web.middleware
+    async def be_in_trouble(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Not the server behind, and what it says of itself."""
+        if not request.path.startswith(OF_THE_SERVER):
+            if self.is_silent:
+                await asyncio.wait_for(self.go_on.wait(), PATIENCE)
+            if self.broken is not None:
+                return web.Response(status=self.broken)
+        return await handler(request)
 
     async def register(self, request: web.Request) -> web.Response:
         document = await request.json()
@@ -160,43 +178,47 @@ class AuthorizationServer:
             self.valid -= {token for token, of in self._logins.items() if of == login}
         return "invalid_grant"
 
-    async def mcp(self, request: web.Request) -> web.Response:
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
         """The server: 2025-11-25, without a session. Its tools repeat their names."""
         if request.method != "POST":
             return web.Response(status=405)
         message = await request.json()
         token = request.headers.get("authorization", "").partition(" ")[2]
+        if message["method"] == "tools/call":
+            self.arrived.append(token)
+            if (answer := self.verdict(token)) is not None:
+                return answer
         if token not in self.valid:
-            return self._not_let_in(401, "")
+            return self.not_let_in(401, "")
         assert request.transport is not None
         self.peers.setdefault(token, set()).add(request.transport.get_extra_info("peername"))
         params = message.get("params", {})
         if (scope := self.needed.get(params.get("name", ""))) and scope not in self.scopes.get(token, ()):
-            return self._not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
-        answer: dict[str, Any]
+            return self.not_let_in(403, f', error="insufficient_scope", scope="{scope}"')
+        result: dict[str, Any]
         match message["method"]:
             case "initialize":
                 info = {"name": "protected", "version": "1"}
-                answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+                result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
             case "tools/list":
-                answer = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
+                result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "write")]}
             case "tools/call":
                 self.calls.append((token, params["name"]))
                 self._used[token] += 1
                 if self._used[token] == self.uses:
                     self.valid.discard(token)
-                answer = {"content": [{"type": "text", "text": params["name"]}]}
+                result = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}
                 return web.json_response({"jsonrpc": "2.0", "id": message["id"], "error": error})
             case _:
                 return web.Response(status=202)
-        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": answer})
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     async def sse(self, request: web.Request) -> web.StreamResponse:
         """The same over the older transport: what is posted to `/messages` is answered here."""
         if request.headers.get("authorization", "").partition(" ")[2] not in self.valid:
-            return self._not_let_in(401, "", path="sse")
+            return self.not_let_in(401, "", path="sse")
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         await response.write(b"event: endpoint\ndata: /messages\n\n")
@@ -205,9 +227,9 @@ class AuthorizationServer:
             await response.write(b"event: message\ndata: " + answer + b"\n\n")
         return response
 
-    async def messages(self, request: web.Request) -> web.Response:
+    async def messages(self, request: web.Request) -> web.StreamResponse:
         answered = await self.mcp(request)
-        if answered.status == 200 and isinstance(answered.body, bytes):
+        if answered.status == 200 and isinstance(answered, web.Response) and isinstance(answered.body, bytes):
             self._answers.put_nowait(answered.body)
             return web.Response(status=202)
         return answered
@@ -221,7 +243,7 @@ class AuthorizationServer:
         shown = {form.fields[name] for form in self.forms for name in ("code", "code_verifier") if name in form.fields}
         return shown | set(self.scopes) | {f"refresh-{token.partition('-')[2]}" for token in self.scopes}
 
-    def _not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
+    def not_let_in(self, status: int, more: str, *, path: str = "mcp") -> web.Response:
         self.refusals += 1
         place = f"{self.server_url or self.url}/.well-known/oauth-protected-resource/{path}"
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
@@ -236,6 +258,9 @@ class AuthorizationServer:
         return {"access_token": access, "token_type": kind, "expires_in": self.lives, "refresh_token": refresh}
 
 
+ServerT = TypeVar("ServerT", bound=AuthorizationServer)
+
+
 def _challenge(verifier: str) -> str:
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
@@ -246,13 +271,18 @@ def _nonce(proof: str) -> str:
     return str(jwt.decode(proof, options={"verify_signature": False}).get("nonce")) if proof else ""
 
 
-@asynccontextmanager
-async def an_authorization_server(
+def an_authorization_server(
     *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
-) -> AsyncIterator[AuthorizationServer]:
+) -> AbstractAsyncContextManager[AuthorizationServer]:
     """On a free port. The hosts are names that lead here; `server_host` is that of the server behind."""
-    server = AuthorizationServer()
-    app = web.Application()
+    return serving(AuthorizationServer(), tls=tls, host=host, server_host=server_host)
+
+
+@asynccontextmanager
+async def serving(
+    server: ServerT, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", server_host: str | None = None
+) -> AsyncIterator[ServerT]:
+    app = web.Application(middlewares=[server.be_in_trouble])
     app.router.add_get("/.well-known/oauth-protected-resource/mcp", server.resource_metadata)
     app.router.add_get("/.well-known/oauth-authorization-server", server.metadata)
     app.router.add_post("/register", server.register)
@@ -264,7 +294,7 @@ async def an_authorization_server(
     app.router.add_get("/.well-known/oauth-protected-resource/sse", server.sse_metadata)
     app.router.add_get("/sse", server.sse)
     app.router.add_post("/messages", server.messages)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()

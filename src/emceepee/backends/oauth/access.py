@@ -58,6 +58,11 @@ class Authorizer(Protocol):
         """What a person is asked to open just now."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Which authorization server does not answer, if one does not."""
+        ...
+
 
 class TokenAccess:
     """What one link's HTTP client asks for access. `is_asking_on_get`: its GET is worth a login, as a POST is."""

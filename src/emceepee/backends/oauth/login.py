@@ -34,6 +34,7 @@ from emceepee.backends.oauth.flow import (
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
+from emceepee.backends.oauth.well_known import origin_of
 from emceepee.clock import Clock, Handle
 
 NOT_WAITING = "No login is waiting for an address. It is over, or has not come that far"
@@ -74,6 +75,8 @@ class Login:
         self._state: FlowState | None = None
         self._timer: Handle | None = None
         self._dpop_key: str | None = None
+        self.asks: str | None = None
+        """Whoever has to answer just now."""
 
     @property
     def is_waiting(self) -> bool:
@@ -135,7 +138,11 @@ class Login:
     async def _send(self, request: HttpRequest) -> FlowEvent:
         if request.is_proven and self._dpop_key is None:
             self._dpop_key = new_dpop_key()
-        return await self._sender.send(request, dpop_key=self._dpop_key)
+        self.asks = origin_of(request.url)
+        try:
+            return await self._sender.send(request, dpop_key=self._dpop_key)
+        finally:
+            self.asks = None
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()

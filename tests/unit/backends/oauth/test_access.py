@@ -49,6 +49,7 @@ class Keeper:
     asked: list[str] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
     authorization_url: str | None = None
+    trouble: str | None = None
     is_logging_in: bool = False
 
     async def load(self) -> None: ...

@@ -1,18 +1,9 @@
 // A link that a server wants opened. The person sees where it leads before anything is opened.
 
+import { parseWebAddress } from "../../lib/web-address.js";
 import { bdi, h } from "../../ui/dom.js";
 import { expandableText } from "../../ui/expandable-text.js";
 import { icon } from "../../ui/icons.js";
-
-/** @param {string | undefined} address */
-function parseWebAddress(address) {
-  try {
-    const url = new URL(address ?? "");
-    return ["http:", "https:"].includes(url.protocol) ? url : null;
-  } catch {
-    return null;
-  }
-}
 
 export class LinkPrompt {
   /** @param {string | undefined} address */

@@ -4,6 +4,7 @@ import { singleLine, truncate } from "../../lib/display-text.js";
 import { messageOf } from "../../lib/errors.js";
 import { formatCoarse, formatTime } from "../../lib/format.js";
 import { objectKey } from "../../lib/object-key.js";
+import { parseWebAddress } from "../../lib/web-address.js";
 import { postJson } from "../../net/console-api.js";
 import { serverNow } from "../../state/server-clock.js";
 import { isOwnSession, sessionName } from "../../state/session-names.js";
@@ -123,6 +124,7 @@ export class ServerCard {
     const who = bdi("", { class: "connection-session" });
     const facts = h("div", { class: "fact-row" });
     const error = h("p", { class: "error-text small" });
+    const login = h("a", { class: "button primary small", target: "_blank", rel: "noopener noreferrer" }, "");
     const reconnect = h(
       "button",
       { type: "button", class: "button small", onclick: () => this.#reconnect(sessionId, reconnect) },
@@ -132,6 +134,7 @@ export class ServerCard {
       "li",
       { class: "connection" },
       h("div", { class: "connection-info" }, h("span", { class: "connection-head" }, who, state), facts, error),
+      login,
       reconnect,
     );
     const update = (/** @type {ServerConnection} */ { session, server }) => {
@@ -139,7 +142,11 @@ export class ServerCard {
       setText(state, STATUS_LABELS[server.status] ?? singleLine(server.status ?? "", 30));
       setText(who, sessionName(this.store, session.id));
       setFactRow(facts, this.#facts(session, server));
-      error.hidden = !server.lastError || server.connected;
+      const address = parseWebAddress(server.authorizationUrl);
+      login.hidden = !address;
+      setAttribute(login, "href", address?.href);
+      setText(login, address ? `Log in at ${address.host}` : "");
+      error.hidden = !server.lastError;
       setText(error, truncate(server.lastError ?? "", 600));
       setAttribute(reconnect, "aria-description", `in ${sessionName(this.store, session.id)}`);
     };

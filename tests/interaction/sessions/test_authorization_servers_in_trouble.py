@@ -1,0 +1,243 @@
+"""Authorization servers that are slow, broken or not to be trusted, through the tools: who waits, and who is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import cast
+
+import aiohttp
+import pytest
+
+from emceepee.app import open_session, session_parts
+from emceepee.backends.oauth import tokens
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.clock import SystemClock
+from emceepee.config import Config
+from emceepee.console.feed import session_view
+from emceepee.json_types import JsonObject
+from emceepee.sessions import authorizer, token_repository
+from emceepee.sessions.parts import SessionParts
+from support.backends.web_backend import WebBackend, a_web_backend
+from support.fakes.clock import FakeClock
+from support.sessions.asking import task_id
+from support.sessions.scene import Scene
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.waiting import eventually
+
+SOON = 5.0  # what does not need the authorization server takes milliseconds
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    async with an_authorization_server() as running:
+        yield running
+        running.go_on.set()
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[WebBackend]:
+    """A server that wants no login."""
+    async with a_web_backend() as running:
+        yield running
+
+
+@pytest.fixture
+async def parts() -> AsyncIterator[SessionParts]:
+    async with session_parts(Config(), SystemClock()) as made:
+        yield made
+
+
+@asynccontextmanager
+async def a_session(parts: SessionParts, principal: str = "ann") -> AsyncIterator[Scene]:
+    async with open_session(f"session-of-{principal}", principal, parts) as session:
+        session.wake()
+        yield Scene(session, cast(FakeClock, parts.clock), {})
+
+
+@pytest.fixture
+async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
+    async with a_session(parts) as made:
+        yield made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks an authorization server again at once."""
+    monkeypatch.setattr(token_repository, "PAUSE_AFTER_TROUBLE", 0.0)
+
+
+async def add(scene: Scene, server: AuthorizationServer) -> JsonObject:
+    return await scene.call("add_server", name="tracker", url=server.resource)
+
+
+async def log_in(scene: Scene, server: AuthorizationServer) -> None:
+    added = (await add(scene, server))["structuredContent"]["server"]
+    async with aiohttp.ClientSession() as browser, browser.get(added["authorizationUrl"]) as page:
+        assert page.status == 200
+    await eventually(lambda: scene.status("tracker") == "connected")
+
+
+async def call(scene: Scene, name: str = "tracker") -> JsonObject:
+    return await scene.call("execute_tool", server=name, tool="echo", arguments={})
+
+
+async def listed(scene: Scene, name: str = "tracker") -> JsonObject:
+    (found,) = [each for each in (await scene.value("list_servers"))["servers"] if each["name"] == name]
+    return cast(JsonObject, found)
+
+
+def told_to_the_console(scene: Scene) -> Callable[[str], bool]:
+    """Whether the console is told these words of the server, after it was told that something is different."""
+    news: list[JsonObject] = []
+    scene.session.change_signal.watch(lambda: news.append(session_view(scene.session)))
+    return lambda words: any(words in str(view["servers"]) for view in news)
+
+
+# Who cannot be trusted.
+
+
+@pytest.mark.parametrize("methods", [None, ["plain"], []])
+async def test_without_pkce_a_login_is_refused_in_a_clear_sentence(
+    methods: list[str] | None, scene: Scene, server: AuthorizationServer
+) -> None:
+    server.challenge_methods = methods
+    error = (await add(scene, server))["structuredContent"]["error"]
+    assert f"The authorization server {server.url} does not say that it supports PKCE with S256" in error["message"]
+    assert "Ask its operator to turn that on" in error["message"]
+    assert (await scene.value("list_servers"))["servers"] == []
+    assert (server.registrations, server.asked, server.forms) == ([], 0, [])
+
+
+# Who is broken.
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_503_at_a_refresh_costs_no_login_is_told_and_is_over_when_it_is(
+    scene: Scene, server: AuthorizationServer, other: WebBackend
+) -> None:
+    await log_in(scene, server)
+    await scene.value("add_server", name="other", url=other.url)
+    is_told = told_to_the_console(scene)
+    server.valid.clear()
+    server.status = 503
+    for _ in range(3):
+        error = (await call(scene))["structuredContent"]["error"]
+        assert f"{server.url} cannot be asked for that just now: HTTP 503" in error["message"]
+        assert "Nobody has to log in again for that: call again in a while" in error["message"]
+    trouble = f"the login is not renewed: {server.url} cannot be asked (HTTP 503)"
+    assert (await listed(scene))["lastError"] == trouble
+    assert is_told(trouble)
+    assert not (await call(scene, "other")).get("isError")
+    assert "lastError" not in await listed(scene, "other")
+
+    server.status = 200
+    assert (await call(scene))["content"][0]["text"] == "echo"
+    assert "lastError" not in await listed(scene)
+    assert (server.asked, server.replayed) == (1, 0)
+    assert (await scene.value("get_elicitations"))["requests"] == []
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_trouble_is_over_for_a_session_when_another_has_renewed_the_login(
+    parts: SessionParts, scene: Scene, server: AuthorizationServer
+) -> None:
+    await log_in(scene, server)
+    server.valid.clear()
+    server.status = 503
+    await call(scene)
+    assert "lastError" in await listed(scene)
+    server.status = 200
+    async with open_session("another-session-of-ann", "ann", parts) as session:
+        session.wake()
+        await call(Scene(session, cast(FakeClock, parts.clock), {}))
+    assert "lastError" not in await listed(scene)
+
+
+@pytest.mark.parametrize("status", [503, 500])
+async def test_a_broken_one_at_a_login_is_named(status: int, scene: Scene, server: AuthorizationServer) -> None:
+    server.broken = status
+    error = (await add(scene, server))["structuredContent"]["error"]
+    assert "it wants a login, and that failed" in error["message"]
+    assert f"{server.url}" in error["message"]
+    assert f"HTTP {status}" in error["message"]
+    server.broken = None
+    assert (await add(scene, server))["structuredContent"]["server"]["status"] == "authorizing"
+
+
+# Who is slow.
+
+
+async def test_a_slow_one_at_a_refresh_delays_the_calls_that_need_it_and_no_others(
+    scene: Scene, server: AuthorizationServer, other: WebBackend
+) -> None:
+    await log_in(scene, server)
+    await scene.value("add_server", name="other", url=other.url)
+    is_told = told_to_the_console(scene)
+    server.is_silent = True
+    server.valid.clear()
+    waiting = asyncio.ensure_future(call(scene))
+    words = f"waiting for {server.url} to renew the login"
+    await eventually(lambda: is_told(words), what="the console is told", within=10)
+    assert (await listed(scene))["lastError"] == words
+    async with asyncio.timeout(SOON):
+        assert not (await call(scene, "other")).get("isError")
+        assert "lastError" not in await listed(scene, "other")
+    assert not waiting.done()
+    server.is_silent = False
+    server.go_on.set()
+    assert (await waiting)["content"][0]["text"] == "echo"
+    assert "lastError" not in await listed(scene)
+
+
+async def test_a_slow_one_delays_nobody_while_the_token_is_good(
+    scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is renewed in the background when it is due: here at once."""
+    monkeypatch.setattr(tokens, "SHARE_AHEAD", 1)
+    server.lives = 60
+    await log_in(scene, server)
+    server.held.set()
+    async with asyncio.timeout(SOON):
+        for _ in range(3):
+            assert (await call(scene))["content"][0]["text"] == "echo"
+    assert server.forms[-1].fields["grant_type"] == "refresh_token"
+    await eventually(lambda: len(server.forms) == server.answered + 1)
+    server.held.clear()
+    server.go_on.set()
+
+
+async def test_a_slow_one_at_a_login_delays_no_other_server_and_no_other_session_and_is_told(
+    server: AuthorizationServer, other: WebBackend
+) -> None:
+    specs = [
+        BackendSpec(name=name, target=HttpTarget(url=url))
+        for name, url in (("tracker", server.resource), ("other", other.url))
+    ]
+    server.is_silent = True
+    async with session_parts(Config(servers=tuple(specs)), SystemClock()) as parts, a_session(parts) as scene:
+        is_told = told_to_the_console(scene)
+        waiting = asyncio.ensure_future(call(scene))
+        async with asyncio.timeout(SOON), a_session(parts, "bob") as bobs:
+            for each in (scene, bobs):
+                assert not (await call(each, "other")).get("isError")
+        words = f"waiting for {server.url} to say how to log in"
+        await eventually(lambda: is_told(words), what="the console is told", within=10)
+        assert (await listed(scene))["lastError"] == words
+        assert "lastError" not in await listed(scene, "other")
+        assert not waiting.done()
+        server.is_silent = False
+        server.go_on.set()
+        assert task_id(await waiting)
+        found = await listed(scene)
+        assert found["status"] == "authorizing"
+        assert found["authorizationUrl"].startswith(server.url)
+
+
+async def test_one_that_never_says_how_to_log_in_is_named(
+    scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authorizer, "TURN_SECONDS", 0.2)
+    server.is_silent = True
+    error = (await add(scene, server))["structuredContent"]["error"]
+    assert f"it wants a login, and after 0.2 s {server.url} has not said how to log in" in error["message"]
+    assert (await scene.value("list_servers"))["servers"] == []

@@ -1,0 +1,175 @@
+"""A call that a server did not let in is sent again once per new token. In no other case is any call sent twice."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import cast
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from emceepee.app import open_session, session_parts
+from emceepee.backends.oauth.access import MOST_ATTEMPTS
+from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
+from emceepee.clock import SystemClock
+from emceepee.config import Config
+from emceepee.json_types import JsonObject
+from support.fakes.clock import FakeClock
+from support.sessions.asking import task_id
+from support.sessions.scene import Scene
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.waiting import eventually
+
+Answer = Callable[[AuthorizationServer], web.Response]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    async with an_authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def scene(server: AuthorizationServer) -> AsyncIterator[Scene]:
+    """Logged in."""
+    async with (
+        session_parts(Config(), SystemClock()) as parts,
+        open_session("session", "ann", parts) as session,
+    ):
+        session.wake()
+        scene = Scene(session, cast(FakeClock, parts.clock), {})
+        oauth = {"scopes": "some"}
+        added = await scene.value("add_server", name="tracker", url=server.resource, oauth=oauth)
+        await agree(added["server"]["authorizationUrl"])
+        await eventually(lambda: scene.status("tracker") == "connected")
+        yield scene
+
+
+async def agree(url: str) -> None:
+    async with aiohttp.ClientSession() as browser, browser.get(url) as page:
+        assert page.status == 200
+
+
+async def call(scene: Scene) -> JsonObject:
+    return await scene.call("execute_tool", server="tracker", tool="echo", arguments={})
+
+
+def refreshes(server: AuthorizationServer) -> int:
+    return sum(form.fields["grant_type"] == "refresh_token" for form in server.forms)
+
+
+def challenge(status: int, words: str = "") -> Answer:
+    return lambda server: server.not_let_in(status, words)
+
+
+def plain(status: int, body: object = None, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _: web.Response(status=status, text=json.dumps(body or {}), headers=named)
+
+
+ERROR = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32001, "message": "unauthorized"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        challenge(403),
+        challenge(403, ', error="access_denied"'),
+        challenge(403, ', error="insufficient_scope"'),  # which one is not said, so no other token would do
+        challenge(403, ', error="insufficient_scope", scope="some"'),  # that was asked for before
+        plain(400),
+        plain(400, ERROR),
+        plain(403),
+        plain(403, ERROR),
+        plain(409),
+        plain(425),
+        plain(429, retry_after="0"),
+        plain(500),
+        plain(502),
+        plain(503, retry_after="0"),
+        plain(504),
+    ],
+)
+async def test_what_no_new_token_answers_is_not_sent_again(
+    answer: Answer, scene: Scene, server: AuthorizationServer
+) -> None:
+    server.verdict = lambda _: answer(server)
+    reply = await call(scene)
+    assert reply["isError"]
+    assert len(server.arrived) == 1
+    assert (refreshes(server), server.asked) == (0, 1)
+
+
+async def test_a_401_is_answered_with_one_refresh_and_the_call_once_more(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    server.valid.clear()
+    assert (await call(scene))["content"][0]["text"] == "echo"
+    assert len(server.arrived) == len(set(server.arrived)) == 2
+    assert (refreshes(server), len(server.calls), server.asked) == (1, 1, 1)
+
+
+async def test_a_server_that_refuses_every_token_gets_each_once_and_not_for_ever(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    server.verdict = lambda _: server.not_let_in(401, "")
+    reply = await call(scene)
+    assert reply["isError"]
+    assert len(server.arrived) == len(set(server.arrived)) == MOST_ATTEMPTS
+    assert (refreshes(server), server.asked) == (MOST_ATTEMPTS - 1, 1)
+
+
+async def test_a_401_without_a_new_token_is_not_sent_again(scene: Scene, server: AuthorizationServer) -> None:
+    server.valid.clear()
+    server.status = 503
+    reply = await call(scene)
+    assert "call again in a while" in reply["structuredContent"]["error"]["message"]
+    assert (len(server.arrived), server.asked) == (1, 1)
+
+
+async def test_a_step_up_sends_the_call_once_more_with_the_token_of_that_login(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    server.needed["echo"] = "all"
+    task = task_id(await call(scene))
+    (question,) = (await scene.value("get_elicitations"))["requests"]
+    await agree(question["url"])
+    result = await scene.call("get_task_result", task_id=task)
+    assert result["content"][0]["text"] == "echo"
+    assert len(server.arrived) == len(set(server.arrived)) == 2
+    assert len(server.calls) == 1
+
+
+async def test_a_server_that_wants_more_and_more_is_not_logged_in_to_for_ever(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    def wants_another(token: str) -> web.Response:
+        return server.not_let_in(403, f', error="insufficient_scope", scope="scope-{len(server.arrived)}"')
+
+    server.verdict = wants_another
+    reply = await call(scene)
+    while task := (reply.get("structuredContent") or {}).get("proxy_task"):
+        task_key = task["task_id"]
+        for question in (await scene.value("get_elicitations"))["requests"]:
+            await agree(question["url"])
+        reply = await scene.call("get_task_result", task_id=task_key, timeout_ms=500)
+        if (reply.get("structuredContent") or {}).get("error", {}).get("code") == "TOOL_ERR_TIMEOUT":
+            reply = {"structuredContent": {"proxy_task": task}}
+    assert reply["isError"]
+    assert len(server.arrived) == len(set(server.arrived)) == server.asked
+    assert server.asked == 1 + LOGINS_PER_CALL
+    assert server.calls == []
+
+
+async def test_a_call_whose_line_is_cut_is_not_sent_again(scene: Scene, server: AuthorizationServer) -> None:
+    """It may have run."""
+
+    class Cut(web.Response):
+        async def prepare(self, request: web.BaseRequest) -> None:
+            assert request.transport is not None
+            request.transport.abort()
+
+    server.verdict = lambda _: Cut()
+    reply = await call(scene)
+    assert reply["isError"]
+    assert len(server.arrived) == 1

@@ -1,0 +1,21 @@
+// Which addresses a button may lead to.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { parseWebAddress } from "../../src/emceepee/console/page/lib/web-address.js";
+
+test("http and https can be opened", () => {
+  assert.equal(parseWebAddress("https://login.example/authorize?x=1")?.host, "login.example");
+  assert.equal(parseWebAddress("http://127.0.0.1:8080/")?.host, "127.0.0.1:8080");
+});
+
+test("nothing else can", () => {
+  for (const address of [undefined, "", "nowhere", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"])
+    assert.equal(parseWebAddress(address), null);
+});
+
+test("the host is the one that the browser asks", () => {
+  assert.equal(parseWebAddress("https://login.example@evil.example/")?.host, "evil.example");
+  assert.match(parseWebAddress("https://lоgin.example/")?.host ?? "", /^xn--/);
+});
