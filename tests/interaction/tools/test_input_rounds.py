@@ -1,12 +1,15 @@
 """Callers of 2026-07-28 that declare elicitation: a result asks, and the call that is sent again goes on."""
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
+from emceepee.console.rows import detail
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from support.backends.scripted_backend import Asked, ScriptedBackend
@@ -357,6 +360,26 @@ async def test_what_is_read_or_got_asks_in_the_same_way(
     final = (await call)["result"]["structuredContent"]
     assert {key: final[key] for key in result} == result
     assert sum(seen == method for seen, _ in client.backend.seen) == 1
+
+
+async def test_answers_are_passed_on_and_never_seen_again(
+    client: ModernClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    at_server, waiting, result = await client.asked()
+    said: list[Any] = []
+    for name in (["s3cret-that-does-not-fit"], "s3cret-answer"):
+        call = client.start(with_=again(result, {"action": "accept", "content": {"name": name}}))
+        await settle()
+        said += [call.result()] if call.done() else []
+    assert (await waiting)["content"] == {"name": "s3cret-answer"}
+    at_server.reply(**DONE)
+    said.append(await call)
+    tools = ("list_tasks", "get_elicitations", "get_logs", "get_notifications")
+    said += [await client.call(tool) for tool in tools]
+    said += [detail(span, client.session) for span in client.session.journal.since(0)]
+    logged = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "s3cret" not in json.dumps(said, default=str) + logged
 
 
 # Lost and cancelled.
