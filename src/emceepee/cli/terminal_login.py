@@ -53,6 +53,11 @@ class TerminalLogin:
     def tokens(self) -> TokenSet | None:
         return self._logins.known(self._key)
 
+    @property
+    def trouble(self) -> str | None:
+        """Whoever waits at the terminal is told at the end."""
+        return None
+
     async def load(self) -> None:
         await self._logins.load(self._key)
 

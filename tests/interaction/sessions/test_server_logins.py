@@ -14,8 +14,10 @@ from emceepee.config import Config
 from emceepee.json_types import JsonObject
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.server_logins import CHANGES
+from emceepee.state.question import Question
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Store
+from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
 from support.sessions.scene import Scene
@@ -322,3 +324,110 @@ async def test_many_calls_wait_for_one_login(scene: Scene, server: Authorization
     for reply in replies:
         await scene.call("get_task_result", task_id=task_id(reply))
     assert len(server.calls) == 5
+
+
+# Callers that take links by the protocol's own means.
+
+
+class AskedCaller:
+    """A connection of such a caller, as far as a session sees it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.withdrawn: list[str] = []
+        self.completed: list[str] = []
+        self.takes = True
+
+    def ask(self, question: Question, call: object | None) -> bool:
+        self.asked += [question] if self.takes else []
+        return self.takes
+
+    def withdraw(self, question: Question) -> None:
+        self.withdrawn.append(question.request_id)
+
+    def complete(self, request_id: str) -> None:
+        self.completed.append(request_id)
+
+
+@pytest.fixture
+def asked_caller(scene: Scene) -> AskedCaller:
+    made = AskedCaller()
+    scene.session.questions.add_asker(made)
+    return made
+
+
+def start(scene: Scene, caller: AskedCaller, tool: str, /, **arguments: object) -> "asyncio.Task[JsonObject]":
+    context = RequestContext(session=scene.session, asker=caller)
+    return scene.start(tool, caller=context, **arguments)
+
+
+async def test_whoever_adds_a_server_is_asked_to_log_in_and_its_calls_wait_for_that(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    await start(scene, asked_caller, "add_server", name="tracker", url=server.resource)
+    [question] = asked_caller.asked
+    call = start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+    scene.session.questions.answer_elicitation(question.request_id, "accept", None)
+    later = start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+    await browse(question.params["url"])
+    for each in (call, later):
+        assert (await each)["content"][0]["text"] == "echo"
+    assert (scene.session.tasks.all(), len(asked_caller.asked)) == ([], 1)
+    assert asked_caller.completed == [question.request_id]
+
+
+async def test_a_login_that_ends_in_the_browser_alone_withdraws_the_request(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    await start(scene, asked_caller, "add_server", name="tracker", url=server.resource)
+    [question] = asked_caller.asked
+    await browse(question.params["url"])
+    await eventually(has_status(scene, "connected"))
+    assert asked_caller.completed == asked_caller.withdrawn == [question.request_id]
+
+
+async def test_nobody_is_asked_to_log_in_before_a_call_needs_it(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    """A session that connects ten servers must not open ten pages."""
+    added = await add(scene, server)
+    assert asked_caller.asked == []
+    call = start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+    await eventually(lambda: bool(asked_caller.asked))
+    await browse(added["authorizationUrl"])
+    assert (await call)["content"][0]["text"] == "echo"
+    assert scene.session.tasks.all() == []
+
+
+async def test_a_caller_that_takes_no_links_has_its_call_become_a_task(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    asked_caller.takes = False
+    added = await add(scene, server)
+    reply = await start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+    await browse(added["authorizationUrl"])
+    done = await scene.call("get_task_result", task_id=task_id(reply))
+    assert done["content"][0]["text"] == "echo"
+
+
+async def test_a_caller_that_could_not_ask_is_asked_again_by_the_next_call(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    await add(scene, server)
+    for times in (1, 2):
+        call = start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+        await eventually(lambda times=times: len(asked_caller.asked) == times)  # type: ignore[misc]  # it binds it
+        scene.session.give_up_asking(asked_caller.asked[-1].request_id)
+        task_id(await call)
+
+
+async def test_a_person_who_declines_ends_the_login_and_the_call(
+    scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
+) -> None:
+    await add(scene, server)
+    call = start(scene, asked_caller, "execute_tool", server="tracker", tool="echo")
+    await eventually(lambda: bool(asked_caller.asked))
+    scene.session.questions.answer_elicitation(asked_caller.asked[0].request_id, "decline", None)
+    error = (await call)["structuredContent"]["error"]
+    assert "declined" in error["message"]
+    assert server.calls == []

@@ -10,6 +10,7 @@ from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_types import JsonObject
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
@@ -107,17 +108,27 @@ class AsgiRequest:
 class AsgiCaller:
     """A caller of either era."""
 
-    def __init__(self, installation: Installation, endpoint: HttpEndpoint, *, is_modern: bool) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        endpoint: HttpEndpoint,
+        *,
+        is_modern: bool,
+        capabilities: JsonObject,
+        session_name: str = "s",
+    ) -> None:
+        """`session_name` is that of a caller of 2026-07-28; one of the handshake era has a session of its own."""
+        self._capabilities, self._number = capabilities, len(installation.directory.sessions_of("local"))
         self.installation, self.clock, self.backend = installation, installation.clock, installation.backend
         self._endpoint, self.is_modern = endpoint, is_modern
         no_process: Any = None  # it only makes messages and headers for us
         self._words = (ModernCaller if is_modern else HttpCaller)(
-            no_process, {"emceepee_session": "s"} if is_modern else {}
+            no_process, {"emceepee_session": session_name} if is_modern else {}
         )
 
     async def open(self) -> None:
         if not self.is_modern:
-            hello = await self.post("initialize", HELLO).served()
+            hello = await self.post("initialize", HELLO | {"capabilities": self._capabilities}).served()
             self._words.headers["mcp-session-id"] = hello.answered.headers["mcp-session-id"]
             self._words.headers["mcp-protocol-version"] = str(HELLO["protocolVersion"])
             await self.tell("notifications/initialized")
@@ -125,13 +136,32 @@ class AsgiCaller:
         await settle()
         await self.call("list_timers")  # takes what happened so far
 
+    def connections(self) -> list[HandshakeConnection]:
+        """All that the endpoint has."""
+        return list(self._endpoint._connections)
+
     @property
     def session(self) -> Session:
-        return self.installation.directory.sessions_of("local")[0]
+        return self.installation.directory.sessions_of("local")[self._number]
 
-    def post(self, method: str, params: JsonObject, *, key: Any = None) -> AsgiRequest:
-        message = self._words.message(method, params, key)
-        return AsgiRequest(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+    def post(self, method: str, params: JsonObject, *, key: Any = None, **headers: str) -> AsgiRequest:
+        if self.is_modern and self._capabilities:
+            declared = {"io.modelcontextprotocol/clientCapabilities": self._capabilities}
+            params = params | {"_meta": params.get("_meta", {}) | declared}
+        return self.send(self._words.message(method, params, key), **headers)
+
+    def send(self, message: JsonObject, **headers: str) -> AsgiRequest:
+        sent = self._words.sent_headers(message) | headers
+        return AsgiRequest(self._endpoint, "POST", sent, json.dumps(message).encode())
+
+    async def answer(self, key: Any, **result: Any) -> None:
+        """To something that emceepee asked."""
+        line = await self.send({"jsonrpc": "2.0", "id": key, "result": result}).served()
+        assert line.answered.status == 202
+
+    def listen(self) -> AsgiRequest:
+        """Read what belongs to no request."""
+        return AsgiRequest(self._endpoint, "GET", self._words.headers, b"")
 
     def start(self, tool: str, /, *, key: Any = None, token: Any = None, **arguments: Any) -> AsgiRequest:
         meta = {} if token is None else {"_meta": {"progressToken": token}}
@@ -142,8 +172,7 @@ class AsgiCaller:
         return dict((await self.start(tool, **arguments).served()).message["result"])
 
     async def tell(self, method: str, **params: Any) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params}
-        line = AsgiRequest(self._endpoint, "POST", self._words.sent_headers(message), json.dumps(message).encode())
+        line = self.send({"jsonrpc": "2.0", "method": method, "params": params})
         assert (await line.served()).answered.status == 202
 
     def come_back(self, last_event_id: str | None) -> AsgiRequest:
@@ -153,8 +182,16 @@ class AsgiCaller:
 
 
 @asynccontextmanager
-async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller]:
+async def an_asgi_caller(*, is_modern: bool = False, **capabilities: Any) -> AsyncIterator[AsgiCaller]:
     """One caller of an HTTP endpoint behind which is the scripted backend "one"; nothing is new to it."""
+    async with an_asgi_endpoint() as (installation, endpoint):
+        caller = AsgiCaller(installation, endpoint, is_modern=is_modern, capabilities=capabilities)
+        await caller.open()
+        yield caller
+
+
+@asynccontextmanager
+async def an_asgi_endpoint() -> AsyncIterator[tuple[Installation, HttpEndpoint]]:
     async with an_installation() as installation:
         parts = HttpParts(
             sdk_server=build_sdk_server(),
@@ -164,9 +201,7 @@ async def an_asgi_caller(*, is_modern: bool = False) -> AsyncIterator[AsgiCaller
             policy=AddServerPolicy(remote_commands=False, urls=()),
         )
         endpoint = HttpEndpoint(parts)
-        caller = AsgiCaller(installation, endpoint, is_modern=is_modern)
-        await caller.open()
         try:
-            yield caller
+            yield installation, endpoint
         finally:
             await endpoint.close()

@@ -49,16 +49,19 @@ class StdioClient:
     async def call(self, tool: str, key: Any = 1, /, **arguments: Any) -> None:
         await self.ask("tools/call", key, name=tool, arguments=arguments)
 
+    async def answer(self, key: Any, **result: Any) -> None:
+        """To something that emceepee asked."""
+        await self.say({"jsonrpc": "2.0", "id": key, "result": result})
+
     async def tell(self, method: str, **params: Any) -> None:
         await self.say({"jsonrpc": "2.0", "method": method, "params": params})
 
-    async def open(self, version: str = "2025-11-25") -> None:
+    async def open(self, version: str = "2025-11-25", **capabilities: Any) -> None:
         if version == "2026-07-28":
-            self.meta = ENVELOPE
+            self.meta = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": capabilities}
             return
-        await self.ask(
-            "initialize", "hello", protocolVersion=version, capabilities={}, clientInfo={"name": "t", "version": "1"}
-        )
+        client = {"name": "t", "version": "1"}
+        await self.ask("initialize", "hello", protocolVersion=version, capabilities=capabilities, clientInfo=client)
         await self.tell("notifications/initialized")
         assert [message["id"] for message in self.heard] == ["hello"]
         self.heard.clear()

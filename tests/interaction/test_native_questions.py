@@ -1,0 +1,440 @@
+"""Callers of the handshake era that declare elicitation are asked by requests of emceepee's own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.state.question import QuestionKind
+from support.backends.scripted_backend import Asked, ScriptedBackend
+from support.fakes.clock import settle
+from support.in_process.asgi_caller import AsgiCaller, AsgiRequest, an_asgi_caller, an_asgi_endpoint
+from support.in_process.stdio_client import StdioClient, a_stdio_client
+from support.sessions.asking import NAME_FORM, elicit, sample, task_id
+
+DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
+JO: JsonObject = {"name": "Jo"}
+BOTH: JsonObject = {"form": {}, "url": {}}
+LINK: JsonObject = {"mode": "url", "url": "https://example.org/x", "elicitationId": "e1", "requestedSchema": None}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[StdioClient]:
+    async with a_stdio_client() as made:
+        yield made
+
+
+async def a_call(client: StdioClient, key: Any = "call", **arguments: Any) -> Asked:
+    await client.call("execute_tool", key, server="demo", tool="slow", **arguments)
+    return await client.backend.next_asked()
+
+
+async def a_question(client: StdioClient, **asked: Any) -> tuple[Asked, "asyncio.Task[JsonObject]", JsonObject]:
+    """A call whose server asks: its end at the server, what the server waits for, and what the caller is asked."""
+    call = await a_call(client)
+    waiting = elicit(client.backend, origin=call.origin, **asked)
+    return call, waiting, await client.next()
+
+
+def open_questions(client: StdioClient) -> list[str]:
+    return [question.request_id for question in client.scene.session.questions.open()]
+
+
+# What is asked.
+
+
+async def test_a_form_is_put_to_the_caller_and_its_call_waits_for_the_answer(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    call, waiting, request = await a_question(client, _meta={"k": 1}, hint="odd")
+    [question_id] = open_questions(client)
+    assert request == {
+        "jsonrpc": "2.0",
+        "id": question_id,
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "[demo] Your name?", "requestedSchema": NAME_FORM},
+    }
+    await client.answer(question_id, action="accept", content=JO)
+    assert await waiting == {"action": "accept", "content": JO}
+    call.reply(**DONE)
+    reply = await client.next()
+    assert (reply["id"], reply["result"]["content"][0]) == ("call", DONE["content"][0])
+    assert (client.heard, client.scene.session.tasks.all()) == ([], [])
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_no_is_passed_on_as_it_is(client: StdioClient, action: str) -> None:
+    await client.open(elicitation={})
+    call, waiting, request = await a_question(client)
+    await client.answer(request["id"], action=action, content={})
+    assert await waiting == {"action": action}
+    call.reply(**DONE)
+    assert (await client.next())["id"] == "call"
+
+
+async def test_defaults_are_filled_in_before_the_answer_leaves(client: StdioClient) -> None:
+    form = {"type": "object", "properties": {"n": {"type": "integer", "default": 42}}}
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client, requestedSchema=form)
+    await client.answer(request["id"], action="accept", content={})
+    assert await waiting == {"action": "accept", "content": {"n": 42}}
+
+
+async def test_a_link_has_an_id_of_ours_and_its_end_is_told_by_that(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client, **LINK)
+    assert request["params"] == {
+        "mode": "url",
+        "message": "[demo] Your name?",
+        "url": "https://example.org/x",
+        "elicitationId": request["id"],
+    }
+    await client.answer(request["id"], action="accept", content={"odd": 1})
+    assert await waiting == {"action": "accept"}
+    for _ in range(2):  # the second time, it is over already
+        client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+    await settle()
+    assert client.heard == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/elicitation/complete",
+            "params": {"elicitationId": request["id"]},
+        }
+    ]
+
+
+async def test_the_end_of_a_link_that_was_declined_is_not_told(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client, **LINK)
+    await client.answer(request["id"], action="decline")
+    await waiting
+    client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+    await settle()
+    assert client.heard == []
+
+
+async def test_a_caller_of_2025_06_18_is_asked_without_a_mode_and_takes_no_links(client: StdioClient) -> None:
+    await client.open("2025-06-18", elicitation=BOTH)
+    _, _, request = await a_question(client)
+    assert request["params"] == {"message": "[demo] Your name?", "requestedSchema": NAME_FORM}
+    elicit(client.backend, **LINK)
+    reply = await client.next()
+    assert "proxy_task" in reply["result"]["structuredContent"]
+
+
+# Who is not asked: as if there were nothing but tools.
+
+
+@pytest.mark.parametrize(
+    ("version", "capabilities", "asked"),
+    [
+        ("2025-11-25", {}, {}),
+        ("2025-11-25", {"elicitation": {}}, LINK),
+        ("2025-11-25", {"elicitation": {"url": {}}}, {}),
+        ("2025-11-25", {"elicitation": BOTH}, LINK | {"url": "javascript:alert(1)"}),
+        ("2025-11-25", {"elicitation": BOTH}, LINK | {"url": 5}),
+        ("2025-11-25", {"elicitation": BOTH}, {"requestedSchema": "none"}),
+        ("2025-03-26", {"elicitation": BOTH}, {}),
+    ],
+)
+async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
+    client: StdioClient, version: str, capabilities: JsonObject, asked: JsonObject
+) -> None:
+    await client.open(version, **capabilities)
+    _, _, reply = await a_question(client, **asked)
+    assert (reply["id"], "proxy_task" in reply["result"]["structuredContent"]) == ("call", True)
+    assert "Ask the user, then answer" in reply["result"]["content"][0]["text"]
+    assert (client.heard, len(open_questions(client))) == ([], 1)
+
+
+async def test_an_operator_can_have_nobody_asked(client: StdioClient) -> None:
+    client.scene.session.asks_natively = False
+    await client.open(elicitation=BOTH)
+    _, _, reply = await a_question(client)
+    assert "proxy_task" in reply["result"]["structuredContent"]
+
+
+async def test_a_completion_is_asked_for_by_tools_only(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH, sampling={})
+    call = await a_call(client)
+    sample(client.backend, origin=call.origin)
+    assert "proxy_task" in (await client.next())["result"]["structuredContent"]
+
+
+# Whose question it is.
+
+
+async def test_if_nobody_knows_which_call_asked_the_caller_is_asked_once_and_its_calls_wait(
+    client: StdioClient,
+) -> None:
+    await client.open(elicitation=BOTH)
+    calls = [await a_call(client, key) for key in (1, 2)]
+    waiting = elicit(client.backend)
+    request = await client.next()
+    await settle()
+    assert client.heard == []
+    await client.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    for call in calls:
+        call.reply(**DONE)
+    assert {(await client.next())["id"], (await client.next())["id"]} == {1, 2}
+
+
+async def test_a_question_of_no_call_is_put_to_whoever_is_there(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    waiting = elicit(client.backend)
+    request = await client.next()
+    await client.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+
+
+# Races: the first answer counts, whoever gives it.
+
+
+def cancelled(request: JsonObject) -> JsonObject:
+    told = {"requestId": request["id"], "reason": "It was answered elsewhere, or is no longer asked."}
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": told}
+
+
+async def test_an_answer_by_a_tool_withdraws_the_request_and_a_late_response_means_nothing(
+    client: StdioClient,
+) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client)
+    await client.call("respond_to_elicitation", 9, request_id=request["id"], action="accept", content=JO)
+    assert await client.next() == cancelled(request)
+    assert (await client.next())["id"] == 9
+    await client.answer(request["id"], action="decline")
+    assert await waiting == {"action": "accept", "content": JO}
+    assert client.heard == []
+
+
+async def test_an_answer_in_the_console_withdraws_the_request(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client)
+    client.scene.session.questions.answer_elicitation(request["id"], "accept", JO, by_another=True)
+    assert await client.next() == cancelled(request)
+    assert await waiting == {"action": "accept", "content": JO}
+
+
+async def test_a_tool_that_comes_after_the_response_is_told_that_nothing_waits(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client)
+    await client.answer(request["id"], action="accept", content=JO)
+    await client.call("respond_to_elicitation", 9, request_id=request["id"], action="decline")
+    error = (await client.next())["result"]["structuredContent"]["error"]
+    assert error["code"] == "ERR_REQUEST_NOT_FOUND"
+    assert (await waiting)["action"] == "accept"
+
+
+async def test_a_question_that_expires_is_withdrawn(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    waiting = elicit(client.backend)
+    request = await client.next()
+    await client.scene.clock.advance(601)
+    assert await waiting == {"action": "cancel"}
+    assert cancelled(request) in client.heard
+
+
+async def test_a_call_that_is_cancelled_takes_its_question_along(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, _, request = await a_question(client)
+    await client.tell("notifications/cancelled", requestId="call")
+    assert await client.next() == cancelled(request)
+    assert open_questions(client) == []
+
+
+async def test_a_server_that_is_lost_takes_its_question_along(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, _, request = await a_question(client)
+    client.backend.link.break_off("gone")
+    assert await client.next() == cancelled(request)
+    assert (await client.next())["result"]["isError"]
+
+
+# No answer, or none that can be used.
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"error": {"code": -32601, "message": "Method not found"}},
+        {"result": {"action": "accept", "content": {"name": 5}}},
+        {"result": {"action": "accept", "content": ["Jo"]}},
+        {"result": {"action": "perhaps"}},
+        {"result": {}},
+        {"result": "Jo"},
+    ],
+)
+async def test_after_a_response_that_is_no_answer_the_call_is_a_task_and_the_question_waits(
+    client: StdioClient, message: JsonObject
+) -> None:
+    await client.open(elicitation=BOTH)
+    _, waiting, request = await a_question(client)
+    await client.say({"jsonrpc": "2.0", "id": request["id"]} | message)
+    reply = await client.next()
+    assert (reply["id"], "proxy_task" in reply["result"]["structuredContent"]) == ("call", True)
+    assert "Ask the user, then answer" in reply["result"]["content"][0]["text"]
+    await client.call("respond_to_elicitation", 9, request_id=request["id"], action="accept", content=JO)
+    assert (await client.next())["id"] == 9
+    assert (await waiting)["content"] == JO
+
+
+async def test_a_user_may_take_longer_than_the_call_is_waited_for(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    call, waiting, request = await a_question(client)
+    await client.scene.clock.advance(51)
+    reply = await client.next()
+    text = reply["result"]["content"][0]["text"]
+    assert "The client is asking the user already" in text
+    assert f'respond_to_elicitation(request_id="{request["id"]}"' in text
+    await client.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    call.reply(**DONE)
+    await client.call("get_task_result", 9, task_id=task_id(reply["result"]))
+    assert (await client.next())["result"]["content"][0] == DONE["content"][0]
+
+
+async def test_a_response_to_nothing_is_passed_over(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    for key in ("stranger", 5, None):
+        await client.answer(key, action="accept")
+    await client.ask("ping")
+    assert (await client.next())["result"] == {}
+
+
+# Over HTTP.
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[AsgiCaller]:
+    async with an_asgi_caller(elicitation=BOTH) as made:
+        yield made
+
+
+async def an_asked_caller(
+    caller: AsgiCaller, backend: ScriptedBackend
+) -> tuple[AsgiRequest, Asked, "asyncio.Task[JsonObject]"]:
+    line = caller.start("execute_tool", server="one", tool="slow")
+    call = await backend.next_asked()
+    waiting = elicit(backend, origin=call.origin)
+    await settle()
+    return line, call, waiting
+
+
+def requests_in(line: AsgiRequest) -> list[JsonObject]:
+    return [event.message for event in line.events if event.message is not None and "method" in event.message]
+
+
+async def test_over_http_the_question_is_on_the_stream_of_its_call(caller: AsgiCaller) -> None:
+    listening = caller.listen()
+    await settle()
+    line, call, waiting = await an_asked_caller(caller, caller.backend)
+    [request] = requests_in(line)
+    assert (request["method"], requests_in(listening)) == ("elicitation/create", [])
+    await caller.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    call.reply(**DONE)
+    assert (await line.served()).message["result"]["content"][0] == DONE["content"][0]
+    assert caller.session.tasks.all() == []
+    listening.hang_up()
+    await listening.served()
+
+
+async def test_over_http_a_question_of_no_call_is_on_the_stream_of_no_request(caller: AsgiCaller) -> None:
+    listening = caller.listen()
+    await settle()
+    waiting = elicit(caller.backend)
+    await settle()
+    [request] = requests_in(listening)
+    await caller.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    listening.hang_up()
+    await listening.served()
+
+
+async def test_over_http_whoever_reads_no_stream_is_not_asked(caller: AsgiCaller) -> None:
+    unasked = elicit(caller.backend)
+    plain = caller.post(
+        "tools/call",
+        {"name": "execute_tool", "arguments": {"server": "one", "tool": "slow"}},
+        accept="application/json",
+    )
+    call = await caller.backend.next_asked()
+    elicit(caller.backend, origin=call.origin)
+    reply = (await plain.served()).message
+    assert "proxy_task" in reply["result"]["structuredContent"]
+    assert not unasked.done()
+
+
+async def test_over_http_a_cut_stream_brings_the_question_again(caller: AsgiCaller) -> None:
+    line, call, waiting = await an_asked_caller(caller, caller.backend)
+    first = line.events[0].event_id
+    line.hang_up()
+    await settle()
+    again = caller.come_back(first)
+    await settle()
+    [request] = requests_in(again)
+    await caller.answer(request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    call.reply(**DONE)
+    assert (await again.served()).message["result"]["content"][0] == DONE["content"][0]
+    await line.served()
+
+
+async def test_over_http_a_caller_that_does_not_come_back_finds_task_and_question(caller: AsgiCaller) -> None:
+    line, call, waiting = await an_asked_caller(caller, caller.backend)
+    [request] = requests_in(line)
+    line.hang_up()
+    await settle()
+    await caller.clock.advance(6)
+    await line.served()
+    [task] = caller.session.tasks.working()
+    shown = (await caller.call("get_elicitations"))["structuredContent"]["requests"]
+    assert [(item["requestId"], item["taskId"]) for item in shown] == [(request["id"], task.task_id)]
+    await caller.call("respond_to_elicitation", request_id=request["id"], action="accept", content=JO)
+    assert (await waiting)["content"] == JO
+    call.reply(**DONE)
+    assert (await caller.call("get_task_result", task_id=task.task_id))["content"][0] == DONE["content"][0]
+
+
+async def test_over_http_an_answer_of_another_session_means_nothing() -> None:
+    async with an_asgi_endpoint() as (installation, endpoint):
+        callers = [
+            AsgiCaller(installation, endpoint, is_modern=False, capabilities={"elicitation": BOTH}) for _ in range(2)
+        ]
+        for caller in callers:
+            await caller.open()
+        other, mine = callers  # what asks is the newest link
+        streams = [caller.listen() for caller in callers]
+        line, call, waiting = await an_asked_caller(mine, installation.backend)
+        [request] = requests_in(line)
+        await other.answer(request["id"], action="accept", content={"name": "Eve"})
+        refused = await other.call("respond_to_elicitation", request_id=request["id"], action="decline")
+        assert refused["structuredContent"]["error"]["code"] == "ERR_REQUEST_NOT_FOUND"
+        await settle()
+        assert not waiting.done()
+        assert [requests_in(stream) for stream in streams] == [[], []]
+        await mine.answer(request["id"], action="accept", content=JO)
+        assert (await waiting)["content"] == JO
+        call.reply(**DONE)
+        await line.served()
+        for stream in streams:
+            stream.hang_up()
+            await stream.served()
+
+
+async def test_a_connection_that_ends_leaves_its_question_to_the_tools(caller: AsgiCaller) -> None:
+    session = caller.session
+    line, _, waiting = await an_asked_caller(caller, caller.backend)
+    assert session.questions.native is not None
+    [question] = session.questions.open(QuestionKind.ELICITATION)
+    assert session.questions.native.is_asked(question)
+    for connection in caller.connections():
+        await connection.leave()
+    assert not session.questions.native.is_asked(question)
+    assert not waiting.done()
+    session.questions.answer_elicitation(question.request_id, "accept", JO)
+    assert (await waiting)["content"] == JO
+    await line.served()
