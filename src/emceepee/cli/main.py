@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from emceepee.cli.doctor import add_doctor_command, run_doctor
 from emceepee.cli.importing import add_import_command, run_import
 from emceepee.cli.installing import add_install_command, run_install
 from emceepee.cli.process_setup import fill_closed
@@ -30,6 +31,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "import": run_import,
     "install": run_install,
     "undo": run_undo,
+    "doctor": run_doctor,
 }
 
 
@@ -76,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_import_command(commands)
     add_install_command(commands)
     add_undo_command(commands)
+    add_doctor_command(commands)
     return parser
 
 

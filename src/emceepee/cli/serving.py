@@ -155,7 +155,7 @@ def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
     return replace(
         config,
-        egress=_egress(options.ca_bundle),
+        egress=egress_settings(options.ca_bundle),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
         log_level=options.log_level or config.log_level,
@@ -168,7 +168,7 @@ def _config(options: argparse.Namespace) -> Config:
     )
 
 
-def _egress(ca_bundle: Path | None) -> EgressSettings:
+def egress_settings(ca_bundle: Path | None) -> EgressSettings:
     """Raises: ConfigError."""
     try:
         settings = EgressSettings(proxies=ProxyRules.of(os.environ), ca_bundle=ca_bundle)

@@ -46,7 +46,14 @@ def test_an_entry_of_the_same_name_is_replaced_in_its_place() -> None:
 def test_removed_entries_take_their_lines_and_no_comment_with_them() -> None:
     without = remove(COMMENTED, ["mcpServers"], ["git", "files"])
     assert read(without) == {"theme": "dark", "mcpServers": {}}
-    for comment in ("// My servers.", "/* the theme */", "// at night", "// files of mine", "// slow", "// the last one"):
+    for comment in (
+        "// My servers.",
+        "/* the theme */",
+        "// at night",
+        "// files of mine",
+        "// slow",
+        "// the last one",
+    ):
         assert comment in without
 
 
@@ -100,17 +107,19 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=8,
 )
-NOISE = st.sampled_from([" ", "\n", "  // words, { \n", "/* [ \" */", "\t", "\r\n"])
+NOISE = st.sampled_from([" ", "\n", "  // words, { \n", '/* [ " */', "\t", "\r\n"])
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A document of servers, and the same with noise where none can matter."""
-    servers = draw(st.dictionaries(NAMES, VALUES, max_size=4))
+    servers: dict[str, Any] = draw(st.dictionaries(NAMES, VALUES, max_size=4))
+    trailing = [","] if draw(st.booleans()) else []
     pieces = ["{", '"before"', ":", "1", ",", '"mcpServers"', ":", "{"]
     for index, (name, value) in enumerate(servers.items()):
-        pieces += [*([","] if index else []), json.dumps(name), ":", json.dumps(value, indent=draw(st.none() | st.just(2)))]
-    pieces += [*([","] if servers and draw(st.booleans()) else []), "}", *([","] if draw(st.booleans()) else []), "}"]
+        indent = draw(st.none() | st.just(2))
+        pieces += [*([","] if index else []), json.dumps(name), ":", json.dumps(value, indent=indent)]
+    pieces += [*(trailing if servers else []), "}", *trailing, "}"]
     return "".join(piece + "".join(draw(st.lists(NOISE, max_size=2))) for piece in pieces), servers
 
 
