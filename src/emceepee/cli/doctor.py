@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emceepee.cli.client_changes import Facts, current_time, open_journal, run_guarded, say_json
@@ -23,39 +22,7 @@ if TYPE_CHECKING:
     from emceepee.cli.examination import Examined
     from emceepee.config import Config
 
-PATIENCE_SECONDS = 60.0  # a first start may download a package
 FOR_OTHERS = 0o077
-
-
-def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Try every configured server, say what is wrong and how to mend it."
-    parser = commands.add_parser(
-        "doctor",
-        help=words,
-        description=f"{words} Exit codes: 0 all can be used, 1 some cannot, 2 usage or no usable configuration.",
-    )
-    parser.add_argument("servers", nargs="*", metavar="SERVER", help="only these (default: all)")
-    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to look at")
-    parser.add_argument(
-        "--ca-bundle", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="trust these CAs, too"
-    )
-    parser.add_argument(
-        "--timeout", type=_seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
-    )
-    parser.add_argument(
-        "--fix", action="store_true", help="mend what can be mended safely; emceepee undo takes it back"
-    )
-    parser.add_argument("--json", action="store_true", help="say it in JSON")
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"expected seconds from 1 to 3600, found {text!r}")
-    return value
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,17 +2,19 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emceepee.cli.doctor import add_doctor_command, run_doctor
-from emceepee.cli.importing import add_import_command, run_import
-from emceepee.cli.installing import add_install_command, run_install
+from emceepee.cli.client_arguments import (
+    add_doctor_command,
+    add_import_command,
+    add_install_command,
+    add_undo_command,
+)
 from emceepee.cli.process_setup import fill_closed
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.state import add_state_command, run_state
-from emceepee.cli.undoing import add_undo_command, run_undo
 from emceepee.own_files import (
     CONFIG_VARIABLE,
     LOG_FORMATS,
@@ -26,24 +28,35 @@ from emceepee.own_files import (
 
 MOST_SLOTS = 9999
 USAGE_ERROR = CANNOT_START
-_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "state": run_state,
-    "import": run_import,
-    "install": run_install,
-    "undo": run_undo,
-    "doctor": run_doctor,
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     options = build_parser().parse_args(arguments)
-    if (run := _COMMANDS.get(options.command)) is not None:
-        return run(options)
-    from emceepee.cli.serving import serve
+    match options.command:
+        case "state":
+            return run_state(options)
+        case "import":
+            from emceepee.cli.importing import run_import
 
-    return serve(options, arguments, closed)
+            return run_import(options)
+        case "install":
+            from emceepee.cli.installing import run_install
+
+            return run_install(options)
+        case "undo":
+            from emceepee.cli.undoing import run_undo
+
+            return run_undo(options)
+        case "doctor":
+            from emceepee.cli.doctor import run_doctor
+
+            return run_doctor(options)
+        case _:
+            from emceepee.cli.serving import serve
+
+            return serve(options, arguments, closed)
 
 
 def main_http() -> int:
