@@ -70,7 +70,7 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     parser = commands.add_parser(
         "doctor",
         help=words,
-        description=f"{words} Exit codes: 0 all can be used, 1 some cannot, 2 usage or no usable configuration.",
+        description=f"{words} Exit codes: 0 all can be used, 1 some cannot, or it failed, 2 usage.",
     )
     parser.add_argument("servers", nargs="*", metavar="SERVER", help="only these (default: all)")
     parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to look at")

@@ -19,7 +19,7 @@ def test_a_new_server_keeps_its_name() -> None:
 
 
 def test_the_same_server_of_two_clients_is_written_once() -> None:
-    plans = plan_import([a_server("git", GIT), a_server("repo", GIT | {"disabled": True}, "zed")], {})
+    plans = plan_import([a_server("git", GIT), a_server("repo", GIT | {"timeout_ms": 5}, "zed")], {})
     assert [(plan.fate, plan.name, plan.words) for plan in plans] == [
         (Fate.NEW, "git", ""),
         (Fate.DUPLICATE, "git", 'the same server as "git"'),
@@ -71,6 +71,17 @@ def test_what_only_mentions_emceepee_is_a_server() -> None:
 def test_a_secret_stays_as_it_is_with_a_hint() -> None:
     [plan] = plan_import([a_server("git", GIT | {"env": {"API_KEY": "s3cret"}})], {})
     assert plan.notes == ("holds a secret itself (env.API_KEY): ${env:NAME} or ${keyring:SERVICE/NAME} is safer",)
+
+
+def test_the_client_keeps_what_emceepee_would_not_run() -> None:
+    """With --take, a server must not be lost because it is disabled here."""
+    off = GIT | {"disabled": True}
+    [imported] = plan_import([a_server("git", off)], {})
+    assert (imported.is_written, imported.is_behind) == (True, False)
+    [there] = plan_import([a_server("git", GIT)], {"git": off})
+    assert (there.words, there.is_behind) == ("it is there already, and disabled", False)
+    unused = FoundServer(client=client_called("cursor"), name="git", entry=off, is_used=False)
+    assert all(plan.is_behind for plan in (*plan_import([unused], {}), *plan_import([unused], {"git": off})))
 
 
 def test_what_cannot_be_run_is_not_written() -> None:
