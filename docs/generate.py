@@ -24,7 +24,12 @@ from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
 from emceepee.cli.auth_outcome import DONE, FAILED, USAGE
+from emceepee.cli.diagnosis import Code
 from emceepee.cli.state import PROBLEM
+from emceepee.clients.catalogue import CLIENTS
+from emceepee.clients.client import Client, Format
+from emceepee.clients.documents import ClientFile
+from emceepee.clients.writing import Launch, entry_for
 from emceepee.own_files import CONFIG_VARIABLE, SYNCS
 from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
@@ -195,6 +200,7 @@ def pages() -> dict[Path, str]:
         "limits": limits(),
         "diagrams": drawings(),
         "cli": commands(),
+        "clients": clients(),
     }
     return {REFERENCE / f"{name}.md": f"{MARK}\n\n{text.strip()}\n" for name, text in made.items()}
 
@@ -422,7 +428,8 @@ def settings() -> str:
 # Settings
 
 `emceepee --config FILE` reads a JSON file. Without the flag, the variable `{CONFIG_VARIABLE}` is used: the path
-of such a file, or the JSON itself. Without either there are no servers at the start and every limit has its default.
+of such a file, the JSON itself, or nothing, which means no file. Without either it is the user's own file, if there is
+one: `~/.config/emceepee/config.json`, which `emceepee import` makes.
 Flags win over the file; see [the command line](cli.md).
 
 ## The file
@@ -544,8 +551,51 @@ def commands() -> str:
 {_command(parser)}
 Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
 configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
-it finds damage. `emceepee auth` ends with {DONE} when it is done, {FAILED} when it failed, {USAGE} as above.
-"""
+it finds damage. `import`, `install`, `undo` and `doctor` end with 0 when they are done, with 1 when something failed or
+was declined, and with 2 when they were called wrongly; `auth` with {DONE}, {FAILED} and {USAGE} in the same cases.
+
+## What doctor finds
+
+These are the values of `code` in `emceepee doctor --json`. They are never renamed.
+
+{_table(["code", "what is wrong"], [[f"`{code}`", words] for code, words in _value_meanings(Code).items()])}"""
+
+
+def clients() -> str:
+    return f"""
+# Clients
+
+Where the clients that `emceepee import`, `install` and `undo` know have their servers, and what `install` writes there.
+[How to use them](../how-to/use-with-clients.md).
+
+{"".join(_client(client) for client in CLIENTS)}"""
+
+
+def _client(client: Client) -> str:
+    languages = {Format.JSON: "jsonc", Format.TOML: "toml", Format.YAML: "yaml"}
+    launch = Launch(command=("/path/to/emceepee", "--config", "/home/you/.config/emceepee/config.json"))
+    file = ClientFile(client=client, path=Path(f"x.{client.format}"), content=None)
+    text = file.with_entry("emceepee", entry_for(client, client.words, "emceepee", launch)).decode()
+    newer = f", or `{'.'.join(client.newer_path)}` where the file has that" if client.newer_path else ""
+    rows = [
+        ["its name in commands", f"`{client.key}`"],
+        ["file on Linux", _places(client.files)],
+        ["file on macOS", _places(client.macos_files or client.files)],
+        ["servers are under", f"`{'.'.join(client.path)}`{newer}"],
+        ["afterwards", f"{client.afterwards}."],
+    ]
+    if client.project_file:
+        rows.append(["file of a project", f"`{client.project_file}`, with `--from` and `--to`"])
+    if client.folder:
+        rows.append(["read besides", f"the files in `{client.folder}`"])
+    if client.variable:
+        rows.append(["variable for its folder", f"`{client.variable[0]}`"])
+    example = f"```{languages[client.format]}\n{text.rstrip()}\n```"
+    return f"## {client.title}\n\n{_table(['what', 'where'], rows)}\n{example}\n\n"
+
+
+def _places(files: Iterable[str]) -> str:
+    return " or ".join(f"`{file.replace('$XDG_CONFIG_HOME', '~/.config')}`" for file in files)
 
 
 def _command(parser: argparse.ArgumentParser) -> str:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+OWN_NAME = "emceepee"
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks

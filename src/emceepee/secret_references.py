@@ -126,13 +126,18 @@ class References:
         return secret
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a header or a variable of that name usually holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def literal_secrets(entry: JsonObject, key: str) -> Iterator[str]:
     """The keys of a server's entry, as it is written, under which secrets seem to stand themselves."""
     for part in ("headers", "env"):
         values: Any = entry.get(part)
         if isinstance(values, dict):
             for name, value in values.items():
-                if isinstance(value, str) and value.strip() and "${" not in value and _SECRET_NAME.search(name):
+                if isinstance(value, str) and value.strip() and "${" not in value and is_secret_name(name):
                     yield f"{key}.{part}.{name}"
     for name in ("url", "serverUrl"):
         url = entry.get(name)

@@ -12,7 +12,7 @@ from support.documentation import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 OWN = {"emceepee", "support", "bench", "conftest"}
-ELSEWHERE = {"clients", "node", "peers"}  # folders of what has an environment of its own
+ELSEWHERE = {ROOT / place for place in ("tests/clients", "tests/node", "bench/peers")}  # with environments of their own
 NOT_IMPORTED = {
     "codespell": "a program",
     "coverage": "what pytest-cov drives",
@@ -58,7 +58,7 @@ def imported(*folders: str) -> set[str]:
 
 def files_in(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
-        if path.is_dir() and path.name not in ELSEWHERE:
+        if path.is_dir() and path not in ELSEWHERE:
             yield from files_in(path)
         elif path.suffix == ".py":
             yield path

@@ -31,12 +31,6 @@ def current_time() -> datetime:
     return SystemClock().now()
 
 
-def add_writing_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="write without asking")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be written")
-    parser.add_argument("--json", action="store_true", help="say it in JSON; needs --yes or --dry-run to write or not")
-
-
 def run_guarded(work: Callable[[], int]) -> int:
     """Returns the exit code."""
     try:

@@ -5,11 +5,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from emceepee.cli.client_changes import (
     Facts,
-    add_writing_options,
     current_time,
     decide,
     open_journal,
@@ -29,25 +27,6 @@ from emceepee.clients.reading import servers_of
 from emceepee.secret_references import References
 
 _SIGNS = {Fate.NEW: "+", Fate.RENAMED: "+", Fate.DUPLICATE: "=", Fate.OWN: "=", Fate.UNSUPPORTED: "!"}
-
-
-def add_import_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Take the servers of other MCP clients into emceepee's configuration."
-    parser = commands.add_parser(
-        "import",
-        help=words,
-        description=f"{words} Shows what it would write, and asks. Exit codes: 0 done, 1 failed or declined, 2 usage.",
-    )
-    parser.add_argument(
-        "clients",
-        nargs="*",
-        metavar="CLIENT",
-        help=f"whose servers (default: all that are found): {', '.join(client.key for client in CLIENTS)}",
-    )
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="read this file instead of the usual")
-    parser.add_argument("--take", action="store_true", help="remove them from the client's file, too")
-    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="emceepee's configuration to write")
-    add_writing_options(parser)
 
 
 def run_import(options: argparse.Namespace) -> int:

@@ -3,11 +3,9 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 
 from emceepee.cli.client_changes import (
     Facts,
-    add_writing_options,
     current_time,
     decide,
     open_journal,
@@ -16,34 +14,13 @@ from emceepee.cli.client_changes import (
     show_diffs,
 )
 from emceepee.cli.terminal import DONE, Paint, complain, say
-from emceepee.clients.catalogue import CLIENTS, client_called
+from emceepee.clients.catalogue import client_called
 from emceepee.clients.changes import FileChange
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.faults import ClientError
 from emceepee.clients.finding import file_to_write
 from emceepee.clients.own_config import OwnConfig
-from emceepee.clients.writing import OWN_NAME, Launch, entry_for, own_command
-
-
-def add_install_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Write the entry for emceepee itself into a client's configuration."
-    parser = commands.add_parser(
-        "install",
-        help=words,
-        description=f"{words} Shows what it would write, and asks. Exit codes: 0 done, 1 failed or declined, 2 usage.",
-    )
-    parser.add_argument("client", metavar="CLIENT", help=", ".join(client.key for client in CLIENTS))
-    parser.add_argument(
-        "--http",
-        metavar="URL",
-        help="reach a running emceepee serve at this address, such as http://127.0.0.1:8080/mcp",
-    )
-    parser.add_argument("--name", default=OWN_NAME, help="what the client calls it (default: emceepee)")
-    parser.add_argument("--to", dest="target", type=Path, metavar="FILE", help="write this file instead of the usual")
-    parser.add_argument(
-        "--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration it is started with"
-    )
-    add_writing_options(parser)
+from emceepee.clients.writing import Launch, entry_for, own_command
 
 
 def run_install(options: argparse.Namespace) -> int:

@@ -2,17 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from emceepee.cli.auth import add_auth_command, run_auth
-from emceepee.cli.importing import add_import_command, run_import
-from emceepee.cli.installing import add_install_command, run_install
+from emceepee.cli.client_arguments import (
+    add_doctor_command,
+    add_import_command,
+    add_install_command,
+    add_undo_command,
+)
 from emceepee.cli.process_setup import fill_closed
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.state import add_state_command, run_state
-from emceepee.cli.undoing import add_undo_command, run_undo
 from emceepee.own_files import (
     CONFIG_VARIABLE,
     LOG_FORMATS,
@@ -28,24 +31,37 @@ from emceepee.own_files import (
 
 MOST_SLOTS = 9999
 USAGE_ERROR = CANNOT_START
-_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "state": run_state,
-    "auth": run_auth,
-    "import": run_import,
-    "install": run_install,
-    "undo": run_undo,
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     options = build_parser().parse_args(arguments)
-    if (run := _COMMANDS.get(options.command)) is not None:
-        return run(options)
-    from emceepee.cli.serving import serve
+    match options.command:
+        case "state":
+            return run_state(options)
+        case "auth":
+            return run_auth(options)
+        case "import":
+            from emceepee.cli.importing import run_import
 
-    return serve(options, arguments, closed)
+            return run_import(options)
+        case "install":
+            from emceepee.cli.installing import run_install
+
+            return run_install(options)
+        case "undo":
+            from emceepee.cli.undoing import run_undo
+
+            return run_undo(options)
+        case "doctor":
+            from emceepee.cli.doctor import run_doctor
+
+            return run_doctor(options)
+        case _:
+            from emceepee.cli.serving import serve
+
+            return serve(options, arguments, closed)
 
 
 def main_http() -> int:
@@ -83,6 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_import_command(commands)
     add_install_command(commands)
     add_undo_command(commands)
+    add_doctor_command(commands)
     return parser
 
 

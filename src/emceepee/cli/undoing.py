@@ -9,22 +9,6 @@ from emceepee.clients.journal import Change, Journal
 from emceepee.json_types import JsonObject
 
 
-def add_undo_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Put back, byte for byte, what import, install or doctor --fix changed last."
-    parser = commands.add_parser(
-        "undo",
-        help=words,
-        description=f"{words} Files that were changed since are left alone. Exit codes: 0 done, 1 failed or declined, "
-        "2 usage.",
-    )
-    parser.add_argument("number", nargs="?", type=int, metavar="NUMBER", help="this change, and those made after it")
-    parser.add_argument("--all", action="store_true", help="every change that is still known")
-    parser.add_argument("--list", action="store_true", help="only show the changes, the latest first")
-    parser.add_argument("--forget", action="store_true", help="leave the files as they are, and delete the copies")
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
-    parser.add_argument("--json", action="store_true", help="say it in JSON")
-
-
 def run_undo(options: argparse.Namespace) -> int:
     """Returns the exit code."""
     return run_guarded(lambda: _run(options))

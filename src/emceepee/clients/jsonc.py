@@ -9,7 +9,7 @@ from typing import Any
 from emceepee.clients.faults import BadDocument
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = r"//[^\r\n]*|/\*.*?\*/"
+_COMMENT = r"(?>//[^\r\n]*|/\*.*?\*/)"  # atomic: it ends at the first end, whatever follows
 _BLANK = re.compile(rf"(?:\s|{_COMMENT})*", re.DOTALL)
 _REST_OF_LINE = re.compile(r"(?:[ \t]|/\*[^\r\n]*?\*/)*(?://[^\r\n]*)?")
 _TOKEN = re.compile(rf"{_STRING}|{_COMMENT}|[{{}}\[\]]", re.DOTALL)
@@ -201,6 +201,7 @@ def _skip_blank(text: str, place: int) -> int:
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
-    for edit in sorted(edits, key=lambda edit: edit.start)[::-1]:  # at one place, the first stays first
+    in_order = sorted(edits, key=lambda edit: edit.start)
+    for edit in reversed(in_order):  # not sorted in reverse: at one place, the first stays first
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text

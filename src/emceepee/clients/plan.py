@@ -32,6 +32,7 @@ class PlannedServer:
     name: str
     words: str = ""
     notes: tuple[str, ...] = ()
+    is_running: bool = True  # or emceepee has it disabled
 
     @property
     def is_written(self) -> bool:
@@ -39,8 +40,8 @@ class PlannedServer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether emceepee has it afterwards, so that the client can do without."""
-        return self.is_written or self.fate is Fate.DUPLICATE
+        """Whether emceepee runs it afterwards, so that the client can do without; or nobody did before."""
+        return (self.is_written or self.fate is Fate.DUPLICATE) and (self.is_running or not self.found.is_used)
 
 
 def plan_import(
@@ -66,17 +67,22 @@ def _plan(server: FoundServer, known: Mapping[str, JsonObject], own_urls: Sequen
     same = next((name for name, other in known.items() if _identity(other) == _identity(entry)), None)
     if same is not None:
         words = f'the same server as "{same}"' if same != server.name else "it is there already"
-        return PlannedServer(found=server, fate=Fate.DUPLICATE, name=same, words=words)
-    notes = list(server.notes)
+        is_running = known[same].get("disabled") is not True
+        if server.is_used and not is_running:
+            words += ", and disabled"
+        return PlannedServer(found=server, fate=Fate.DUPLICATE, name=same, words=words, is_running=is_running)
+    notes, is_running = list(server.notes), entry.get("disabled") is not True
     if secrets := [where.removeprefix(".") for where in literal_secrets(entry, "")]:
         notes.append(
             f"holds a secret itself ({', '.join(secrets)}): ${{env:NAME}} or ${{keyring:SERVICE/NAME}} is safer"
         )
     if server.name not in known:
-        return PlannedServer(found=server, fate=Fate.NEW, name=server.name, notes=tuple(notes))
+        return PlannedServer(found=server, fate=Fate.NEW, name=server.name, notes=tuple(notes), is_running=is_running)
     name = _free_name(server, known)
     words = f'another server is called "{server.name}", so it becomes "{name}"'
-    return PlannedServer(found=server, fate=Fate.RENAMED, name=name, words=words, notes=tuple(notes))
+    return PlannedServer(
+        found=server, fate=Fate.RENAMED, name=name, words=words, notes=tuple(notes), is_running=is_running
+    )
 
 
 def _free_name(server: FoundServer, known: Mapping[str, JsonObject]) -> str:

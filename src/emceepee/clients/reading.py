@@ -43,7 +43,7 @@ _QUIETLY_DROPPED = frozenset(
 class FoundServer:
     """One entry of a client's file. `entry` is None if emceepee cannot run it, and `problem` says why.
 
-    `notes` are what to know of it: keys that were left out, and why it is imported disabled.
+    `notes` are what to know of it: keys that were left out, and why it is imported disabled. `is_used`: by the client.
     """
 
     client: Client
@@ -51,6 +51,7 @@ class FoundServer:
     entry: JsonObject | None = None
     problem: str = ""
     notes: tuple[str, ...] = ()
+    is_used: bool = True
 
 
 def servers_of(file: ClientFile, references: References) -> list[FoundServer]:
@@ -76,12 +77,13 @@ def _found(client: Client, name: str, raw: Any, references: References) -> Found
     notes = [f"{key} was left out: {why}" for key, why in _left_out(raw)]
     entry |= _options(raw, notes)
     entry = _expanded(entry, client.expansions)
-    if raw.get("disabled") is True or raw.get("enabled") is False:
+    is_used = raw.get("disabled") is not True and raw.get("enabled") is not False
+    if not is_used:
         entry["disabled"] = True
     elif unresolved := list(_unresolved(entry, references)):
         entry["disabled"] = True
         notes += [f"imported disabled, because {words}" for words in dict.fromkeys(unresolved)]
-    return FoundServer(client=client, name=name, entry=entry, notes=tuple(notes))
+    return FoundServer(client=client, name=name, entry=entry, notes=tuple(notes), is_used=is_used)
 
 
 def _no_server(raw: JsonObject) -> str | None:

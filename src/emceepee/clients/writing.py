@@ -9,9 +9,9 @@ from pathlib import Path
 
 from emceepee.clients.client import Client, Words
 from emceepee.json_types import JsonObject
+from emceepee.own_files import OWN_NAME
 
 _PASSING = re.compile(r"[/\\](?:archive-v\d+|builds-v\d+|\.cache[/\\]uv|pipx[/\\]\.cache)[/\\]")  # of uvx and pipx run
-OWN_NAME = "emceepee"
 _RUNNER = re.compile(r"uvx?|pipx|python[\d.]*")
 _PACKAGE = re.compile(r"emceepee(?:(?:\[|==|@).*)?")
 

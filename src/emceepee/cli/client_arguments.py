@@ -1,0 +1,102 @@
+"""The flags of the commands that look at servers and clients. What carries them out is loaded only when it runs."""
+
+import argparse
+from pathlib import Path
+
+from emceepee.clients.catalogue import CLIENTS
+from emceepee.own_files import OWN_NAME
+
+PATIENCE_SECONDS = 60.0  # a first start may download a package
+
+
+def add_import_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Take the servers of other MCP clients into emceepee's configuration."
+    parser = commands.add_parser(
+        "import",
+        help=words,
+        description=f"{words} Shows what it would write, and asks. Exit codes: 0 done, 1 failed or declined, 2 usage.",
+    )
+    parser.add_argument(
+        "clients",
+        nargs="*",
+        metavar="CLIENT",
+        help=f"whose servers (default: all that are found): {', '.join(client.key for client in CLIENTS)}",
+    )
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="read this file instead of the usual")
+    parser.add_argument("--take", action="store_true", help="remove them from the client's file, too")
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="emceepee's configuration to write")
+    add_writing_options(parser)
+
+
+def add_install_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Write the entry for emceepee itself into a client's configuration."
+    parser = commands.add_parser(
+        "install",
+        help=words,
+        description=f"{words} Shows what it would write, and asks. Exit codes: 0 done, 1 failed or declined, 2 usage.",
+    )
+    parser.add_argument("client", metavar="CLIENT", help=", ".join(client.key for client in CLIENTS))
+    parser.add_argument(
+        "--http",
+        metavar="URL",
+        help="reach a running emceepee serve at this address, such as http://127.0.0.1:8080/mcp",
+    )
+    parser.add_argument("--name", default=OWN_NAME, help="what the client calls it (default: emceepee)")
+    parser.add_argument("--to", dest="target", type=Path, metavar="FILE", help="write this file instead of the usual")
+    parser.add_argument(
+        "--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration it is started with"
+    )
+    add_writing_options(parser)
+
+
+def add_undo_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Put back, byte for byte, what import, install or doctor --fix changed last."
+    parser = commands.add_parser(
+        "undo",
+        help=words,
+        description=f"{words} Files that were changed since are left alone. Exit codes: 0 done, 1 failed or declined, "
+        "2 usage.",
+    )
+    parser.add_argument("number", nargs="?", type=int, metavar="NUMBER", help="this change, and those made after it")
+    parser.add_argument("--all", action="store_true", help="every change that is still known")
+    parser.add_argument("--list", action="store_true", help="only show the changes, the latest first")
+    parser.add_argument("--forget", action="store_true", help="leave the files as they are, and delete the copies")
+    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Try every configured server, say what is wrong and how to mend it."
+    parser = commands.add_parser(
+        "doctor",
+        help=words,
+        description=f"{words} Exit codes: 0 all can be used, 1 some cannot, or it failed, 2 usage.",
+    )
+    parser.add_argument("servers", nargs="*", metavar="SERVER", help="only these (default: all)")
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to look at")
+    parser.add_argument(
+        "--ca-bundle", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="trust these CAs, too"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
+    )
+    parser.add_argument(
+        "--fix", action="store_true", help="mend what can be mended safely; emceepee undo takes it back"
+    )
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(f"expected seconds from 1 to 3600, found {text!r}")
+    return value
+
+
+def add_writing_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be written")
+    parser.add_argument("--json", action="store_true", help="say it in JSON; needs --yes or --dry-run to write or not")

@@ -1,0 +1,219 @@
+"""`emceepee doctor`: try every configured server, say what is wrong and how to mend it."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from emceepee.cli.client_changes import Facts, current_time, open_journal, run_guarded, say_json
+from emceepee.cli.terminal import DONE, FAILED, Paint, complain, printable, say
+from emceepee.clients.changes import PRIVATE_FILE, FileChange
+from emceepee.clients.faults import ClientError
+from emceepee.clients.own_config import OwnConfig
+from emceepee.json_types import JsonObject
+from emceepee.secret_references import BadReference, References, literal_secrets
+
+if TYPE_CHECKING:
+    from emceepee.cli.diagnosis import Finding
+    from emceepee.cli.examination import Examined
+    from emceepee.config import Config
+
+FOR_OTHERS = 0o077
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """One server: as configured, and how it did. `examined` is None if it could not even be tried, or is disabled."""
+
+    name: str
+    is_disabled: bool = False
+    findings: tuple["Finding", ...] = ()
+    examined: "Examined | None" = None
+    fixed: str | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        from emceepee.cli.diagnosis import Code
+
+        waits = any(finding.code is Code.WANTS_LOGIN for finding in self.findings)
+        return bool(self.findings) and not (self.examined is not None and (self.examined.is_usable or waits))
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Returns the exit code."""
+    return run_guarded(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    own = OwnConfig.find(options.config, os.environ)
+    if own.content is None:
+        raise ClientError(f"there is no configuration at {own.path}; emceepee import makes one, --config names another")
+    entries = own.servers()
+    for name in options.servers:
+        if name not in entries:
+            raise ClientError(f'no server is called "{name}"; there are {", ".join(entries) or "none"}')
+    chosen = {name: entry for name, entry in entries.items() if not options.servers or name in options.servers}
+    rows = _examine(own, chosen, options)
+    general = _of_the_file(own, entries)
+    fixed = _fix(own, entries, rows, general) if options.fix else []
+    bad = sum(row.is_bad and row.fixed is None for row in rows)
+    if options.json:
+        say_json(_facts(own, rows, general, fixed))
+    else:
+        _show(own, rows, general, fixed, bad)
+    return FAILED if bad else DONE
+
+
+def _examine(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> list[Row]:
+    from emceepee.cli.diagnosis import Code, Finding
+    from emceepee.cli.way_out import egress_settings
+    from emceepee.config import ConfigError, parse
+    from emceepee.telemetry import logs
+
+    references = References(environment=os.environ, folder=own.path.parent)
+    rows: list[Row] = []
+    configured: dict[str, Config] = {}
+    for name, entry in chosen.items():
+        row = Row(name=name, is_disabled=entry.get("disabled") is True)
+        rows.append(row)
+        try:
+            configured[name] = parse(json.dumps({"mcpServers": {name: entry}}), source="", references=references)
+        except ConfigError as error:
+            words = str(error).removeprefix(f": mcpServers.{name}").removeprefix(".")
+            is_reference = isinstance(error.__context__, BadReference)
+            row.findings = (
+                Finding(
+                    code=Code.BAD_REFERENCE if is_reference else Code.BAD_ENTRY,
+                    message=words,
+                    remedy='mend that, or set "disabled": true: emceepee does not start with it',
+                ),
+            )
+    logs.configure(level="error")
+    try:
+        egress = egress_settings(options.ca_bundle, os.environ)
+    except ConfigError as error:
+        raise ClientError(str(error)) from None
+    examined = asyncio.run(_try_all([config for config in configured.values() if config.servers], egress, options))
+    for result in examined:
+        row = next(row for row in rows if row.name == result.spec.name)
+        row.examined, row.findings = result, result.findings
+    return rows
+
+
+async def _try_all(configs: Sequence["Config"], egress: object, options: argparse.Namespace) -> "list[Examined]":
+    from emceepee.backends.dialer import Dialer
+    from emceepee.backends.http1.egress import EgressSettings
+    from emceepee.cli.examination import examine_all
+    from emceepee.clock import SystemClock
+    from emceepee.state.limits import Limits
+
+    assert isinstance(egress, EgressSettings)
+    clock = SystemClock()
+    async with Dialer.running(clock, Limits(), egress=egress) as dialer:
+        specs = [config.servers[0] for config in configs]
+        return await examine_all(specs, dialer, clock, patience=options.timeout)
+
+
+def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Finding]":
+    from emceepee.cli.diagnosis import Code, Finding
+
+    secrets = [where for name, entry in entries.items() for where in literal_secrets(entry, name)]
+    if not secrets or not own.path.stat().st_mode & FOR_OTHERS:
+        return []
+    return [
+        Finding(
+            code=Code.OPEN_TO_OTHERS,
+            message=f"{own.path} holds secrets ({', '.join(secrets[:5])}), and other users can read it",
+            remedy=f"chmod 600 {own.path} (doctor --fix does it)",
+        )
+    ]
+
+
+def _fix(
+    own: OwnConfig, entries: dict[str, JsonObject], rows: Sequence[Row], general: "Sequence[Finding]"
+) -> list[str]:
+    """What is safe: a program by its whole path, and a file for its owner alone. Says what was done."""
+    done: list[str] = []
+    fixed = own
+    for row in rows:
+        command = next((finding.command for finding in row.findings if finding.command is not None), None)
+        if command is not None:
+            fixed = replace(fixed, content=fixed.with_entry(row.name, entries[row.name] | {"command": command}))
+            row.fixed = f"its command is {command} now"
+            done.append(f"{row.name}: {row.fixed}")
+    if done:
+        change = FileChange(path=own.path, before=own.content, after=fixed.content)
+        open_journal().carry_out("doctor --fix", [change], now=current_time())
+    if general:
+        try:
+            own.path.chmod(PRIVATE_FILE)
+            done.append(f"only you can read {own.path} now")
+        except OSError as error:
+            complain(f"{own.path} cannot be closed to others: {error.strerror}")
+    return done
+
+
+def _show(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fixed: Sequence[str], bad: int) -> None:
+    paint = Paint.of(sys.stdout)
+    say(f"{paint.bold('Servers of')} {own.path}")
+    for row in rows:
+        say(_line(row, paint))
+        for finding in row.findings:
+            say(f"      {printable(finding.message)}")
+            say(f"      {paint.bold('→')} {printable(finding.remedy)}")
+        if row.fixed is not None:
+            say(f"      {paint.good('fixed')}: {printable(row.fixed)}; run doctor again to see whether it works")
+    for finding in general:
+        say(f"  {paint.bad('!')} {printable(finding.message)}\n      {paint.bold('→')} {printable(finding.remedy)}")
+    if fixed and general:
+        say(f"  {paint.good('fixed')}: {printable(fixed[-1])}")
+    say(f"{len(rows)} looked at, {bad or 'none'} with a problem")
+
+
+def _line(row: Row, paint: Paint) -> str:
+    name = printable(row.name)
+    if row.is_disabled and not row.findings:
+        return f"  {paint.faint('-')} {name}: disabled"
+    if row.examined is not None and row.examined.is_usable:
+        seen = row.examined
+        tools = "no tools" if seen.tools is None else f"{seen.tools} tool{'' if seen.tools == 1 else 's'}"
+        sign = paint.good("✓") if not row.findings else paint.bad("!")
+        return f"  {sign} {name}: {tools}, {printable(seen.protocol_version)}, {seen.seconds:.1f} s"
+    code = f" ({row.findings[0].code})" if row.findings else ""
+    return f"  {paint.bad('✗') if row.is_bad else paint.bold('?')} {name}{code}"
+
+
+def _facts(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fixed: Sequence[str]) -> Facts:
+    return {
+        "config": str(own.path),
+        "servers": [
+            {
+                "name": row.name,
+                "status": _status(row),
+                "tools": None if row.examined is None else row.examined.tools,
+                "protocolVersion": (row.examined.protocol_version if row.examined else "") or None,
+                "seconds": None if row.examined is None else round(row.examined.seconds, 3),
+                "findings": [_finding(finding) for finding in row.findings],
+                "fixed": row.fixed,
+            }
+            for row in rows
+        ],
+        "findings": [_finding(finding) for finding in general],
+        "fixed": list(fixed),
+    }
+
+
+def _status(row: Row) -> str:
+    if row.is_disabled and not row.findings:
+        return "disabled"
+    if row.is_bad:
+        return "problem"
+    return "ok" if not row.findings else "warning"
+
+
+def _finding(finding: "Finding") -> JsonObject:
+    return {"code": str(finding.code), "message": finding.message, "remedy": finding.remedy}

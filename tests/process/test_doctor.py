@@ -1,0 +1,176 @@
+"""`emceepee doctor` names each fault, and what to do about it: planted in real servers, and found by a real process."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.backends.web_backend import a_web_backend
+from support.callers.http_process import http_process
+from support.server_programs.stdio_entries import stdio_server
+from support.system.authorization_server import an_authorization_server
+from support.system.certificates import Authority, server_context
+from support.system.ports import free_port
+
+BOUND = 90.0  # seconds that the whole may take on a busy machine
+TOKEN = "a-token-that-is-long-enough"
+
+
+async def run_doctor(folder: Path, servers: dict[str, Any], *flags: str) -> tuple[int, dict[str, Any]]:
+    """The exit code, and what it says in JSON."""
+    file = folder / "config.json"
+    if not file.exists():
+        file.write_text(json.dumps({"mcpServers": servers}))
+    environment = {**os.environ, "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "NO_PROXY": "*"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "emceepee", "doctor", "--json", "--timeout", "20", "--config", str(file), *flags),
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(BOUND):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    assert out, err.decode()
+    return process.returncode, json.loads(out)
+
+
+async def only_finding(folder: Path, *flags: str, **entry: Any) -> dict[str, Any]:
+    """Of a server that cannot be used."""
+    code, told = await run_doctor(folder, {"it": entry}, *flags)
+    [server] = told["servers"]
+    [finding] = server["findings"]
+    assert (code, server["status"]) == (1, "problem"), told
+    return dict(finding)
+
+
+async def test_servers_that_work_are_said_to_work(tmp_path: Path) -> None:
+    code, told = await run_doctor(tmp_path, {"good": stdio_server(), "off": {"command": "never", "disabled": True}})
+    assert code == 0
+    good, off = told["servers"]
+    assert (good["status"], good["findings"], good["tools"] > 0) == ("ok", [], True)
+    assert off["status"] == "disabled"
+
+
+async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    finding = await only_finding(tmp_path, command="no-such-program-here")
+    assert finding == {
+        "code": "missing_command",
+        "message": "there is no program no-such-program-here",
+        "remedy": "install it, or write the whole path of the program as command",
+    }
+
+
+async def test_an_interpreter_without_the_server_is_named(tmp_path: Path) -> None:
+    finding = await only_finding(tmp_path, command=sys.executable, args=["-S", "-E", "-m", "mcp_server_time"])
+    assert finding["code"] == "wrong_interpreter"
+    assert sys.executable in finding["message"]
+    assert "No module named mcp_server_time" in finding["message"]
+
+
+async def test_a_script_whose_interpreter_is_gone_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "server"
+    script.write_text("#!/no/such/python\n")
+    script.chmod(0o755)
+    finding = await only_finding(tmp_path, command=str(script))
+    assert finding["code"] == "wrong_interpreter"
+    assert finding["message"] == f"{script} is to be run by /no/such/python, which does not exist"
+
+
+async def test_a_reference_that_leads_nowhere_is_named_with_its_key(tmp_path: Path) -> None:
+    finding = await only_finding(tmp_path, **stdio_server(), env={"KEY": "${env:NOT_SET_ANYWHERE}"})
+    assert finding["code"] == "bad_reference"
+    assert finding["message"].startswith("env.KEY: the environment has no variable NOT_SET_ANYWHERE; set it")
+
+
+async def test_a_port_at_which_nothing_listens_is_named(tmp_path: Path) -> None:
+    port = free_port()
+    finding = await only_finding(tmp_path, url=f"http://127.0.0.1:{port}/mcp")
+    assert (finding["code"], finding["message"]) == ("closed_port", f"nothing listens at 127.0.0.1:{port}")
+
+
+async def test_a_token_that_is_not_accepted_is_named_and_not_shown(tmp_path: Path) -> None:
+    async with http_process("--token", TOKEN) as server:
+        good = {"url": server.url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+        assert (await run_doctor(tmp_path, {"it": good}))[0] == 0
+        (tmp_path / "config.json").unlink()
+        finding = await only_finding(
+            tmp_path, url=server.url, headers={"Authorization": "Bearer wr0ng-and-long-enough"}
+        )
+    assert finding["code"] == "wrong_token"
+    assert finding["message"] == "it does not accept the credentials in headers.Authorization (HTTP 401)"
+
+
+async def test_a_server_that_wants_a_login_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+    async with an_authorization_server() as server:
+        code, told = await run_doctor(tmp_path, {"it": {"url": server.resource}})
+    [finding] = told["servers"][0]["findings"]
+    assert (code, told["servers"][0]["status"], finding["code"]) == (0, "warning", "wants_login")
+    assert finding["remedy"].startswith("nothing is wrong: the login is asked for when the server is first used.")
+
+
+async def test_a_server_that_prints_where_messages_belong_is_named(tmp_path: Path) -> None:
+    code, told = await run_doctor(tmp_path, {"it": stdio_server("noisy")})
+    [finding] = told["servers"][0]["findings"]
+    assert (code, told["servers"][0]["status"], finding["code"]) == (0, "warning", "prints_to_stdout")
+    assert "starting up..." in finding["message"]
+
+
+async def test_a_program_that_only_prints_is_named_as_such(tmp_path: Path) -> None:
+    finding = await only_finding(tmp_path, command="echo", args=["Usage: server --stdio"])
+    assert finding["code"] == "prints_to_stdout"
+    assert "Usage: server --stdio" in finding["message"]
+
+
+async def test_a_certificate_of_an_unknown_ca_is_named_until_that_is_trusted(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "tls")
+    async with a_web_backend(tls=server_context(authority.issue("localhost"))) as backend:
+        url = f"https://localhost:{backend.port}/mcp"
+        finding = await only_finding(tmp_path, url=url)
+        assert finding["code"] == "unknown_ca"
+        assert "its certificate is not valid" in finding["message"]
+        assert "tls.ca" in finding["remedy"]
+        assert (await run_doctor(tmp_path, {}, "--ca-bundle", str(authority.file)))[0] == 0
+
+
+async def test_a_server_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
+    finding = await only_finding(tmp_path, **stdio_server("exits=3"))
+    assert finding["code"] == "ends_at_start"
+    assert "set THE_TOKEN and try again" in finding["message"]
+
+
+async def test_a_program_that_is_elsewhere_is_mended_and_the_mending_undone(tmp_path: Path) -> None:
+    """As of a client that a desktop started, whose PATH is short."""
+    place = tmp_path / ".local" / "bin" / "my-server"
+    place.parent.mkdir(parents=True)
+    good = stdio_server()
+    place.write_text(f"#!/bin/sh\nexec {good['command']} {' '.join(good['args'])}\n")
+    place.chmod(0o755)
+    before = '{ "mcpServers": { "it": {"command": "my-server", "env": {"API_KEY": "s3cret"}} } }'
+    file = tmp_path / "config.json"
+    file.write_text(before)
+    file.chmod(0o644)
+    code, told = await run_doctor(tmp_path, {}, "--fix")
+    assert (code, told["servers"][0]["fixed"]) == (0, f"its command is {place} now")
+    assert [finding["code"] for finding in told["findings"]] == ["open_to_others"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    code, told = await run_doctor(tmp_path, {})
+    assert (code, told["servers"][0]["status"], told["findings"]) == (0, "ok", [])
+
+
+@pytest.mark.parametrize("content", ["{oops", "[]"])
+async def test_a_broken_configuration_is_one_sentence(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(content)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "emceepee", "doctor", "--config", str(file)), stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(BOUND):
+        _, err = await process.communicate()
+    assert process.returncode == 1
+    assert err.decode().startswith(f"emceepee: {file}: ")

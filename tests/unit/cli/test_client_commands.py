@@ -1,0 +1,234 @@
+"""`import`, `install` and `undo` on files of a home that the test made."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee.cli import installing
+from emceepee.cli.main import main
+from emceepee.cli.terminal import Paint
+from emceepee.clients.catalogue import CLIENTS
+from emceepee.clients.client import Client
+from emceepee.clients.documents import ClientFile
+from emceepee.own_files import CONFIG_VARIABLE
+
+COMMAND = ("/opt/emceepee",)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(installing, "own_command", lambda program: COMMAND)
+    return tmp_path
+
+
+def put(home: Path, place: str, content: Any) -> Path:
+    path = home / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2))
+    return path
+
+
+def files_of(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and ".local/state" not in str(path)
+    }
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def own_servers(home: Path) -> Any:
+    return json.loads((home / ".config/emceepee/config.json").read_text())["mcpServers"]
+
+
+GIT = {"command": "uvx", "args": ["mcp-server-git"]}
+
+
+def test_all_clients_are_read_and_what_is_the_same_is_written_once(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT, "web": {"url": "https://x/mcp"}}})
+    put(home, ".codex/config.toml", '[mcp_servers.repo]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n')
+    put(home, ".continue/mcpServers/one.json", {"mcpServers": {"web": {"url": "https://y/mcp"}}})
+    assert main(["import", "--yes", "--json"]) == 0
+    facts = told(capsys)
+    assert [(row["client"], row["name"], row["outcome"], row["importedAs"]) for row in facts["servers"]] == [
+        ("cursor", "git", "new", "git"),
+        ("cursor", "web", "new", "web"),
+        ("codex", "repo", "duplicate", None),
+        ("continue", "web", "renamed", "web-continue"),
+    ]
+    assert own_servers(home) == {"git": GIT, "web": {"url": "https://x/mcp"}, "web-continue": {"url": "https://y/mcp"}}
+    assert (home / ".config/emceepee/config.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_written_where_nobody_can_be_asked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
+    before = files_of(home)
+    assert main(["import"]) == 2
+    captured = capsys.readouterr()
+    assert "nothing was written: say --yes" in captured.err
+    assert '+    "git": {' in captured.out
+    assert main(["import", "--dry-run"]) == 0
+    assert files_of(home) == before
+
+
+@pytest.mark.parametrize(("answer", "code", "is_written"), [("y\ny\n", 0, True), ("n\nn\n", 1, False), ("", 1, False)])
+def test_someone_at_a_terminal_is_asked(
+    answer: str, code: int, is_written: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
+    monkeypatch.setattr("emceepee.cli.importing.can_ask", lambda: True)
+    monkeypatch.setattr("emceepee.cli.client_changes.can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert main(["import"]) == code
+    assert (home / ".config/emceepee/config.json").exists() == is_written
+    assert ("git" in source.read_text()) != is_written
+
+
+def test_a_secret_is_neither_lost_nor_shown(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home, ".cursor/mcp.json", '{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "s3cret"}}}}')
+    assert main(["import", "--take", "--yes"]) == 0
+    captured = capsys.readouterr()
+    assert "s3cret" not in captured.out + captured.err
+    assert "${env:NAME}" in captured.out
+    assert own_servers(home)["a"]["env"] == {"API_KEY": "s3cret"}
+
+
+def test_a_broken_file_hides_no_other(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home, ".cursor/mcp.json", "{oops")
+    put(home, ".gemini/settings.json", {"mcpServers": {"git": GIT}})
+    assert main(["import", "--yes"]) == 0
+    assert "Cursor is left out" in capsys.readouterr().err
+    assert own_servers(home) == {"git": GIT}
+    assert main(["import", "cursor", "--yes"]) == 1
+
+
+def test_servers_of_single_folders_are_mentioned(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home, ".claude.json", {"mcpServers": {"git": GIT}, "projects": {"/x": {"mcpServers": {"a": GIT, "b": GIT}}}})
+    assert main(["import", "--dry-run", "--json"]) == 0
+    assert "has 2 more for single folders" in told(capsys)["hints"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("mcp.json", {"mcpServers": {"git": GIT}}),
+        ("some.json", {"servers": {"git": GIT}}),
+        ("x.toml", '[mcp_servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n'),
+        ("x.yaml", "extensions:\n  git: {type: stdio, cmd: uvx, args: [mcp-server-git]}\n"),
+        ("y.yaml", "mcpServers:\n  - {name: git, command: uvx, args: [mcp-server-git]}\n"),
+        ("settings.json", '{"context_servers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}, /* z */ }'),
+        ("opencode.json", {"mcp": {"git": {"type": "local", "command": ["uvx", "mcp-server-git"]}}}),
+    ],
+)
+def test_any_file_can_be_named_and_whose_it_is_is_found_out(name: str, content: Any, home: Path) -> None:
+    file = put(home, f"elsewhere/{name}", content)
+    assert main(["import", "--from", str(file), "--yes"]) == 0
+    assert own_servers(home) == {"git": GIT}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["import", "cursr"], 'no client is called "cursr". Did you mean cursor?'),
+        (["import", "zed"], "there is no file of Zed"),
+        (["import", "--from", "/no/such"], "/no/such: no such file"),
+        (["install", "emacs"], 'no client is called "emacs"'),
+        (["install", "zed", "--http", "ftp://x"], "--http: expected an address"),
+        (["undo", "7"], "there is no change 7"),
+    ],
+)
+def test_a_mistake_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments, "--yes"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("emceepee: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.key)
+@pytest.mark.parametrize("flags", [[], ["--http", "http://127.0.0.1:8080/mcp"]], ids=["stdio", "http"])
+def test_every_client_gets_its_entry_once_and_loses_it_again(
+    client: Client, flags: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(home, ".config/emceepee/config.json", {"mcpServers": {}})
+    before = files_of(home)
+    assert main(["install", client.key, "--yes", "--json", *flags]) == 0
+    facts = told(capsys)
+    assert (facts["outcome"], facts["written"]) == ("added", True)
+    path = Path(facts["file"])
+    assert path in client.user_files({"HOME": str(home)}, "linux")
+    assert dict(ClientFile.at(client, path).entries()) == {"emceepee": facts["entry"]}
+    assert facts["entry"].items() >= dict(client.load_flags).items()
+    assert main(["install", client.key, "--yes", "--json", *flags]) == 0
+    again = told(capsys)
+    assert (again["outcome"], again["written"]) == ("unchanged", False)
+    assert main(["import", client.key, "--dry-run", "--json"]) == 0
+    assert [row["outcome"] for row in told(capsys)["servers"]] == ["own"]
+    assert main(["undo", "--yes"]) == 0
+    assert files_of(home) == before
+
+
+def test_the_entry_says_where_the_configuration_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = put(home, ".config/emceepee/config.json", {"mcpServers": {}})
+    put(home, ".config/opencode/opencode.json", '{\n  // mine\n  "mcp": {"servers": {}}\n}\n')
+    assert main(["install", "opencode", "--yes"]) == 0
+    text = (home / ".config/opencode/opencode.json").read_text()
+    assert "// mine" in text
+    assert json.loads(text.replace("// mine", ""))["mcp"]["servers"]["emceepee"] == {
+        "type": "local",
+        "command": ["/opt/emceepee", "--config", str(own)],
+        "timeout": 60000,
+    }
+
+
+def test_undo_lists_and_leaves_alone_what_was_changed_since(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", "cursor", "--yes"]) == 0
+    capsys.readouterr()
+    assert main(["undo", "--list", "--json"]) == 0
+    [change] = told(capsys)["changes"]
+    assert (change["number"], change["command"]) == (1, "install cursor")
+    file = home / ".cursor/mcp.json"
+    file.write_text("{}")
+    assert main(["undo", "--yes"]) == 1
+    assert "was changed since" in capsys.readouterr().err
+    assert file.read_text() == "{}"
+    assert main(["undo", "1", "--forget", "--yes"]) == 0
+    assert main(["undo", "--yes"]) == 0
+    assert "There is nothing to undo." in capsys.readouterr().out
+
+
+def test_servers_are_added_where_the_others_stand(home: Path) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
+    listed = put(home, "listed.json", {"servers": [{"name": "a", "url": "http://a"}], "limits": {}})
+    assert main(["import", "--yes", "--config", str(listed)]) == 0
+    assert json.loads(listed.read_text()) == {
+        "servers": [{"name": "a", "url": "http://a"}, {"name": "git", **GIT}],
+        "limits": {},
+    }
+    mapped = put(home, "mapped.json", {"servers": {"a": {"url": "http://a"}}})
+    assert main(["import", "--yes", "--config", str(mapped)]) == 0
+    assert json.loads(mapped.read_text()) == {"servers": {"a": {"url": "http://a"}, "git": GIT}}
+
+
+def test_color_is_for_terminals_without_a_wish_against_it() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert Paint.of(Terminal(), {}).bad("x") == "\x1b[31mx\x1b[0m"
+    assert Paint.of(Terminal(), {"NO_COLOR": "1"}).bad("x") == "x"
+    assert Paint.of(Terminal(), {"TERM": "dumb"}).bad("x") == "x"
+    assert Paint.of(io.StringIO(), {}).bad("x") == "x"
+    assert Paint(is_on=False).diff("+ \x1b[2J\n") == "+ \N{REPLACEMENT CHARACTER}[2J\n"

@@ -1,0 +1,89 @@
+"""Which servers an import writes, and under which names."""
+
+from emceepee.clients.catalogue import client_called
+from emceepee.clients.plan import Fate, plan_import
+from emceepee.clients.reading import FoundServer
+from emceepee.json_types import JsonObject
+
+GIT: JsonObject = {"command": "uvx", "args": ["git"]}
+WEB: JsonObject = {"url": "http://x"}
+
+
+def a_server(name: str, entry: JsonObject | None, client: str = "cursor", problem: str = "") -> FoundServer:
+    return FoundServer(client=client_called(client), name=name, entry=entry, problem=problem)
+
+
+def test_a_new_server_keeps_its_name() -> None:
+    [plan] = plan_import([a_server("git", GIT)], {})
+    assert (plan.fate, plan.name, plan.is_written, plan.notes) == (Fate.NEW, "git", True, ())
+
+
+def test_the_same_server_of_two_clients_is_written_once() -> None:
+    plans = plan_import([a_server("git", GIT), a_server("repo", GIT | {"timeout_ms": 5}, "zed")], {})
+    assert [(plan.fate, plan.name, plan.words) for plan in plans] == [
+        (Fate.NEW, "git", ""),
+        (Fate.DUPLICATE, "git", 'the same server as "git"'),
+    ]
+    assert all(plan.is_behind for plan in plans)
+
+
+def test_what_is_configured_already_is_not_written_again() -> None:
+    [plan] = plan_import([a_server("git", GIT)], {"git": GIT | {"timeout_ms": 5}})
+    assert (plan.fate, plan.words) == (Fate.DUPLICATE, "it is there already")
+
+
+def test_another_server_of_the_same_name_is_renamed_after_its_client() -> None:
+    found = [a_server("git", WEB), a_server("git", {"command": "z"}, "zed"), a_server("git", {"command": "y"})]
+    plans = plan_import(found, {"git": GIT})
+    assert [(plan.fate, plan.name) for plan in plans] == [
+        (Fate.RENAMED, "git-cursor"),
+        (Fate.RENAMED, "git-zed"),
+        (Fate.RENAMED, "git-cursor-2"),
+    ]
+    assert plans[0].words == 'another server is called "git", so it becomes "git-cursor"'
+
+
+def test_emceepee_is_never_its_own_server() -> None:
+    itself: list[JsonObject] = [
+        {"command": "/home/ada/.local/bin/emceepee"},
+        {"command": "uvx", "args": ["emceepee", "--config", "x"]},
+        {"command": "uvx", "args": ["--from", "emceepee[keyring]", "emceepee"]},
+        {"command": "python3", "args": ["-m", "emceepee"]},
+        {"command": "pipx", "args": ["run", "emceepee==0.2"]},
+        {"url": "http://127.0.0.1:8080/mcp"},
+    ]
+    found = [a_server("emceepee", WEB), *(a_server(f"s{index}", entry) for index, entry in enumerate(itself))]
+    plans = plan_import(found, {}, ["http://127.0.0.1:8080/mcp"])
+    assert {plan.fate for plan in plans} == {Fate.OWN}
+    assert not any(plan.is_behind for plan in plans)
+
+
+def test_what_only_mentions_emceepee_is_a_server() -> None:
+    others: list[JsonObject] = [
+        {"command": "uvx", "args": ["mcp-server-git", "--repository", "emceepee"]},
+        {"command": "python", "args": ["-m", "emceepee.demo"]},
+        {"command": "npx", "args": ["emceepee"]},
+    ]
+    plans = plan_import([a_server(f"s{index}", entry) for index, entry in enumerate(others)], {})
+    assert {plan.fate for plan in plans} == {Fate.NEW}
+
+
+def test_a_secret_stays_as_it_is_with_a_hint() -> None:
+    [plan] = plan_import([a_server("git", GIT | {"env": {"API_KEY": "s3cret"}})], {})
+    assert plan.notes == ("holds a secret itself (env.API_KEY): ${env:NAME} or ${keyring:SERVICE/NAME} is safer",)
+
+
+def test_the_client_keeps_what_emceepee_would_not_run() -> None:
+    """With --take, a server must not be lost because it is disabled here."""
+    off = GIT | {"disabled": True}
+    [imported] = plan_import([a_server("git", off)], {})
+    assert (imported.is_written, imported.is_behind) == (True, False)
+    [there] = plan_import([a_server("git", GIT)], {"git": off})
+    assert (there.words, there.is_behind) == ("it is there already, and disabled", False)
+    unused = FoundServer(client=client_called("cursor"), name="git", entry=off, is_used=False)
+    assert all(plan.is_behind for plan in (*plan_import([unused], {}), *plan_import([unused], {"git": off})))
+
+
+def test_what_cannot_be_run_is_not_written() -> None:
+    [plan] = plan_import([a_server("x", None, problem="why")], {})
+    assert (plan.fate, plan.words, plan.is_behind) == (Fate.UNSUPPORTED, "why", False)
