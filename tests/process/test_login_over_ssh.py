@@ -102,7 +102,8 @@ async def test_at_a_terminal_by_paste_for_a_later_serve(
         ended = await browser.visit(await terminal.line("http"))
         terminal.type("http://127.0.0.1/?state=of-another&code=x\n")
         await terminal.until("Paste the whole address")
-        pasting = asyncio.create_task(asyncio.to_thread(terminal.type, f"{ended}&padding={'x' * LONG}\n"))
+        longer = ended.replace("?", f"?padding={'x' * LONG}&")
+        pasting = asyncio.create_task(asyncio.to_thread(terminal.type, f"{longer}\n"))
         await finish(terminal)
         await pasting
     held = await auth.facts("status", "notes")
