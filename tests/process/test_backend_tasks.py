@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from support.callers.http_process import HttpCaller
 from support.callers.restartable_process import RestartableProcess, restartable_process
@@ -25,6 +26,7 @@ from support.system.ports import free_port
 from support.system.redis_server import redis_server
 from support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 Json = dict[str, Any]
 RESULT_MS = 30_000
 EVERYTHING, FASTMCP = "server-everything", "FastMCP"
@@ -62,27 +64,29 @@ class Work:
 
 
 @pytest.fixture(scope="module")
-def everything() -> Iterator[int]:
+def everything() -> Iterator[Work]:
     with everything_on_a_port("streamableHttp") as port:
-        yield port
+        yield Work(EVERYTHING, port, Path(os.devnull).parent)
 
 
 @pytest.fixture(scope="module")
-def fastmcp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+def fastmcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
     folder = tmp_path_factory.mktemp("dig")
     with fastmcp_with_tasks(folder) as port:
-        yield port, folder
+        yield Work(FASTMCP, port, folder)
+
+
+@pytest.fixture
+def fastmcp(fastmcp_server: Work) -> Iterator[Work]:
+    yield fastmcp_server
+    for left in fastmcp_server.folder.iterdir():
+        left.unlink()
 
 
 @pytest.fixture(params=[EVERYTHING, FASTMCP])
-def work(request: pytest.FixtureRequest) -> Iterator[Work]:
-    if request.param == EVERYTHING:
-        yield Work(EVERYTHING, request.getfixturevalue("everything"), Path(os.devnull).parent)
-        return
-    port, folder = request.getfixturevalue("fastmcp")
-    yield Work(FASTMCP, port, folder)
-    for left in folder.iterdir():
-        left.unlink()
+def work(request: pytest.FixtureRequest) -> Work:
+    found: Work = request.getfixturevalue("everything" if request.param == EVERYTHING else "fastmcp")
+    return found
 
 
 class Scene:
@@ -99,14 +103,18 @@ class Scene:
         return reply
 
     async def begin(self, *, asks: bool = False) -> str:
-        reply = await self.ask("execute_tool", server="one", timeout_ms=300, **self.work.call(asks=asks))
-        return task_id(reply)
+        return task_id(await self.call(asks=asks, timeout_ms=300))
+
+    async def call(self, *, asks: bool = False, timeout_ms: int = RESULT_MS) -> Json:
+        return await self.ask(
+            "execute_tool", server=self.work.server, timeout_ms=timeout_ms, **self.work.call(asks=asks)
+        )
 
     async def question(self) -> str:
         found: list[str] = []
 
         async def is_asked() -> bool:
-            listed = (await self.ask("get_elicitations"))["structuredContent"]["requests"]
+            listed = (await self.ask("get_elicitations", server=self.work.server))["structuredContent"]["requests"]
             found[:] = [str(item["requestId"]) for item in listed]
             return bool(found)
 
@@ -115,7 +123,7 @@ class Scene:
 
     async def is_status(self, wanted: str) -> bool:
         servers = (await self.ask("list_servers"))["structuredContent"]["servers"]
-        return bool(servers[0]["status"] == wanted)
+        return any(each["status"] == wanted for each in servers if each["name"] == self.work.server)
 
     @asynccontextmanager
     async def unreachable(self) -> AsyncIterator[None]:
@@ -142,23 +150,50 @@ class Scene:
         assert ends.count("task_completed") <= 1, "a reply that brings the result need not tell that it is there"
 
 
-@pytest.fixture
-async def scene(work: Work, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with playing(work, tmp_path) as made:
+@asynccontextmanager
+async def playing(work: Work, endpoint: RestartableProcess) -> AsyncIterator[Scene]:
+    """In a session of its own."""
+    async with fault_proxy(work.port) as proxy:
+        caller = await endpoint.caller()
+        await caller.value("add_server", name=work.server, url=f"http://127.0.0.1:{proxy.port}/mcp")
+        yield Scene(work, proxy, endpoint, caller)
+        await caller.value("remove_server", name=work.server)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def same_emceepee(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RestartableProcess]:
+    """For all tests that do not end it."""
+    async with restartable_process(tmp_path_factory.mktemp("state")) as endpoint:
+        yield endpoint
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(work: Work, same_emceepee: RestartableProcess) -> AsyncIterator[Scene]:
+    async with playing(work, same_emceepee) as made:
         yield made
 
 
-@asynccontextmanager
-async def playing(work: Work, state: Path) -> AsyncIterator[Scene]:
-    async with fault_proxy(work.port) as proxy, restartable_process(state) as endpoint:
-        caller = await endpoint.caller()
-        await caller.value("add_server", name="one", url=f"http://127.0.0.1:{proxy.port}/mcp")
-        yield Scene(work, proxy, endpoint, caller)
+@dataclass
+class Both:
+    """An emceepee that the test ends and starts again, with both servers behind it."""
+
+    endpoint: RestartableProcess
+    scenes: list[Scene]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def both(everything: Work, fastmcp: Work, tmp_path: Path) -> AsyncIterator[Both]:
+    async with (
+        restartable_process(tmp_path) as endpoint,
+        playing(everything, endpoint) as one,
+        playing(fastmcp, endpoint) as other,
+    ):
+        yield Both(endpoint, [one, other])
 
 
 async def test_a_task_is_answered_as_a_call_to_whoever_waits_long_enough(scene: Scene) -> None:
     scene.work.let_end()
-    reply = await scene.ask("execute_tool", server="one", timeout_ms=RESULT_MS, **scene.work.call(asks=False))
+    reply = await scene.call()
     assert reply["content"][0]["text"].startswith(scene.work.expected(asks=False))
     assert "proxy_task" not in (reply.get("structuredContent") or {})
 
@@ -192,37 +227,39 @@ async def test_a_question_is_answered_after_the_connection_was_lost(scene: Scene
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_the_result_is_delivered_once_when_emceepee_ends_in_the_middle(scene: Scene, how: str) -> None:
-    task = await scene.begin()
-    await scene.endpoint.restart(how)
-    await scene.expect_result(task)
-    await scene.endpoint.restart("stop")  # a kill might come before it is stored that the reply was read
-    scene.events.clear()
-    await scene.ask("list_timers")
-    assert [event["type"] for event in scene.events if event["data"].get("taskId") == task] == []
+async def test_the_result_is_delivered_once_when_emceepee_ends_in_the_middle(both: Both, how: str) -> None:
+    tasks = [await scene.begin() for scene in both.scenes]
+    await both.endpoint.restart(how)
+    for scene, task in zip(both.scenes, tasks, strict=True):
+        await scene.expect_result(task)
+    await both.endpoint.restart("stop")  # a kill might come before it is stored that the reply was read
+    for scene, task in zip(both.scenes, tasks, strict=True):
+        scene.events.clear()
+        await scene.ask("list_timers")
+        assert [event["type"] for event in scene.events if event["data"].get("taskId") == task] == []
 
 
-async def test_a_call_that_waits_when_emceepee_is_killed_is_told_of_as_a_task_that_completes(scene: Scene) -> None:
-    call = asyncio.create_task(
-        scene.caller.call("execute_tool", server="one", timeout_ms=RESULT_MS, **scene.work.call(asks=False))
-    )
-    await asyncio.wait({call}, timeout=1)  # it is in the store by then
-    await scene.endpoint.restart("kill")
-    await asyncio.wait({call})
-    assert call.exception() is not None
-    tasks = (await scene.ask("list_tasks"))["structuredContent"]["tasks"]
-    assert [task["status"] for task in tasks] == ["working"]
-    await scene.expect_result(tasks[0]["taskId"])
+async def test_a_call_that_waits_when_emceepee_is_killed_is_told_of_as_a_task_that_completes(both: Both) -> None:
+    calls = [asyncio.create_task(scene.call()) for scene in both.scenes]
+    await asyncio.wait(calls, timeout=1)  # it is in the store by then
+    await both.endpoint.restart("kill")
+    await asyncio.wait(calls)
+    assert all(call.exception() is not None for call in calls)
+    for scene in both.scenes:
+        tasks = (await scene.ask("list_tasks"))["structuredContent"]["tasks"]
+        assert [task["status"] for task in tasks] == ["working"]
+        await scene.expect_result(tasks[0]["taskId"])
 
 
-async def test_a_question_that_was_open_when_emceepee_was_killed_is_asked_again_and_answered(scene: Scene) -> None:
-    task = await scene.begin(asks=True)
-    before = await scene.question()
-    await scene.endpoint.restart("kill")
-    question = await scene.question()
-    assert question != before
-    await scene.answer(question)
-    await scene.expect_result(task, asks=True)
+async def test_a_question_that_was_open_when_emceepee_was_killed_is_asked_again_and_answered(both: Both) -> None:
+    tasks = [await scene.begin(asks=True) for scene in both.scenes]
+    before = [await scene.question() for scene in both.scenes]
+    await both.endpoint.restart("kill")
+    for scene, task, old in zip(both.scenes, tasks, before, strict=True):
+        question = await scene.question()
+        assert question != old
+        await scene.answer(question)
+        await scene.expect_result(task, asks=True)
 
 
 async def test_a_task_that_is_cancelled_ends_at_the_server(scene: Scene) -> None:
@@ -232,40 +269,41 @@ async def test_a_task_that_is_cancelled_ends_at_the_server(scene: Scene) -> None
 
 
 async def test_a_task_goes_on_through_a_restart_of_a_server_that_still_knows_it(
-    tmp_path: Path,
+    same_emceepee: RestartableProcess, tmp_path: Path
 ) -> None:
     """What it keeps in Redis, FastMCP runs again."""
     with redis_server() as redis:
-        reply = await result_after_restart(tmp_path, f"redis://127.0.0.1:{redis.port}/1")
+        reply = await result_after_restart(same_emceepee, tmp_path, f"redis://127.0.0.1:{redis.port}/1")
     assert reply["content"][0]["text"] == "dug hole"
 
 
-async def test_a_task_is_failed_by_a_restart_of_a_server_that_forgets_it(tmp_path: Path) -> None:
-    reply = await result_after_restart(tmp_path, None)
+async def test_a_task_is_failed_by_a_restart_of_a_server_that_forgets_it(
+    same_emceepee: RestartableProcess, tmp_path: Path
+) -> None:
+    reply = await result_after_restart(same_emceepee, tmp_path, None)
     assert reply["structuredContent"]["error"]["details"]["reason"] == "task_forgotten"
 
 
-async def result_after_restart(folder: Path, redis: str | None) -> Json:
+async def result_after_restart(endpoint: RestartableProcess, folder: Path, redis: str | None) -> Json:
     """That of a task whose server was killed in the middle and started again at the same address."""
     port = free_port()
     work = Work(FASTMCP, port, folder)
     async with AsyncExitStack() as stack:
         with fastmcp_with_tasks(folder, port=port, redis=redis):
-            scene = await stack.enter_async_context(playing(work, folder))
+            scene = await stack.enter_async_context(playing(work, endpoint))
             task = await scene.begin()
         with fastmcp_with_tasks(folder, port=port, redis=redis):
             work.let_end()
             return await scene.ask("get_task_result", task_id=task, timeout_ms=RESULT_MS)
 
 
-async def test_a_quick_task_costs_little_more_than_a_poll(fastmcp: tuple[int, Path], tmp_path: Path) -> None:
-    port, folder = fastmcp
-    async with playing(Work(FASTMCP, port, folder), tmp_path) as scene:
+async def test_a_quick_task_costs_little_more_than_a_poll(fastmcp: Work, same_emceepee: RestartableProcess) -> None:
+    async with playing(fastmcp, same_emceepee) as scene:
         loop = asyncio.get_running_loop()
         took = []
         for _ in range(10):
             began = loop.time()
-            reply = await scene.ask("execute_tool", server="one", tool="quick", args={"name": "x"})
+            reply = await scene.ask("execute_tool", server=fastmcp.server, tool="quick", args={"name": "x"})
             took.append(loop.time() - began)
             assert reply["content"][0]["text"] == "quick x"
         record_figure(f"a FastMCP task that does nothing: {sorted(took)[5] * 1000:.0f} ms")
