@@ -395,6 +395,8 @@ async def test_a_call_whose_second_round_is_cut_off_goes_on_as_its_task() -> Non
         await settle()
         await caller.clock.advance(0.6)  # from then on it is noticed
         line.hang_up()
+        await settle()
+        assert caller.session.open_calls == 0  # nobody waits for nobody
         await line.served()
         at_server.reply(**DONE)
         [task] = (await client.value("list_tasks", include_completed=True))["tasks"]

@@ -136,6 +136,12 @@ class AsgiCaller:
         await settle()
         await self.call("list_timers")  # takes what happened so far
 
+    def moved_to(self, installation: Installation, endpoint: HttpEndpoint) -> "AsgiCaller":
+        """The same caller, who speaks to another process now."""
+        moved = AsgiCaller(installation, endpoint, is_modern=self.is_modern, capabilities=self._capabilities)
+        moved._words, moved._number = self._words, 0
+        return moved
+
     def connections(self) -> list[HandshakeConnection]:
         """All that the endpoint has."""
         return list(self._endpoint._connections)

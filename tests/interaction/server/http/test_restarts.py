@@ -2,11 +2,15 @@
 
 import re
 
+import pytest
+
 from emceepee.server.http.handshake_connection import RESTARTED
 from emceepee.state.session_key import KeyKind, SessionKey
 from support.fakes.clock import settle
+from support.in_process.asgi_caller import AsgiCaller
 from support.in_process.asgi_messages import Answered
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_of, ended
+from support.sessions.asking import elicit
 from support.sessions.machine import Machine
 
 EVENTS = {"uri": "emceepee://events"}
@@ -151,3 +155,48 @@ async def test_a_key_that_the_store_still_has_of_a_session_that_is_here_finds_no
         assert (await client.status("01LAGGING"), client.sessions()) == (404, [session])
         await client.value(stays, "set_timer", duration_ms=3_600_000, message="still ours")
         assert client.sessions() == [session]
+
+
+SLOW = {"name": "execute_tool", "arguments": {"server": "one", "tool": "slow"}}
+
+
+@pytest.mark.parametrize("is_modern", [True, False])
+async def test_a_caller_that_takes_questions_is_asked_as_before(is_modern: bool) -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        caller = AsgiCaller(place, client.endpoint, is_modern=is_modern, capabilities={"elicitation": {}})
+        await caller.open()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        caller = caller.moved_to(place, client.endpoint)
+        line = caller.post("tools/call", SLOW)
+        call = await place.backend.next_asked()
+        waiting = elicit(place.backend, origin=call.origin)
+        await settle()
+        if is_modern:
+            assert line.message["result"]["resultType"] == "input_required"
+        else:
+            request = line.events[-1].message or {}
+            assert request["method"] == "elicitation/create"
+            await caller.answer(request["id"], action="decline")
+            assert await waiting == {"action": "decline"}
+        call.reply(content=[])
+        await line.served()
+
+
+async def test_a_call_that_asked_before_a_restart_does_not_run_again_when_it_comes_again() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        caller = AsgiCaller(place, client.endpoint, is_modern=True, capabilities={"elicitation": {}})
+        await caller.open()
+        line = caller.post("tools/call", SLOW)
+        call = await place.backend.next_asked()
+        elicit(place.backend, origin=call.origin)
+        asking = (await line.served()).message["result"]
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        caller = caller.moved_to(place, client.endpoint)
+        [key] = asking["inputRequests"]
+        answers = {key: {"action": "accept", "content": {"name": "Jo"}}}
+        again = SLOW | {"requestState": asking["requestState"], "inputResponses": answers}
+        error = (await caller.post("tools/call", again).served()).message["result"]["structuredContent"]["error"]
+        assert "restarted" in error["message"]
+        assert "tools/call" not in [method for method, _ in place.backend.seen]
