@@ -1,6 +1,7 @@
 """YAML, edited by ruamel.yaml, which keeps comments, quotes and order."""
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -71,11 +72,17 @@ def _load(text: str) -> tuple[YAML, Any]:
     editor.preserve_quotes = True
     editor.width = WIDTH
     dash = _dash_offset(text)
-    editor.indent(mapping=2, sequence=2 + dash, offset=dash)
+    editor.indent(mapping=_step(text), sequence=2 + dash, offset=dash)
     try:
         return editor, editor.load(text)
     except (YAMLError, ValueError, RecursionError) as error:
         raise BadDocument(f"not valid YAML: {_words(error)}") from None
+
+
+def _step(text: str) -> int:
+    """How far one mapping stands in from another, in this file."""
+    found = re.search(r"^[^\s#-][^\n#]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*( +)[^\s#-]", text, re.MULTILINE)
+    return len(found[1]) if found else 2
 
 
 def _dash_offset(text: str) -> int:

@@ -63,8 +63,7 @@ def test_an_empty_file_gets_a_table() -> None:
 def test_a_mapping_is_added_and_taken_away_again() -> None:
     added = yaml_edits.put(GOOSE, ["extensions"], "emceepee", {"cmd": "emceepee", "args": ["--config", "x"]})
     assert yaml_edits.read(added)["extensions"]["emceepee"] == {"cmd": "emceepee", "args": ["--config", "x"]}
-    for comment in ("# where I keep things", 'GOOSE_MODEL: "o9"   # quoted', "# comes with it"):
-        assert comment in added
+    assert added.startswith(GOOSE)
     gone = yaml_edits.remove(added, ["extensions"], ["git", "emceepee"])
     assert yaml_edits.read(gone) == {"GOOSE_MODEL": "o9", "extensions": {"developer": {"type": "builtin"}}}
 
