@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from emceepee.json_types import JsonObject
 from emceepee.search.documents import Document, EntryType
@@ -11,9 +13,13 @@ from emceepee.search.query import Query
 from emceepee.search.vocabulary import Vocabulary
 from emceepee.search.words import terms
 
+if TYPE_CHECKING:
+    from emceepee.search.vectors import Vectors, VectorTable
+
 # One setting for everyone: a word in a name tells most, one in the text of an argument least.
 WEIGHTS = {"name": 4, "title": 2, "description": 1, "arguments": 1, "argument_texts": 0.5, "server": 2, "facets": 0}
 MEANT_WEIGHT = 0.25  # of a term that was not said, but may have been meant
+NEAR_WEIGHT = 0.3  # of nearness by word vectors, where there are any
 CANDIDATES = 200  # the best of each list of hits, which are then compared
 MANY_WRITES = 200  # after which the index is put in order: it answers faster then
 _COLUMNS = ", ".join(WEIGHTS)
@@ -37,7 +43,7 @@ class Hit:
 class SearchIndex:
     """Entries of many servers. One thread uses it."""
 
-    def __init__(self, *, with_synonyms: bool = True) -> None:
+    def __init__(self, *, with_synonyms: bool = True, vectors: "Vectors | None" = None) -> None:
         self._database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=16)
         self._database.execute(_CREATE)
         self._with_synonyms = with_synonyms
@@ -46,6 +52,7 @@ class SearchIndex:
         self._rows: dict[tuple[EntryType, str], dict[str, int]] = {}  # of a server's entries of a type, by name
         self._numbers: dict[str, int] = {}  # of servers, whose names may have any letters
         self._next_row = 1
+        self._vectors = _table_of(vectors) if vectors is not None else None
         self.writes = 0  # entries put in or taken out so far
 
     def __len__(self) -> int:
@@ -105,11 +112,14 @@ class SearchIndex:
 
     def _insert(self, document: Document) -> int:
         row, self._next_row = self._next_row, self._next_row + 1
-        columns = [terms(text) for text in document.fields()]
+        fields = document.fields()
+        columns = [terms(text) for text in fields]
         number = self._numbers.setdefault(document.server, len(self._numbers))
         facets = f"{_type_facet(document.type)} {_server_facet(number)}"
         self._database.execute(_INSERT, (row, *map(" ".join, columns), facets))
         self._vocabulary.add(term for column in columns for term in column)
+        if self._vectors is not None:
+            self._vectors.add(row, fields)
         self._documents[row] = document
         self.writes += 1
         return row
@@ -118,6 +128,8 @@ class SearchIndex:
         document = self._documents.pop(row)
         self._database.execute("DELETE FROM entries WHERE rowid = ?", (row,))
         self._vocabulary.remove(term for text in document.fields() for term in terms(text))
+        if self._vectors is not None:
+            self._vectors.remove(row)
         self.writes += 1
 
     # Questions.
@@ -128,8 +140,19 @@ class SearchIndex:
         scores = dict(self._matches(query.asked, types, server))
         for row, score in self._matches(query.meant, types, server):
             scores[row] = scores.get(row, 0.0) + MEANT_WEIGHT * score
+        if self._vectors is not None:
+            near = islice(self._near(text, self._vectors, types, server), CANDIDATES)
+            scores = _mixed(scores, dict(near))
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return [Hit(self._documents[row], score) for row, score in best]
+
+    def _near(
+        self, text: str, vectors: "VectorTable", types: Collection[EntryType], server: str | None
+    ) -> Iterator[tuple[int, float]]:
+        for row, nearness in vectors.nearest(text):
+            document = self._documents[row]
+            if document.type in types and server in (None, document.server):
+                yield row, nearness
 
     def _matches(
         self, wanted: Collection[str], types: Collection[EntryType], server: str | None
@@ -147,6 +170,21 @@ class SearchIndex:
         if server is not None:
             facets += f' AND facets : "{_server_facet(self._numbers.get(server, -1))}"'
         return self._database.execute(_MATCH, (f"{facets} AND ({condition})", CANDIDATES)).fetchall()
+
+
+def _table_of(vectors: "Vectors") -> "VectorTable":
+    from emceepee.search.vectors import VectorTable
+
+    return VectorTable(vectors)
+
+
+def _mixed(scores: dict[int, float], near: dict[int, float]) -> dict[int, float]:
+    """Both as shares of the best, because their scales have nothing to do with each other."""
+    best, nearest = max(scores.values(), default=0.0) or 1.0, max(near.values(), default=0.0) or 1.0
+    return {
+        row: (1 - NEAR_WEIGHT) * scores.get(row, 0.0) / best + NEAR_WEIGHT * near.get(row, 0.0) / nearest
+        for row in scores.keys() | near.keys()
+    }
 
 
 def _any_of(wanted: Iterable[str]) -> str:

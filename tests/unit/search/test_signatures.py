@@ -36,7 +36,7 @@ def test_a_schema_that_is_none_has_no_arguments() -> None:
 
 
 def test_a_huge_or_hostile_entry_is_one_short_line() -> None:
-    many = {f"argument{number}" * 20: {} for number in range(1000)}
+    many: dict[str, object] = {f"argument{number}" * 20: {} for number in range(1000)}
     line = signature(a_tool(many, description="\x1b[31m\u202e" + "x" * 1_000_000))
     assert line.isprintable()
     assert len(line) < 2000
