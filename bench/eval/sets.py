@@ -89,9 +89,8 @@ def _bfcl(folder: Path) -> QuestionSet:
     tools: dict[str, JsonObject] = {}
     questions = []
     for name in BFCL_FILES:
-        answers = {
-            entry["id"]: entry["ground_truth"] for entry in _lines(folder / f"possible_answer/BFCL_v4_{name}.json")
-        }
+        right_calls = _lines(folder / f"possible_answer/BFCL_v4_{name}.json")
+        answers = {entry["id"]: entry["ground_truth"] for entry in right_calls}
         for entry in _lines(folder / f"BFCL_v4_{name}.json"):
             for function in entry["function"]:
                 tool = {"name": function["name"], "description": function["description"]}

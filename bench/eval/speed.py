@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from random import Random
-from time import perf_counter
+from time import thread_time
 
 from bench.eval.rankers import TOOLS, fill
 from bench.eval.sets import QuestionSet
@@ -18,7 +18,7 @@ SHORT = ("create issue", "delete file", "send an email", "weather forecast", "co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """Milliseconds."""
+    """Milliseconds of processor time, which others at work do not change much."""
 
     fill: float
     add_one: float
@@ -27,17 +27,17 @@ class Speed:
 
 
 def speed(sets: list[QuestionSet], index: SearchIndex) -> Speed:
-    began = perf_counter()
+    began = thread_time()
     for copy in count():
         if len(index) >= ENTRIES:
             break
         for given in sets:
             fill(index, given, prefix=f"{given.name}{copy}.")
-    filled = perf_counter()
+    filled = thread_time()
     with index.changing():
         for _ in index.replace(EntryType.TOOL, "another", [{"name": "one_more", "description": "A tool"}]):
             pass
-    added = perf_counter()
+    added = thread_time()
     questions = [
         question.text
         for given in sets
@@ -54,8 +54,8 @@ def speed(sets: list[QuestionSet], index: SearchIndex) -> Speed:
 def _timed(index: SearchIndex, questions: Iterable[str]) -> tuple[float, float]:
     took = []
     for question in questions:
-        began = perf_counter()
+        began = thread_time()
         index.search(question, TOOLS)
-        took.append((perf_counter() - began) * 1000)
+        took.append((thread_time() - began) * 1000)
     took.sort()
     return took[len(took) // 2], took[int(len(took) * 0.99)]

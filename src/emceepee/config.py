@@ -29,7 +29,7 @@ TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "logLevel", "logFormat", "state", "stateSync"),
+    *("notices", "searchVectors", "logLevel", "logFormat", "state", "stateSync"),
 )
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
@@ -132,6 +132,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     notices: str = "all"
+    search_vectors: Path | None = None  # word vectors for codemode_search
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -205,6 +206,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         limits=limits,
         roots=_roots(document.get("roots", []), source),
         notices=_choice(document, "notices", NOTICES, "all", source),
+        search_vectors=_existing_file(document, "searchVectors", source, references.folder),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),
@@ -309,6 +311,16 @@ def _text(document: JsonObject, key: str, source: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{source}: {key}: expected a string, found {_kind(value)}")
     return value
+
+
+def _existing_file(document: JsonObject, key: str, source: str, folder: Path) -> Path | None:
+    given = _text(document, key, source)
+    if given is None:
+        return None
+    path = folder / Path(given).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"{source}: {key}: there is no file {path}")
+    return path
 
 
 def locate_state(config: Config, given: str | None, environment: Mapping[str, str], *, usual: str) -> StateLocation:

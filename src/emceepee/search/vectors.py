@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 from emceepee.search.documents import Fields
 from emceepee.search.words import STOP_WORDS, words
@@ -18,31 +19,36 @@ if TYPE_CHECKING:
     import numpy as np
 
     Matrix = np.ndarray[Any, np.dtype[np.float32]]
+    Bytes = np.ndarray[Any, np.dtype[np.int8]]
 
 WORDS = 50_000  # the most frequent ones
 COMMON_DIRECTIONS = 2  # that all words share, and that tell nothing
 RARE = 80.0  # the place in the list of words from which on a word counts more than half
+MOST_NEAREST = 1000  # entries of which one is a hit
 PART_WEIGHTS = Fields(name="1", title="0.5", description="1", arguments="0.3", argument_texts="0.3", server="0")
 
 
 class Vectors:
     """A vector per word, longer for rare ones."""
 
-    def __init__(self, known: list[str], matrix: "Matrix") -> None:
+    def __init__(self, known: list[str], matrix: "Bytes", scale: float) -> None:
         self._places = {word: place for place, word in enumerate(known)}
-        self._matrix = matrix
+        self._matrix, self._scale = matrix, scale  # a quarter of the size that numbers of four bytes would have
 
     @classmethod
     def load(cls, path: Path) -> "Vectors":
         """Raises: OSError, ValueError, ModuleNotFoundError."""
         import numpy as np
 
-        with np.load(path, allow_pickle=False) as file:
-            known = file["words"].tobytes().decode().split("\n")
-            matrix = file["matrix"].astype(np.float32) * file["scale"]
-        if len(known) != len(matrix):
-            raise ValueError("it has not as many vectors as words")
-        return cls(known, matrix)
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                known = file["words"].tobytes().decode().split("\n")
+                matrix, scale = file["matrix"], float(file["scale"])
+        except (BadZipFile, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"it is not what emceepee.search.vectors writes: {error}") from None
+        if matrix.ndim != 2 or matrix.dtype != np.int8 or len(known) != len(matrix):
+            raise ValueError("it is not what emceepee.search.vectors writes")
+        return cls(known, matrix, scale)
 
     @property
     def size(self) -> int:
@@ -62,7 +68,7 @@ class Vectors:
         for text, weight in parts:
             found = (self._places.get(word) for word in words(text) if word not in STOP_WORDS)
             if places := [place for place in found if place is not None]:
-                part = self._matrix[places].sum(axis=0)
+                part = self._matrix[places].sum(axis=0, dtype=np.float32) * self._scale
                 total += part * (weight / (float(np.linalg.norm(part)) or 1.0))
         return total / (float(np.linalg.norm(total)) or 1.0)
 
@@ -101,10 +107,13 @@ class VectorTable:
         import numpy as np
 
         near = self._matrix[: len(self._rows)] @ self._vectors.of_text(text)
-        for place in np.argsort(-near):
-            if near[place] <= 0:
+        order = np.arange(len(near)) if len(near) <= MOST_NEAREST else np.argpartition(-near, MOST_NEAREST)
+        order = order[:MOST_NEAREST]
+        order = order[np.argsort(-near[order], kind="stable")]
+        for place, nearness in zip(order.tolist(), near[order].tolist(), strict=True):
+            if nearness <= 0:
                 return
-            yield self._rows[place], float(near[place])
+            yield self._rows[place], nearness
 
 
 def convert(source: Path, target: Path) -> int:

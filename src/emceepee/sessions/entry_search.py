@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
@@ -12,7 +14,12 @@ from emceepee.search.documents import EntryType
 from emceepee.search.index import SearchIndex
 from emceepee.sessions.listing import ask_everywhere
 from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
 
+if TYPE_CHECKING:
+    from emceepee.search.vectors import Vectors
+
+log = EventLog("search")
 KINDS = {
     EntryType.TOOL: Kind.TOOLS,
     EntryType.RESOURCE: Kind.RESOURCES,
@@ -30,11 +37,34 @@ class Refreshed:
     left_out: int = 0  # entries for which there was no room
 
 
+class SharedVectors:
+    """The word vectors of an installation, read when the first session searches."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._vectors: Vectors | None = None
+
+    def get(self) -> "Vectors | None":
+        """None without a file, or with one that cannot be used: the log says so, and words alone are searched."""
+        if self._vectors is None and self._path is not None:
+            from emceepee.search.vectors import Vectors
+
+            try:
+                self._vectors = Vectors.load(self._path)
+            except (OSError, ValueError, ModuleNotFoundError) as error:
+                log.warning("search_vectors_not_used", file=str(self._path), error=str(error))
+                self._path = None
+        return self._vectors
+
+
+NO_VECTORS = SharedVectors()
+
+
 class EntrySearch:
     """Belongs to a session that has searched, and goes when that sleeps."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.index = SearchIndex()
+    def __init__(self, limits: Limits, vectors: SharedVectors = NO_VECTORS) -> None:
+        self.index = SearchIndex(vectors=vectors.get())
         self._limits = limits
         self._refreshing = asyncio.Lock()
         self._listed: dict[tuple[EntryType, str], list[JsonObject]] = {}  # as it is in the index

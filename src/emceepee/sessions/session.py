@@ -73,7 +73,7 @@ class Session:
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._search: EntrySearch | None = None  # made by the first who searches
         self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
-        self._spread = parts.spread
+        self._spread, self._vectors = parts.spread, parts.vectors
         self.structured_notices = parts.structured_notices
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
@@ -459,10 +459,10 @@ class Session:
     # Searching. Who never does pays for none of it.
 
     def search(self) -> "EntrySearch":
-        from emceepee.sessions.entry_search import EntrySearch
+        from emceepee.sessions.entry_search import NO_VECTORS, EntrySearch
 
         if self._search is None:
-            self._search = EntrySearch(self.limits)
+            self._search = EntrySearch(self.limits, self._vectors or NO_VECTORS)
         return self._search
 
     def observe_shapes(self) -> "ObservedShapes":
