@@ -8,7 +8,7 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+.PHONY: serve demo test eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
 	browser nginx haproxy redis tinyproxy clean help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test         lint, types, import contracts and all tests"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
+	@echo "make eval         how well codemode_search finds tools; DATA=folder has the sets of questions"
 	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
 	@echo "make chaos        two minutes of faults for three replicas and their Redis, and planted bugs that these find"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
@@ -41,7 +42,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
-	$(PIN) --extra dev --extra keyring $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) --extra dev --extra keyring --extra semantic $(PINS) pyproject.toml -o requirements.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
 		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
 	done
@@ -162,6 +163,13 @@ screenshots: setup
 bench: $(BENCH_TOOLS)
 	@echo "== the benchmark"
 	@$(BIN)/python -m bench $(BENCH)
+
+# DATA is the folder with the sets of questions, VECTORS a file of word vectors. Only the results are kept, in the docs.
+DATA ?= eval-data
+eval: $(VENV)/.installed .tools/bfcl/.installed
+	@echo "== how well tools are found"
+	@$(BIN)/python -m bench.eval $(DATA) --bfcl $$(echo .tools/bfcl/lib/python*/site-packages/bfcl_eval/data) \
+		$(if $(VECTORS),--vectors $(VECTORS))
 
 simulate: $(VENV)/.installed
 	@echo "== the simulation"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from emceepee.backends.dialer import Dialer
@@ -49,6 +50,9 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.limited import fit_tools
 from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, LoopbackCallback
+
+if TYPE_CHECKING:
+    from emceepee.sessions.entry_search import SharedVectors
 
 log = EventLog("app")
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
@@ -183,7 +187,16 @@ async def session_parts(
             logins=logins,
             structured_notices=config.notices == "all",
             asks_natively=config.native_elicitation == "auto",
+            vectors=_vectors(config),
         )
+
+
+def _vectors(config: Config) -> "SharedVectors | None":
+    if config.search_vectors is None:
+        return None
+    from emceepee.sessions.entry_search import SharedVectors
+
+    return SharedVectors(config.search_vectors)
 
 
 @asynccontextmanager

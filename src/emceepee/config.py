@@ -39,7 +39,7 @@ from emceepee.validation import mismatches
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "nativeElicitation", "logLevel", "logFormat", "state", "stateSync", "secrets"),
+    *("notices", "nativeElicitation", "searchVectors", "logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
@@ -142,6 +142,7 @@ class Config:
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     notices: str = "all"
     native_elicitation: str = NATIVE_ELICITATION[0]
+    search_vectors: Path | None = None  # word vectors for codemode_search
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -220,6 +221,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         roots=_roots(document.get("roots", []), source),
         notices=_choice(document, "notices", NOTICES, "all", source),
         native_elicitation=_choice(document, "nativeElicitation", NATIVE_ELICITATION, NATIVE_ELICITATION[0], source),
+        search_vectors=_existing_file(document, "searchVectors", source, references.folder),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),
@@ -325,6 +327,16 @@ def _text(document: JsonObject, key: str, source: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{source}: {key}: expected a string, found {_kind(value)}")
     return value
+
+
+def _existing_file(document: JsonObject, key: str, source: str, folder: Path) -> Path | None:
+    given = _text(document, key, source)
+    if given is None:
+        return None
+    path = folder / Path(given).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"{source}: {key}: there is no file {path}")
+    return path
 
 
 def locate_state(config: Config, given: str | None, environment: Mapping[str, str], *, usual: str) -> StateLocation:

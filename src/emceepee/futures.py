@@ -1,6 +1,6 @@
 """Futures that several may settle, each at any time: the first one does, and whoever comes later changes nothing."""
 
-from asyncio import Future
+from asyncio import Future, get_running_loop
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,3 +17,10 @@ def reject(future: "Future[T]", error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()
+
+
+async def let_others_run() -> None:
+    """Between two parts of a long computation: whatever is ready goes first."""
+    turn: Future[None] = get_running_loop().create_future()
+    get_running_loop().call_soon(resolve, turn, None)
+    await turn

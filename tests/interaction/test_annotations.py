@@ -22,6 +22,7 @@ ANSWERS: dict[str, JsonObject] = {
     "resources/unsubscribe": {},
 }
 ARGUMENTS: dict[str, JsonObject] = {
+    "codemode_search": {"query": "echo"},
     "get_server_status": {"server": "one"},
     "read_resource": {"server": "one", "uri": "a:b"},
     "get_prompt": {"server": "one", "name": "p"},

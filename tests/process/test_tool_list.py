@@ -60,7 +60,7 @@ async def test_the_list_stays_the_same_over_http(version: str) -> None:
                 return await response.read()
 
         raw = await change_servers(caller.value, look)
-        assert len(tools_with_session(raw)) == (35 if is_modern else 1)
+        assert len(tools_with_session(raw)) == (36 if is_modern else 1)
 
 
 async def test_the_list_says_what_is_configured_and_so_does_the_check() -> None:

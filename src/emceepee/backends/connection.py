@@ -502,7 +502,8 @@ class Connection:
             await link.request("logging/setLevel", {"level": self.log_level})
 
     def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
-        return [tool for tool in tools if self.spec.tools.permits(str(tool.get("name")))]
+        permitted = self.spec.tools
+        return tools if permitted.permits_all else [tool for tool in tools if permitted.permits(str(tool.get("name")))]
 
 
 def _wants_person(error: Exception) -> bool:

@@ -20,22 +20,33 @@ class Listing:
 
 
 async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> Listing:
-    """Ask all at once. Of several, those not ready within `patience` seconds are named as errors; one is waited for."""
+    """One list of all."""
+    listing = Listing()
+    for name, outcome in (await ask_everywhere(connections, kind, patience=patience)).items():
+        if isinstance(outcome, str):
+            listing.errors.append({"server": name, "message": outcome})
+        else:
+            listing.entries += [{"server": name} | entry | {"server": name} for entry in outcome]
+    return listing
+
+
+async def ask_everywhere(
+    connections: Sequence[Connection], kind: Kind, *, patience: float
+) -> dict[str, list[JsonObject] | str]:
+    """Each server's entries as it sent them, or why there are none, by its name.
+
+    All are asked at once. Of several, those not ready within `patience` seconds are given up; one is waited for.
+    """
     owner = TaskOwner("listing")
     asking = [owner.spawn(_list_one(connection, kind), name=connection.spec.name) for connection in connections]
     if not asking:
-        return Listing()
+        return {}
     try:
         await asyncio.wait(asking, timeout=patience if len(asking) > 1 else None)
-        listing = Listing()
-        for connection, task in zip(connections, asking, strict=True):
-            name = connection.spec.name
-            outcome = task.result() if task.done() else _not_yet(connection)
-            if isinstance(outcome, str):
-                listing.errors.append({"server": name, "message": outcome})
-            else:
-                listing.entries += [{"server": name} | entry | {"server": name} for entry in outcome]
-        return listing
+        return {
+            connection.spec.name: task.result() if task.done() else _not_yet(connection)
+            for connection, task in zip(connections, asking, strict=True)
+        }
     finally:
         for task in asking:
             task.cancel()

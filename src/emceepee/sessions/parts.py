@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
@@ -13,6 +14,9 @@ from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import SpanBudget
+
+if TYPE_CHECKING:
+    from emceepee.sessions.entry_search import SharedVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,4 +34,5 @@ class SessionParts:
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     asks_natively: bool = True  # whether callers that can be are asked by the protocol's own means
+    vectors: "SharedVectors | None" = None  # for searches, if there are any
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

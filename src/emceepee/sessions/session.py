@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
@@ -52,6 +52,10 @@ from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 
+if TYPE_CHECKING:
+    from emceepee.search.shapes import ObservedShapes
+    from emceepee.sessions.entry_search import EntrySearch
+
 log = EventLog("sessions")
 LINK_DONE = "notifications/elicitation/complete"
 
@@ -72,7 +76,9 @@ class Session:
         "_is_closing",
         "_logins",
         "_registry",
+        "_search",
         "_spread",
+        "_vectors",
         "_waiting",
         "activity",
         "asks_natively",
@@ -93,6 +99,7 @@ class Session:
         "questions",
         "sealing",
         "session_id",
+        "shapes",
         "structured_notices",
         "tasks",
         "timers",
@@ -110,7 +117,9 @@ class Session:
         self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of those that may log in
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
-        self._spread = parts.spread
+        self._search: EntrySearch | None = None  # made by the first who searches
+        self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
+        self._spread, self._vectors = parts.spread, parts.vectors
         self.structured_notices, self.asks_natively = parts.structured_notices, parts.asks_natively
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
@@ -175,6 +184,7 @@ class Session:
     async def sleep(self) -> None:
         """Let every server go until the session is used again. Timers still fire, finished tasks stay."""
         self.is_awake = False
+        self._end_search()
         await asyncio.gather(*(connection.rest() for connection in self._connections.values()))
 
     def update_profile(self, **known: Any) -> None:
@@ -242,6 +252,7 @@ class Session:
         await self.calls.close()
         self.tasks.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
+        self._end_search()
         self.activity.close()
         self.journal.close()
         log.info("registry_shutdown_complete")
@@ -391,6 +402,8 @@ class Session:
             authorizer.give_up()
         await connection.close()
         self._buffers.pop(connection.spec.name, None)
+        if self.shapes is not None:
+            self.shapes.forget(connection.spec.name)
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Unless the connection is being given up anyway."""
@@ -499,7 +512,33 @@ class Session:
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
-        return await self.calls.wait(call, seconds) or call.result()
+        outcome = await self.calls.wait(call, seconds) or call.result()
+        if self.shapes is not None and method == "tools/call" and not isinstance(outcome, Task):
+            self.shapes.observe(server, tool, outcome)
+        return outcome
+
+    # Searching. Who never does pays for none of it.
+
+    def search(self) -> "EntrySearch":
+        from emceepee.sessions.entry_search import NO_VECTORS, EntrySearch
+
+        if self._search is None:
+            self._search = EntrySearch(self.limits, self._vectors or NO_VECTORS)
+        return self._search
+
+    def observe_shapes(self) -> "ObservedShapes":
+        """From now on the shape of each tool's first result is kept."""
+        from emceepee.search.shapes import ObservedShapes
+
+        if self.shapes is None:
+            self.shapes = ObservedShapes()
+        return self.shapes
+
+    def _end_search(self) -> None:
+        self.shapes = None
+        if self._search is not None:
+            self._search.close()
+            self._search = None
 
     # At rest.
 

@@ -48,6 +48,8 @@ class Limits:
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     list_entries: int = _count(50_000, "entries of one backend's list")
     list_bytes: int = _count(16 << 20, "how large one backend's list may be")
+    searched_entries: int = _count(20_000, "entries of all servers that codemode_search can find, per session")
+    search_bytes: int = _count(16 << 10, "the largest answer of codemode_search")
     subscriptions_per_server: int = _count(100, "resources of one server that are followed, per session")
     line_bytes: int = _count(64 << 20, "the longest line on stdio; the largest answer or event of an HTTP backend")
     requests_per_link: int = _count(100, "requests of a server's own that are served at once, per connection")

@@ -37,8 +37,12 @@ class ToolFilter:
         object.__setattr__(self, "_allows", _Globs(self.allowed))
         object.__setattr__(self, "_denies", _Globs(self.denied))
 
+    @property
+    def permits_all(self) -> bool:
+        return not self.allowed and not self.denied
+
     def permits(self, tool: str) -> bool:
-        if not self.allowed and not self.denied:
+        if self.permits_all:
             return True
         if len(tool) > LONGEST_NAME:
             return False

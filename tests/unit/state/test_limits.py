@@ -20,6 +20,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "list_pages": 1000,
         "list_entries": 50_000,
         "list_bytes": 16 << 20,
+        "searched_entries": 20_000,
+        "search_bytes": 16 << 10,
         "subscriptions_per_server": 100,
         "line_bytes": 64 << 20,
         "requests_per_link": 100,

@@ -11,9 +11,10 @@ READ_ONLY = {
     *("list_servers", "get_server_status", "list_tools", "list_resources", "list_resource_templates"),
     *("read_resource", "list_prompts", "get_prompt", "complete", "get_elicitations", "get_sampling_requests"),
     *("list_tasks", "get_task", "get_task_result", "list_timers", "get_timer", "await_activity"),
+    "codemode_search",
 }
 CORE = {
-    *("list_servers", "add_server", "list_tools", "execute_tool"),
+    *("list_servers", "add_server", "list_tools", "execute_tool", "codemode_search"),
     *("read_resource", "await_activity", "get_task_result", "respond_to_elicitation"),
 }
 

@@ -1,0 +1,55 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.codec import encode_text
+from emceepee.json_types import JsonObject
+from emceepee.search.shapes import LONGEST_SHAPE, MOST_SHAPES, ObservedShapes, shape_of_result
+
+ISSUES: JsonObject = {"total": 2, "items": [{"id": 1, "title": "a", "open": True, "note": None}], "rate": 0.5}
+SHAPE = "{total: int, items: [{id: int, title: str, open: bool, note: null}], rate: float}"
+
+
+def test_structured_content_has_a_shape_and_so_has_text_that_is_json() -> None:
+    text = {"content": [{"type": "text", "text": encode_text(ISSUES)}]}
+    assert shape_of_result({"structuredContent": ISSUES, "content": []}) == SHAPE
+    assert shape_of_result(text) == SHAPE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[], None, "x", [1], [{"type": "text", "text": "plain"}], [{"type": "text", "text": "{not json"}], [{"text": 5}]],
+)
+def test_what_is_no_json_has_no_shape(content: Any) -> None:
+    assert shape_of_result({"content": content}) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values)
+def test_a_shape_is_one_short_line_whatever_the_result(value: Any) -> None:
+    shape = shape_of_result({"structuredContent": value})
+    assert shape is None or (len(shape) <= LONGEST_SHAPE and shape.isprintable())
+
+
+def test_a_tools_first_good_result_is_remembered_until_its_server_goes() -> None:
+    shapes = ObservedShapes()
+    shapes.observe("a", "list", {"isError": True, "structuredContent": {"error": "x"}})
+    shapes.observe("a", "list", {"structuredContent": {"n": 1}})
+    shapes.observe("a", "list", {"structuredContent": {"other": 1}})
+    assert (shapes.find("a", "list"), shapes.find("b", "list")) == ("{n: int}", None)
+    shapes.forget("a")
+    assert shapes.find("a", "list") is None
+
+
+def test_of_very_many_tools_the_first_seen_are_forgotten() -> None:
+    shapes = ObservedShapes()
+    for number in range(MOST_SHAPES + 1):
+        shapes.observe("a", str(number), {"structuredContent": {"n": 1}})
+    assert (shapes.find("a", "0"), shapes.find("a", str(MOST_SHAPES))) == (None, "{n: int}")

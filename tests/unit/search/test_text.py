@@ -1,0 +1,27 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.search.text import LONGEST_SUMMARY, first_sentence, one_line
+
+
+def test_what_moves_a_cursor_or_hides_is_not_passed_on() -> None:
+    assert one_line("a\x1b[2Jb\u202ec\u200bd\ne\t f", 50) == "a [2Jb c d e f"
+
+
+def test_a_description_is_told_by_its_first_sentence() -> None:
+    assert first_sentence("Create an issue. Needs a token.\n\nArgs: x") == "Create an issue."
+    assert first_sentence("\n  Read v1.2 files\n\nMore") == "Read v1.2 files"
+    assert first_sentence("") == ""
+
+
+def test_a_long_sentence_is_cut_with_a_mark() -> None:
+    cut = first_sentence("word " * 10_000)
+    assert len(cut) <= LONGEST_SUMMARY
+    assert cut.endswith("…")
+
+
+@given(st.text(), st.integers(2, 50))
+def test_a_line_is_printable_and_no_longer_than_asked(text: str, most: int) -> None:
+    line = one_line(text, most)
+    assert len(line) <= most
+    assert line.isprintable()

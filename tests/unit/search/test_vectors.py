@@ -1,0 +1,84 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.search.documents import EntryType
+from emceepee.search.index import SearchIndex
+from emceepee.search.vectors import MOST_NEAREST, Vectors, convert
+
+# Two fields of meaning, and words that belong to none.
+WORDS = {
+    **{word: [1.0, 0.1 * n, 0.0, 0.3] for n, word in enumerate(("boat", "ship", "vessel", "harbor"))},
+    **{word: [0.0, 0.1 * n, 1.0, 0.2] for n, word in enumerate(("cake", "bread", "oven", "flour"))},
+    **{f"x{'y' * n}": [0.3, -1.0, 0.3 * n, -n] for n in range(4)},
+}
+TOOLS = (EntryType.TOOL,)
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Vectors:
+    source, target = tmp_path / "source.txt", tmp_path / "vectors.npz"
+    source.write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in WORDS.items()), "utf-8")
+    assert convert(source, target) == len(WORDS)
+    return Vectors.load(target)
+
+
+def an_index(vectors: Vectors, *names: str) -> SearchIndex:
+    index = SearchIndex(vectors=vectors)
+    put(index, *names)
+    return index
+
+
+def put(index: SearchIndex, *names: str) -> None:
+    with index.changing():
+        for _ in index.replace(EntryType.TOOL, "a", [{"name": name} for name in names]):
+            pass
+
+
+def found(index: SearchIndex, query: str, server: str | None = None) -> list[str]:
+    return [hit.document.name for hit in index.search(query, TOOLS, server=server)]
+
+
+def test_what_is_near_in_meaning_is_found_without_a_common_word(vectors: Vectors) -> None:
+    index = an_index(vectors, "bread_flour", "ship_harbor")
+    assert found(index, "vessel")[0] == "ship_harbor"
+    assert found(index, "oven")[0] == "bread_flour"
+    assert found(index, "vessel", server="other") == []
+    index.close()
+
+
+def test_what_was_said_still_comes_first(vectors: Vectors) -> None:
+    index = an_index(vectors, "vessel", "ship", "boat", "harbor")
+    assert found(index, "ship")[0] == "ship"
+    index.close()
+
+
+def test_entries_that_go_take_their_vectors_with_them(vectors: Vectors) -> None:
+    index = an_index(vectors, "ship", "bread", "boat")
+    put(index, "bread")
+    assert found(index, "vessel") in ([], ["bread"])
+    put(index, "bread", "harbor")
+    assert found(index, "vessel")[0] == "harbor"
+    index.remove("a")
+    assert found(index, "vessel") == []
+    index.close()
+
+
+def test_very_many_entries_have_room(vectors: Vectors) -> None:
+    index = an_index(vectors, *(f"bread_{number}" for number in range(MOST_NEAREST + 100)), "ship")
+    assert found(index, "vessel")[0] == "ship"
+    index.close()
+
+
+def test_the_json_of_the_npm_package_is_read_too(tmp_path: Path) -> None:
+    document: JsonObject = {"dimensions": 4, "words": [*WORDS, ","], "vectors": WORDS | {",": [0, 0, 0, 0]}}
+    (tmp_path / "source.json").write_text(json.dumps(document), "utf-8")
+    assert convert(tmp_path / "source.json", tmp_path / "out.npz") == len(WORDS)
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "not.npz").write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(ValueError, match="not what"):
+        Vectors.load(tmp_path / "not.npz")
