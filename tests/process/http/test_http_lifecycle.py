@@ -299,7 +299,8 @@ async def test_the_port_can_come_from_the_environment_and_the_alias_serves_too()
         assert (await endpoint.caller()).headers["mcp-session-id"]
     alias = "import sys; from emceepee.cli.main import main_http; sys.exit(main_http())"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", alias, "--port", "0", "--no-console"), stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", alias, "--port", "0", "--no-console", "--state", "memory"),
+        stderr=asyncio.subprocess.PIPE,
     )
     assert process.stderr is not None
     assert b"serves MCP at http://127.0.0.1:" in await asyncio.wait_for(process.stderr.readline(), 30)

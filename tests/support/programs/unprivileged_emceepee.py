@@ -14,13 +14,18 @@ import uvicorn.lifespan.off
 import uvicorn.protocols.http.httptools_impl
 
 import emceepee.app
+import emceepee.cli.serving
 import emceepee.store.sqlite
 from emceepee.backends.process import guardian
 from emceepee.cli.main import main
 
 NOBODY = 65534
 _PR_SET_DUMPABLE = 4
-LOADED = (emceepee.app, emceepee.store.sqlite, uvicorn.lifespan.off, uvicorn.protocols.http.httptools_impl)
+LOADED = (
+    *(emceepee.app, emceepee.cli.serving, emceepee.store.sqlite),
+    *(uvicorn.lifespan.off, uvicorn.protocols.http.httptools_impl),
+)
+_ = emceepee.__version__  # is looked up when it is first wanted
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin")  # which anyone can start
 
 
