@@ -117,6 +117,7 @@ TOP_KEYS = {
     "limits": "An object of [limits](limits.md).",
     "roots": "Directories or `file://` URIs offered as roots to every server that has none of its own.",
     "notices": "Where replies say what is new: `all`, in content and structured content, or `blocks`, in content only.",
+    "surface": "Which tools are listed for callers that do not ask for another surface: `full`, `lite` or `codemode`.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
     "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH` or `redis://HOST`. The "

@@ -41,6 +41,7 @@ from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
+from emceepee.surface import use_surface
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
@@ -216,6 +217,7 @@ def shared_changes(store: Store, parts: SessionParts, logins: Logins | None = No
 
 async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) -> None:
     """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
+    use_surface(config.surface)
     clock = SystemClock()
     async with (
         open_store(config, clock) as store,
@@ -228,7 +230,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
             tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(
                 build_sdk_server(tools, servers=config.servers, takes_handles=False),
-                Tools(tools),
+                Tools(tools, config.surface),
                 session,
                 stdin=stdin,
                 stdout=stdout,
@@ -284,6 +286,7 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
 
     Without `invite`, nobody is told where the console is.
     """
+    use_surface(config.surface)  # what happens by itself is told in words for it
     clock, callback = SystemClock(), FixedCallback()
     async with (
         listen_for_replicas(config, clock) as replication,
@@ -375,7 +378,7 @@ def http_parts(
     tools = fit_tools(TOOLS, limits)
     return HttpParts(
         sdk_server=build_sdk_server(tools, servers=config.servers),
-        tools=Tools(tools),
+        tools=Tools(tools, config.surface),
         directory=directory,
         gate=gate,
         policy=AddServerPolicy(

@@ -20,6 +20,7 @@ from emceepee.json_types import JsonObject
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
 from emceepee.store.location import STATE_VARIABLE, SYNCS, BadLocation, StateLocation, parse_location
+from emceepee.surface import SURFACES, Surface
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
@@ -29,7 +30,7 @@ TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "logLevel", "logFormat", "state", "stateSync"),
+    *("notices", "surface", "logLevel", "logFormat", "state", "stateSync"),
 )
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
@@ -132,6 +133,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     notices: str = "all"
+    surface: Surface = Surface.FULL  # of callers that ask for none
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -205,6 +207,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         limits=limits,
         roots=_roots(document.get("roots", []), source),
         notices=_choice(document, "notices", NOTICES, "all", source),
+        surface=Surface(_choice(document, "surface", SURFACES, SURFACES[0], source)),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),

@@ -38,6 +38,7 @@ from emceepee.config import (
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
 from emceepee.store.store import StoreError
+from emceepee.surface import SURFACES, Surface
 from emceepee.telemetry import logs
 
 MOST_SLOTS = 9999
@@ -224,6 +225,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
     )
+    parser.add_argument(
+        "--surface",
+        choices=SURFACES,
+        help="which tools are listed: all, few, or search and scripts alone; every tool can be called all the same "
+        "(default: full)",
+    )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
@@ -288,6 +295,7 @@ def _config(options: argparse.Namespace) -> Config:
         egress=_egress(options.ca_bundle),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
+        surface=Surface(options.surface) if options.surface else config.surface,
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,

@@ -47,6 +47,7 @@ from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
+from emceepee.surface import call_to
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
@@ -253,7 +254,7 @@ class Session:
                 await self._discard(connection)
                 raise ExecutionFailed(
                     f'Server "{spec.name}" was not added, because it could not be connected: '
-                    f"{connection.state.reason}. Correct the settings and call add_server again.",
+                    f"{connection.state.reason}. Correct the settings and call {call_to('add_server')} again.",
                     details={"server": spec.name, "url": spec.target.label},
                 ) from error
             except BaseException:

@@ -17,6 +17,7 @@ from emceepee.sessions.records import RecordKind
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import Span
 
@@ -62,8 +63,8 @@ class Tasks:
         task = self.find(task_id)
         if task is None:
             raise EmceepeeError(
-                f'There is no task "{task_id[:60]}" (any more). list_tasks with include_completed shows all; '
-                f"finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
+                f'There is no task "{task_id[:60]}" (any more). {call_to("list_tasks")} with include_completed shows '
+                f"all; finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
                 code=ErrorCode.TASK_NOT_FOUND,
             )
         return task
@@ -92,8 +93,8 @@ class Tasks:
                 await within(self._clock, seconds, finished)
             except TimeoutError:
                 raise TimedOut(
-                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call get_task_result or '
-                    "await_activity again.",
+                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call '
+                    f"{call_to('get_task_result')} or {call_to('await_activity')} again.",
                     details={"taskId": task_id},
                 ) from None
         return self.get(task_id)

@@ -13,7 +13,8 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, OwnResult, Params, ServerName, tool
+from emceepee.surface import call_to
+from emceepee.tools.declaration import BackendResult, Brief, OwnResult, Params, ServerName, tool
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.limited import LimitedBy
@@ -92,7 +93,17 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
     return cast(ListedTools, listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]})
 
 
-@tool(title="Call a server's tool", effect=Effect(), load=CORE)
+@tool(
+    title="Call a server's tool",
+    effect=Effect(),
+    load=CORE,
+    brief=Brief(
+        "Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a "
+        "task: the reply names its task_id, get_task_result waits for the result. emceepee's own tools: "
+        "server=emceepee.",
+        ("server", "tool", "args", "timeout_ms"),
+    ),
+)
 async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> ToolResult:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
     (promotion): the reply names its task_id, get_task_result waits for the result.
@@ -102,7 +113,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
         name = cut_name(params.tool)
         raise NotAllowed(
             f'The configuration of server "{params.server}" does not allow the tool "{name}". '
-            "list_tools shows the allowed ones.",
+            f"{call_to('list_tools')} shows the allowed ones.",
             details={"server": params.server, "tool": name},
         )
     arguments = params.args or {}

@@ -11,7 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, QuestionView, question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Mentions, OwnResult, Params, tool
+from emceepee.tools.declaration import Brief, Mentions, OwnResult, Params, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.observation import FromServer
 
@@ -126,7 +126,12 @@ async def get_elicitations(params: FromServer, session: Session) -> OwnResult[El
     return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params.server, session))
 
 
-@tool(title="Answer a server's question", effect=Effect(), load=CORE)
+@tool(
+    title="Answer a server's question",
+    effect=Effect(),
+    load=CORE,
+    brief=Brief("Answer a server's question with what the user decided; its task goes on."),
+)
 async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> Elicited:
     """Answer a server's question with what the user decided; its task goes on. get_elicitations has the form."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)

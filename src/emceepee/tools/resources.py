@@ -14,8 +14,9 @@ from emceepee.sessions.listing import Listing, list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
+from emceepee.surface import call_to
 from emceepee.tools.content import CallResult, result_of
-from emceepee.tools.declaration import AnyServer, Params, ServerName, tool
+from emceepee.tools.declaration import AnyServer, Brief, Params, ServerName, tool
 from emceepee.tools.execution import Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
@@ -93,7 +94,12 @@ async def list_resource_templates(params: ListOf, session: Session) -> ListedTem
     return cast(ListedTemplates, await list_kind(Kind.TEMPLATES, params, session))
 
 
-@tool(title="Read a resource", effect=READS, load=CORE)
+@tool(
+    title="Read a resource",
+    effect=READS,
+    load=CORE,
+    brief=Brief("Read a resource, text or binary.", ("server", "uri"), {"uri": "From codemode_search"}),
+)
 async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> ResourceResult:
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
@@ -153,7 +159,7 @@ def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
     if caller.follow_events is not None:
         caller.follow_events(wanted)
         return {}
-    how = "this connection can be told only by subscriptions/listen; await_activity waits for events, too"
+    how = f"this connection can be told only by subscriptions/listen; {call_to('await_activity')} waits for events, too"
     return {"note": how} if wanted else {}
 
 

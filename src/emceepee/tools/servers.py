@@ -23,7 +23,7 @@ from emceepee.sessions.views import (
 )
 from emceepee.state.connection import ConnectionStatus
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Mentions, NoParams, OwnResult, Params, ServerName, tool
+from emceepee.tools.declaration import Brief, Mentions, NoParams, OwnResult, Params, ServerName, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.request_context import RequestContext
@@ -102,7 +102,15 @@ class ServerStatus(ServerView):
 S = TypeVar("S", bound=ConnectedServer)
 
 
-@tool(title="Add a server", effect=SETS, load=CORE)
+@tool(
+    title="Add a server",
+    effect=SETS,
+    load=CORE,
+    brief=Brief(
+        "Connect an MCP server and keep it. Give url or command. Secrets here pass through the model.",
+        ("name", "url", "command", "args", "env", "headers"),
+    ),
+)
 async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult[AddedServer]:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
@@ -147,7 +155,12 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 
-@tool(title="List servers", effect=READS_RECORDS, load=CORE)
+@tool(
+    title="List servers",
+    effect=READS_RECORDS,
+    load=CORE,
+    brief=Brief("List all servers: name, status, purpose, last error, number of tools.", ()),
+)
 async def list_servers(params: NoParams, session: Session) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
     return {"servers": [server_summary(connection) for connection in session.connections]}

@@ -10,8 +10,9 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
+from emceepee.surface import call_to
 from emceepee.tools.content import CallResult, result_of
-from emceepee.tools.declaration import AnyServer, Mentions, Params, tool
+from emceepee.tools.declaration import AnyServer, Brief, Mentions, Params, tool
 from emceepee.tools.execution import seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
@@ -105,7 +106,15 @@ async def get_task(params: OneTask, session: Session) -> OneTaskView:
     }
 
 
-@tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
+@tool(
+    title="Get a task's result",
+    effect=READS_RECORDS,
+    load=CORE,
+    brief=Brief(
+        "Wait for a task's result and return it. After timeout_ms an error: the task goes on, call again.",
+        words={"task_id": "From the reply", "timeout_ms": "Longest wait"},
+    ),
+)
 async def get_task_result(params: GetTaskResult, session: Session, caller: RequestContext) -> FinishedCall:
     """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
@@ -126,18 +135,21 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     if task.status is TaskStatus.COMPLETED:
         raise EmceepeeError(
             f"Task {task.task_id} completed, but {LET_GO}: those of finished tasks take at most "
-            f"{session.limits.task_bytes_per_session} bytes per session. Call execute_tool again if you still need it.",
+            f"{session.limits.task_bytes_per_session} bytes per session. Call {call_to('execute_tool')} "
+            "again if you still need it.",
             code=ErrorCode.LIMIT_EXCEEDED,
             details={"taskId": task.task_id, "status": str(task.status)},
         )
     if not task.has_ended:
         raise TimedOut(
-            f"emceepee is stopping. Task {task.task_id} goes on at its server: call get_task_result again.",
+            f"emceepee is stopping. Task {task.task_id} goes on at its server: call "
+            f"{call_to('get_task_result')} again.",
             details={"taskId": task.task_id},
         )
     words = {TaskStatus.CANCELLED: "was cancelled", TaskStatus.EXPIRED: "expired: it outlived its time to live"}
     raise EmceepeeError(
-        f"Task {task.task_id} {words[task.status]}; it has no result. Call execute_tool again if you still need it.",
+        f"Task {task.task_id} {words[task.status]}; it has no result. Call {call_to('execute_tool')} again if you "
+        "still need it.",
         code=ErrorCode.TIMEOUT if task.status is TaskStatus.EXPIRED else ErrorCode.EXECUTION_FAILED,
         details={"taskId": task.task_id, "status": str(task.status)},
     )

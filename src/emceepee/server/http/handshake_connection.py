@@ -158,7 +158,7 @@ class HandshakeConnection:
 
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)
-        context.follow_events = self._feed.follow
+        context.follow_events, context.surface = self._feed.follow, http.surface
         return context
 
     def _open_exchange(
