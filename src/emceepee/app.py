@@ -29,6 +29,7 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
@@ -156,14 +157,17 @@ async def session_parts(
         server_logins(config, clock, store, dialer, callback) as logins,
     ):
         many_principals = config.http.sole_principal is None
+        durable = store if store is not None and store.is_durable else None
         registry = ServerRegistry(
             config.servers,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
-            store=store if store is not None and store.is_durable else None,
+            store=durable,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = SpanBudget(config.limits.requests_in_all)
+        most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
+        large_results = ResultStorage(most, durable)
         yield SessionParts(
             registry=registry,
             dialer=dialer,
@@ -172,7 +176,8 @@ async def session_parts(
             budget=budget,
             journals=journals,
             results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
-            sealing=Sealing(store if store is not None and store.is_durable else None),
+            sealing=Sealing(durable),
+            large_results=large_results,
             logins=logins,
             structured_notices=config.notices == "all",
         )

@@ -42,6 +42,8 @@ class ErrorCode(StrEnum):
     """No such request is waiting: answered, expired or never there."""
     TIMER_NOT_FOUND = "ERR_TIMER_NOT_FOUND"
     """No timer has that id (any more)."""
+    RESULT_NOT_FOUND = "ERR_RESULT_NOT_FOUND"
+    """No large result has that handle (any more)."""
     LIMIT_EXCEEDED = "ERR_LIMIT_EXCEEDED"
     """A limit of this session or installation is reached."""
     NOT_ALLOWED = "ERR_NOT_ALLOWED"

@@ -36,6 +36,7 @@ from emceepee.config import (
     locate_state,
 )
 from emceepee.server.gc_tuning import collect_less_while_loading
+from emceepee.state.limits import range_of
 from emceepee.store.location import MEMORY, SQLITE, STATE_VARIABLE, SYNCS
 from emceepee.store.store import StoreError
 from emceepee.surface import SURFACES, Surface
@@ -231,6 +232,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
         help="which tools are listed: all, few, or search and scripts alone; every tool can be called all the same "
         "(default: full)",
     )
+    parser.add_argument(
+        "--max-result-bytes",
+        type=_byte_count,
+        metavar="N",
+        help="larger results come as head, shape and a handle for read_result (default: they come whole)",
+    )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
@@ -290,6 +297,8 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
+    if options.max_result_bytes is not None:
+        config = replace(config, limits=replace(config.limits, largest_result_bytes=options.max_result_bytes))
     return replace(
         config,
         egress=_egress(options.ca_bundle),
@@ -389,6 +398,13 @@ def _slot_number(text: str) -> int:
 def _worker_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_WORKERS}, found {text!r}")
+    return int(text)
+
+
+def _byte_count(text: str) -> int:
+    _, most = range_of("largest_result_bytes")
+    if not text.isdecimal() or int(text) > most:
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, found {text!r}")
     return int(text)
 
 

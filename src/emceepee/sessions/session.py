@@ -34,6 +34,7 @@ from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.kept_results import KeptResults
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
@@ -45,6 +46,7 @@ from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventType
+from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
 from emceepee.surface import call_to
@@ -74,6 +76,8 @@ class Session:
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
+        self._large_results = parts.large_results
+        self._results: KeptResults | None = None  # made when there is one
         self.is_open = False  # whether its servers are known
         self.is_awake = False
         self._waiting = 0  # requests, for something to happen
@@ -106,6 +110,23 @@ class Session:
         self.calls = Calls(context, self.tasks, self.questions)
         self.timers = Timers(context)
         self._backend_requests = BackendRequests(self.questions, self.calls, self.limits)
+
+    @property
+    def results(self) -> KeptResults:
+        """The large ones that are read in parts."""
+        if self._results is None:
+            self._results = KeptResults(
+                self.session_id,
+                self._large_results,
+                clock=self.clock,
+                limits=self.limits,
+                unsaved=self.unsaved,
+                new_id=self.ids.new,
+            )
+        return self._results
+
+    def kept_result(self, handle: str) -> KeptResult | None:
+        return None if self._results is None else self._results.find(handle)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closing else "awake" if self.is_awake else "asleep"
@@ -199,6 +220,8 @@ class Session:
             authorizer.leave()
         await self.calls.close()
         self.tasks.close()
+        if self._results is not None:
+            await self._results.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
         self.activity.close()
         self.journal.close()

@@ -14,6 +14,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.records import RecordKind
+from emceepee.sessions.results import weight_of
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
@@ -173,7 +174,7 @@ class Tasks:
         if span is not None:
             _end_span(span, task)
         self._activity.emit(_END_EVENTS[task.status], task.server, **data)
-        self._results.keep(self, task)
+        self._results.keep(self, task.task_id, weight_of(task))
 
     # Time and room.
 
@@ -191,12 +192,12 @@ class Tasks:
                 self._notify_change()
         return min((task.next_deadline for task in self.all()), default=None)
 
-    def drop_result(self, task_id: str) -> None:
+    def drop_result(self, result_id: str) -> None:
         """Keep nothing of a task but how it ended, to make room."""
-        kept = self._kept[task_id]
-        log.warning("task_result_let_go", taskId=task_id, server=kept.task.server)
+        kept = self._kept[result_id]
+        log.warning("task_result_let_go", taskId=result_id, server=kept.task.server)
         kept.task = kept.task.without_result()
-        self._unsaved.mark(RecordKind.TASK, task_id)
+        self._unsaved.mark(RecordKind.TASK, result_id)
         self._notify_change()
 
     # At rest.
@@ -210,7 +211,7 @@ class Tasks:
             self._kept[task.task_id] = _Kept(task, None, None)
             self._wake_by(task.next_deadline)
             if task.has_ended:
-                self._results.keep(self, task)
+                self._results.keep(self, task.task_id, weight_of(task))
             else:
                 self._resume_or_fail(task, resume)
 

@@ -10,7 +10,7 @@ _MAY_BE_ZERO = frozenset(
     {
         *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
         *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
-        *("notifications_per_server", "log_lines_per_server", "requests_per_session"),
+        *("largest_result_bytes", "notifications_per_server", "log_lines_per_server", "requests_per_session"),
     }
 )
 
@@ -73,6 +73,13 @@ class Limits:
         32 << 20, "how large finished tasks may be, per session; the oldest lose their results first"
     )
     task_bytes_in_all: int = _count(128 << 20, "the same for all sessions together")
+    largest_result_bytes: int = _count(
+        0, "the largest result that comes whole when the caller does not say; a larger one as head and handle; 0: any"
+    )
+    result_part_bytes: int = _count(16 << 10, "the largest part that read_result returns when the caller does not say")
+    results_per_session: int = _count(50, "large results kept per session to be read in parts; the oldest go first")
+    result_bytes_per_session: int = _count(128 << 20, "how large they may be together, per session")
+    result_bytes_in_all: int = _count(512 << 20, "the same for all sessions of a process together")
     question_seconds: float = _limit(600, "how long a server's question waits for an answer")
     modern_question_seconds: float = _limit(540, "the same for 2026-07-28 servers, whose own state lasts ten minutes")
     questions_per_server: int = _count(20, "questions of one server that wait at once, per session")

@@ -17,6 +17,7 @@ from emceepee.surface import call_to
 from emceepee.tools.declaration import BackendResult, Brief, OwnResult, Params, ServerName, tool
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
 from emceepee.tools.patterns import compile_pattern
@@ -52,7 +53,13 @@ class Timed(Params):
     timeout_ms: Annotated[int | None, TIMEOUT] = TIMEOUT.field(None)
 
 
-class ExecuteTool(Timed):
+class Bounded(Params):
+    """For results that may be large."""
+
+    max_bytes: int | None = Field(None, ge=1, description="Longer: head and handle")
+
+
+class ExecuteTool(Timed, Bounded):
     """A call."""
 
     server: ServerName
@@ -142,7 +149,9 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
         unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
     ):
         raise unknown
-    return BackendResult(result)
+    if params.max_bytes is None and not session.limits.largest_result_bytes:
+        return BackendResult(result)
+    return cast(BackendResult, await limited_result("tools/call", result, params.max_bytes, session))
 
 
 def seconds(milliseconds: int | None) -> float | None:

@@ -15,11 +15,12 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
-from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.content import CallResult
 from emceepee.tools.declaration import AnyServer, Brief, Params, ServerName, tool
-from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.execution import Bounded, Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import ListedEntry, Page, Paged, page
 from emceepee.tools.promotion import describe_promotion
@@ -32,7 +33,7 @@ class ListOf(Paged):
     server: AnyServer = None
 
 
-class ReadResource(Timed):
+class ReadResource(Timed, Bounded):
     """One resource."""
 
     server: str = Field(description="Server name; emceepee for its own")
@@ -115,7 +116,9 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return describe_promotion(result, session) if isinstance(result, Task) else result_of("resources/read", result)
+    if isinstance(result, Task):
+        return describe_promotion(result, session)
+    return await limited_result("resources/read", result, params.max_bytes, session)
 
 
 class OneResource(Params):

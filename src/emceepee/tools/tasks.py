@@ -11,11 +11,12 @@ from emceepee.sessions.views import Described, ElicitationView, TaskView, questi
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import LET_GO, Task, TaskStatus
 from emceepee.surface import call_to
-from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.content import CallResult
 from emceepee.tools.declaration import AnyServer, Brief, Mentions, Params, tool
-from emceepee.tools.execution import seconds
+from emceepee.tools.execution import Bounded, seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.request_context import RequestContext
 
@@ -40,7 +41,7 @@ class OneTask(Params):
     task_id: str = Field(description="From a promotion or list_tasks")
 
 
-class GetTaskResult(OneTask):
+class GetTaskResult(OneTask, Bounded):
     """A task's result, and how long to wait for it."""
 
     timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
@@ -125,7 +126,8 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
     if task.result is not None:
-        return result_of(task.method, task.result, Mentions(ended_task=task.task_id))
+        mentions = Mentions(ended_task=task.task_id)
+        return await limited_result(task.method, task.result, params.max_bytes, session, mentions)
     if task.error is not None:
         raise EmceepeeError(
             f"Task {task.task_id} failed: {task.error['message']}",
