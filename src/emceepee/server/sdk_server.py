@@ -93,6 +93,7 @@ class _SurfaceServer(Server[EventsFeed]):
 
 def _listed(tool: Tool, surface: Surface, with_session: bool) -> types.Tool:
     description, schema = tool.listing(surface)
+    with_session = with_session and surface is Surface.FULL  # who lists few tools is not offered open_session
     return types.Tool(
         name=tool.name,
         title=tool.title,

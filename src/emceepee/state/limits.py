@@ -45,6 +45,7 @@ class Limits:
     buffered_bytes_per_server: int = _count(8 << 20, "how large all of them may be, per server; the oldest go first")
     buffered_bytes_per_session: int = _count(32 << 20, "the same for all servers together, per session")
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
+    list_reply_bytes: int = _count(100_000, "the largest answer of a tool that lists; the rest comes with its cursor")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     list_entries: int = _count(50_000, "entries of one backend's list")
     list_bytes: int = _count(16 << 20, "how large one backend's list may be")

@@ -1,7 +1,7 @@
 """How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
@@ -98,6 +98,7 @@ class Tool:
     effect: Effect = Effect()
     load: Load = Load()
     brief: Brief | None = None
+    unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
@@ -108,7 +109,7 @@ class Tool:
 
     def listing(self, surface: Surface) -> tuple[str, JsonObject]:
         """Its description and its input schema, as that surface lists them."""
-        brief, schema = self.brief, self.input_schema
+        brief, schema = self.brief, self._listed_schema()
         if surface is Surface.FULL or brief is None:
             return self.description, schema
         shown = {
@@ -116,6 +117,12 @@ class Tool:
             for name in (brief.arguments if brief.arguments is not None else schema.get("properties", {}))
         }
         return brief.description, schema | {"properties": shown}
+
+    def _listed_schema(self) -> JsonObject:
+        if not self.unlisted:
+            return self.input_schema
+        shown = {name: item for name, item in self.input_schema["properties"].items() if name not in self.unlisted}
+        return self.input_schema | {"properties": shown}
 
     def check(self, arguments: JsonObject) -> BaseModel:
         """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
@@ -152,6 +159,7 @@ def tool(
     effect: Effect,
     load: Load,
     brief: Brief | None = None,
+    unlisted: Iterable[str] = (),
     needs_session: bool = True,
     carries_notices: bool = True,
 ) -> Callable[[DeclaredFunction], Tool]:
@@ -176,6 +184,7 @@ def tool(
             effect=effect,
             load=load,
             brief=brief,
+            unlisted=frozenset(unlisted),
             needs_session=needs_session,
             private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
             carries_notices=carries_notices and needs_session,

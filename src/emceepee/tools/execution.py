@@ -1,6 +1,6 @@
 """Tools that list and call the backends' tools."""
 
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -9,7 +9,7 @@ from emceepee.backends.connection import Connection, first_text
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
@@ -19,17 +19,17 @@ from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.large_results import limited_result
 from emceepee.tools.limited import LimitedBy
-from emceepee.tools.paging import ListedEntry, Page, Paged, page
+from emceepee.tools.paging import Detail, Entries, ListedEntry, Page, Paged, described, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
 
-_SUMMARY_LENGTH = 120
+TOOL_ENTRIES = Entries("list_tools", "tools", "name", described)
 DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
 TIMEOUT = LimitedBy(
     most="longest_call_seconds",
     names="quiet_call_seconds",
-    description="Longest wait, then a task; default {}",
+    description="Then a task; default {}",
 )
 TASK_TTL = LimitedBy(
     most="longest_task_ttl_seconds",
@@ -44,7 +44,7 @@ class ListTools(Paged):
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
-    detail: Annotated[Literal["names", "summary", "full"], DETAIL] = DETAIL.field("full")
+    detail: Annotated[Detail, DETAIL] = DETAIL.field("full")
 
 
 class Timed(Params):
@@ -73,7 +73,6 @@ class ListedTools(Page):
     """A server that cannot be asked is named in `errors` and hides no other. `note` says why there are no schemas."""
 
     tools: list[ListedEntry]
-    note: NotRequired[str]
 
 
 ToolResult = Annotated[
@@ -90,14 +89,21 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
     """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
     Regexes are unanchored.
     """
+    limits = session.limits
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
-    listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
+    listing = await list_everywhere(wanted, Kind.TOOLS, patience=limits.list_patience_seconds)
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
-    listed = page("tools", Listing(found, listing.errors), params)
+
+    def show(detail: Detail) -> JsonObject:
+        return page(found, params, TOOL_ENTRIES, room=limits.list_reply_bytes, detail=detail)
+
+    listed = show(params.detail)
     if "detail" not in params.model_fields_set:
-        return cast(ListedTools, _in_full_if_it_fits(listed, session.limits.full_list_bytes))
-    return cast(ListedTools, listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]})
+        entries, size = listed["tools"], len(encode(listed["tools"]))
+        if size > limits.full_list_bytes and len(entries) > 1:
+            listed = {"note": _too_large(entries, size)} | show("summary")
+    return cast(ListedTools, listed | ({"errors": listing.errors} if listing.errors else {}))
 
 
 @tool(
@@ -110,6 +116,7 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
         "server=emceepee.",
         ("server", "tool", "args", "timeout_ms"),
     ),
+    unlisted=("on_question",),
 )
 async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> ToolResult:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
@@ -169,21 +176,6 @@ async def _unknown_tool(connection: Connection, name: str, answer: str, whole: J
     return UnknownTool(name, backend=connection.spec.name, known=known, answer=answer, whole=whole)
 
 
-def _in_full_if_it_fits(listed: JsonObject, most_bytes: int) -> JsonObject:
+def _too_large(entries: list[JsonObject], size: int) -> str:
     """Summaries instead of more schemas than a model can read at once; one tool alone is always shown in full."""
-    entries: list[JsonObject] = listed["tools"]
-    size = len(encode(entries))
-    if size <= most_bytes or len(entries) == 1:
-        return listed
-    note = f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'
-    return {"note": note} | listed | {"tools": [_shown(entry, "summary") for entry in entries]}
-
-
-def _shown(entry: JsonObject, detail: str) -> JsonObject:
-    if detail == "full":
-        return entry
-    names = {"server": entry["server"], "name": entry.get("name")}
-    if detail == "names":
-        return names
-    words = " ".join(str(entry.get("description") or entry.get("title") or "").split())
-    return names | {"summary": words if len(words) <= _SUMMARY_LENGTH else words[: _SUMMARY_LENGTH - 1] + "…"}
+    return f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'

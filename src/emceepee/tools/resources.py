@@ -10,7 +10,7 @@ from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
@@ -22,12 +22,23 @@ from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.large_results import limited_result
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
-from emceepee.tools.paging import ListedEntry, Page, Paged, page
+from emceepee.tools.paging import Detailed, Entries, ListedEntry, Page, described, fields, page
 from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import RequestContext
 
 
-class ListOf(Paged):
+def _named(entry: JsonObject) -> JsonObject:
+    return fields("name", "mimeType")(entry) | described(entry)
+
+
+ENTRIES = {
+    Kind.RESOURCES: Entries("list_resources", Kind.RESOURCES.key, "uri", _named),
+    Kind.TEMPLATES: Entries("list_resource_templates", Kind.TEMPLATES.key, "uriTemplate", _named),
+    Kind.PROMPTS: Entries("list_prompts", Kind.PROMPTS.key, "name", described),
+}
+
+
+class ListOf(Detailed):
     """Entries of one server, or of all."""
 
     server: AnyServer = None
@@ -79,17 +90,24 @@ class Unsubscribed(TypedDict):
     unsubscribed: str
 
 
-@tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
+@tool(
+    title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"), unlisted=("detail",)
+)
 async def list_resources(params: ListOf, session: Session) -> ListedResources:
     """List servers' resources, for read_resource."""
     own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
-        return cast(ListedResources, page("resources", Listing(own), params))
+        return cast(ListedResources, page(own, params, ENTRIES[Kind.RESOURCES], room=session.limits.list_reply_bytes))
     listed = await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
     return cast(ListedResources, listed)
 
 
-@tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
+@tool(
+    title="List servers' resource templates",
+    effect=READS,
+    load=found_by("MCP resource URI templates"),
+    unlisted=("detail",),
+)
 async def list_resource_templates(params: ListOf, session: Session) -> ListedTemplates:
     """List servers' resource templates: URIs to fill in for read_resource."""
     return cast(ListedTemplates, await list_kind(Kind.TEMPLATES, params, session))
@@ -151,7 +169,8 @@ async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[
     """One kind of entry over the servers asked for, then emceepee's own."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
     listing = await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds)
-    return page(kind.key, Listing([*listing.entries, *own], listing.errors), params)
+    listed = page([*listing.entries, *own], params, ENTRIES[kind], room=session.limits.list_reply_bytes)
+    return listed | ({"errors": listing.errors} if listing.errors else {})
 
 
 def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:

@@ -25,8 +25,8 @@ class ReadResult(Params):
     """Which part of which result."""
 
     handle: str = Field(description="From large_result")
-    offset: int = Field(0, ge=0, description="nextOffset, or any byte")
-    limit: int | None = Field(None, ge=1, le=LARGEST_PART, description="Bytes")
+    offset: int | None = Field(None, ge=0, description="nextOffset, or any byte")
+    limit: int | None = Field(None, ge=1, description="Bytes")
     grep: str | None = Field(None, description="Regex: lines")
     jsonpath: str | None = Field(None, description="$.a[0].b, [*], [1:3]")
 
@@ -68,14 +68,14 @@ async def read_result(params: ReadResult, session: Session) -> ResultPart:
     """Read part of a large result: bytes, matching lines (grep) or values (jsonpath)."""
     if params.grep is not None and params.jsonpath is not None:
         raise InvalidArguments("grep, jsonpath: give one of them.")
-    kept = session.results.get(params.handle)
-    room = params.limit or session.limits.result_part_bytes
+    kept, offset = session.results.get(params.handle), params.offset or 0
+    room = min(params.limit or session.limits.result_part_bytes, LARGEST_PART)
     part: JsonObject = {"handle": kept.handle, "bytes": kept.size}
     if params.grep is not None:
-        return cast(ResultPart, part | await _lines(params.grep, kept, params.offset, room, session))
+        return cast(ResultPart, part | await _lines(params.grep, kept, offset, room, session))
     if params.jsonpath is not None:
-        return cast(ResultPart, part | await _values(params.jsonpath, kept, params.offset, room, session))
-    return cast(ResultPart, part | await _bytes(kept, params.offset, room, session))
+        return cast(ResultPart, part | await _values(params.jsonpath, kept, offset, room, session))
+    return cast(ResultPart, part | await _bytes(kept, offset, room, session))
 
 
 async def _bytes(kept: KeptResult, offset: int, room: int, session: Session) -> JsonObject:

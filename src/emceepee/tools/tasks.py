@@ -18,6 +18,7 @@ from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.large_results import limited_result
 from emceepee.tools.limited import LimitedBy
+from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 
 RESULT_WAIT = LimitedBy(
@@ -27,7 +28,7 @@ RESULT_WAIT = LimitedBy(
 )
 
 
-class ListTasks(Params):
+class ListTasks(Detailed):
     """Which tasks."""
 
     server: AnyServer = None
@@ -38,7 +39,7 @@ class ListTasks(Params):
 class OneTask(Params):
     """A task."""
 
-    task_id: str = Field(description="From a promotion or list_tasks")
+    task_id: str = Field(description="Its taskId")
 
 
 class GetTaskResult(OneTask, Bounded):
@@ -57,7 +58,10 @@ FinishedCall = Annotated[
 ]
 
 
-class TaskList(TypedDict):
+TASKS = Entries("list_tasks", "tasks", "taskId", fields("toolName", "status"))
+
+
+class TaskList(Rest):
     """Those at work, or those that were asked for."""
 
     tasks: list[TaskView]
@@ -83,7 +87,7 @@ class Cancellation(TypedDict):
     message: str
 
 
-@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
+@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"), unlisted=PAGING)
 async def list_tasks(params: ListTasks, session: Session) -> TaskList:
     """List the calls that became tasks."""
 
@@ -91,7 +95,8 @@ async def list_tasks(params: ListTasks, session: Session) -> TaskList:
         shown = params.include_completed or params.status is not None or not task.has_ended
         return shown and params.server in (None, task.server) and params.status in (None, task.status)
 
-    return {"tasks": [task_view(task) for task in session.tasks.all() if wanted(task)]}
+    entries = [cast(JsonObject, task_view(task)) for task in session.tasks.all() if wanted(task)]
+    return cast(TaskList, page(entries, params, TASKS, room=session.limits.list_reply_bytes))
 
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))

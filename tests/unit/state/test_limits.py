@@ -17,6 +17,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "buffered_bytes_per_server": 8 << 20,
         "buffered_bytes_per_session": 32 << 20,
         "full_list_bytes": 32 << 10,
+        "list_reply_bytes": 100_000,
         "list_pages": 1000,
         "list_entries": 50_000,
         "list_bytes": 16 << 20,
