@@ -51,7 +51,7 @@ async def test_names_and_summaries_are_shorter_than_all_of_it(tool: str) -> None
 
 @EACH
 async def test_pages_are_gone_through_by_their_cursors(tool: str) -> None:
-    key, name = LISTS[tool]
+    key, _ = LISTS[tool]
     async with a_scene(
         one=ScriptedBackend(tools=["a", "b", "c"]), two=ScriptedBackend(), three=ScriptedBackend()
     ) as scene:
