@@ -32,10 +32,8 @@ def pinned_name(headers: Headers, query: bytes) -> str:
 
 def pinned_surface(headers: Headers, query: bytes) -> Surface | None:
     """The surface that the client's configuration asks for, in the same ways. Raises: UnknownSurface."""
-    given = headers.get(SURFACE_HEADER)
-    if given is None and b"surface=" not in query:
-        return None
-    text = _text(given or b"").strip() or parse_qs(query.decode("latin-1")).get("surface", [""])[0]
+    given = headers.get(SURFACE_HEADER, b"")
+    text = _text(given).strip() or parse_qs(query.decode("latin-1")).get("surface", [""])[0]
     return parse_surface(text) if text else None
 
 

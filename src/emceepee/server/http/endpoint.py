@@ -29,7 +29,7 @@ from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
-from emceepee.surface import UnknownSurface
+from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
     JSON,
@@ -209,11 +209,14 @@ class HttpEndpoint:
         if isinstance(identity, Rejection):
             await self._send_rejection(send, identity)
             return
-        try:
-            surface = pinned_surface(headers, scope.get("query_string", b""))
+        query: bytes = scope.get("query_string", b"")
+        try:  # most ask for none
+            asks = SURFACE_HEADER in headers or b"surface=" in query
+            surface = pinned_surface(headers, query) if asks else None
         except UnknownSurface as error:
             await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: {error}")
             return
+        use_surface(surface or self._parts.tools.surface)  # also for what is said before the request is served
         http = HttpRequest(scope, headers, receive, send, identity, surface=surface)
         if (message := await self._read(http)) is not None:
             await self._router.route(http, message)
