@@ -18,6 +18,7 @@ TITLES = {
     "growth-sessions": "Cost and the number of sessions",
     "growth-backends": "Cost and the number of backends",
     "state": "State that outlives the process",
+    "large-results": "Large results, read in parts",
     "long-run": "A long run",
 }
 NOTHING = "-"

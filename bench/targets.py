@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.contestants import DIRECT, EMCEEPEE, RELAY
-from bench.measure import fan_out, growth, long_run, memory, replicas, state, wake
+from bench.measure import fan_out, growth, large_results, long_run, memory, replicas, state, wake
 from bench.results import Cell, Kind, Results
 from bench.work import MEDIUM, SMALL, Era, Size
 
@@ -78,6 +78,7 @@ def _costs(results: Results) -> Iterator[Verdict]:
         (state.PART, state.ratio(state.PLAIN, state.REDIS), 1.1, ""),
         (state.PART, state.ratio(state.DELIVERING, state.REDIS), 1.6, ""),
         (state.PART, state.ratio(state.PROMOTED, state.REDIS), 1.6, ""),
+        (large_results.PART, large_results.GREP, 1000.0, "ms"),
         (replicas.PART, replicas.CPU_SHARE, 1.1, ""),
         (replicas.PART, replicas.HOP, 0.5, "ms"),
     ]

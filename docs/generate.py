@@ -126,6 +126,7 @@ TOP_KEYS = {
     "nativeElicitation": "Whether clients that declare elicitation are asked what servers ask by "
     "[their own means](../how-to/answer-questions.md#in-the-client): `auto`, or `never`.",
     "searchVectors": "A file of [word vectors](../how-to/find-tools.md#mix-in-word-vectors) for `codemode_search`.",
+    "surface": "Which tools are listed for callers that do not ask for another surface: `full`, `lite` or `codemode`.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
     "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
     "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH` or `redis://HOST`. The "

@@ -8,6 +8,8 @@ from bench.processes import ROOT
 from bench.results import Results
 from bench.settings import Settings, progress
 from bench.work import Era, Json, Shape, Wire
+from emceepee.surface import Surface, order_of_listing
+from emceepee.tools.catalogue import TOOLS
 
 PART = "tools-list"
 COUNTER = ROOT / ".tools" / "tokens" / "bin" / "python"
@@ -25,6 +27,20 @@ def measure(settings: Settings, results: Results) -> None:
             results.add(PART, "size", len(text.encode()), "B", contestant.name)
             if COUNTER.exists():
                 results.add(PART, "o200k tokens", _tokens(text), "tokens", contestant.name)
+    if settings.has(EMCEEPEE):
+        for surface in Surface:
+            text = json.dumps(_of_surface(surface), separators=(",", ":"), ensure_ascii=False)
+            results.add(PART, f"surface {surface}: size", len(text.encode()), "B")
+            if COUNTER.exists():
+                results.add(PART, f"surface {surface}: o200k tokens", _tokens(text), "tokens")
+
+
+def _of_surface(surface: Surface) -> list[Json]:
+    """What a handshake caller is shown on that surface."""
+    tools = {tool.name: tool for tool in TOOLS}
+    names = order_of_listing(surface, tools)
+    shown = [(name, *tools[name].listing(surface)) for name in names]
+    return [{"name": name, "description": words, "inputSchema": schema} for name, words, schema in shown]
 
 
 def _shown_to_a_model(listed: Json) -> list[Json]:

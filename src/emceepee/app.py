@@ -31,6 +31,7 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
@@ -45,6 +46,7 @@ from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
+from emceepee.surface import use_surface
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import TOOLS
@@ -167,14 +169,17 @@ async def session_parts(
         server_logins(config, clock, store, dialer, callback) as logins,
     ):
         many_principals = config.http.sole_principal is None
+        durable = store if store is not None and store.is_durable else None
         registry = ServerRegistry(
             config.servers,
             operators_are_fixed=many_principals,
             most_added=config.limits.servers_per_principal,
-            store=store if store is not None and store.is_durable else None,
+            store=durable,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = SpanBudget(config.limits.requests_in_all)
+        most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
+        large_results = ResultStorage(most, durable)
         yield SessionParts(
             registry=registry,
             dialer=dialer,
@@ -183,7 +188,8 @@ async def session_parts(
             budget=budget,
             journals=journals,
             results=ResultBudget(config.limits.task_bytes_in_all, config.limits.task_bytes_per_session),
-            sealing=Sealing(store if store is not None and store.is_durable else None),
+            sealing=Sealing(durable),
+            large_results=large_results,
             logins=logins,
             structured_notices=config.notices == "all",
             asks_natively=config.native_elicitation == "auto",
@@ -240,6 +246,7 @@ def shared_changes(store: Store, parts: SessionParts, logins: Logins | None = No
 
 async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) -> None:
     """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
+    use_surface(config.surface)
     clock = SystemClock()
     async with (
         open_store(config, clock) as store,
@@ -252,7 +259,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
             tools = fit_tools(TOOLS, config.limits)
             await serve_stdio(
                 build_sdk_server(tools, servers=config.servers, takes_handles=False),
-                Tools(tools),
+                Tools(tools, config.surface),
                 session,
                 stdin=stdin,
                 stdout=stdout,
@@ -308,6 +315,7 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
 
     Without `invite`, nobody is told where the console is.
     """
+    use_surface(config.surface)  # what happens by itself is told in words for it
     clock, callback = SystemClock(), FixedCallback()
     async with (
         listen_for_replicas(config, clock) as replication,
@@ -399,7 +407,7 @@ def http_parts(
     tools = fit_tools(TOOLS, limits)
     return HttpParts(
         sdk_server=build_sdk_server(tools, servers=config.servers),
-        tools=Tools(tools),
+        tools=Tools(tools, config.surface),
         directory=directory,
         gate=gate,
         policy=AddServerPolicy(

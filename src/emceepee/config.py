@@ -32,6 +32,7 @@ from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location
 from emceepee.store.platform_keyring import NoKeyring, check_keyring
+from emceepee.surface import SURFACES, Surface
 from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
@@ -39,7 +40,8 @@ from emceepee.validation import mismatches
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
-    *("notices", "nativeElicitation", "searchVectors", "logLevel", "logFormat", "state", "stateSync", "secrets"),
+    *("notices", "nativeElicitation", "surface", "searchVectors"),
+    *("logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
@@ -143,6 +145,7 @@ class Config:
     notices: str = "all"
     native_elicitation: str = NATIVE_ELICITATION[0]
     search_vectors: Path | None = None  # word vectors for codemode_search
+    surface: Surface = Surface.FULL  # of callers that ask for none
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
@@ -222,6 +225,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
         notices=_choice(document, "notices", NOTICES, "all", source),
         native_elicitation=_choice(document, "nativeElicitation", NATIVE_ELICITATION, NATIVE_ELICITATION[0], source),
         search_vectors=_existing_file(document, "searchVectors", source, references.folder),
+        surface=Surface(_choice(document, "surface", SURFACES, SURFACES[0], source)),
         log_level=_choice(document, "logLevel", LEVELS, "info", source),
         log_format=_choice(document, "logFormat", FORMATS, "text", source),
         state=_text(document, "state", source),

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from emceepee.json_types import JsonObject
+from emceepee.surface import call_to
 
 _LISTED_NAMES = 10
 LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown
@@ -41,6 +42,8 @@ class ErrorCode(StrEnum):
     """No such request is waiting: answered, expired or never there."""
     TIMER_NOT_FOUND = "ERR_TIMER_NOT_FOUND"
     """No timer has that id (any more)."""
+    RESULT_NOT_FOUND = "ERR_RESULT_NOT_FOUND"
+    """No large result has that handle (any more)."""
     LIMIT_EXCEEDED = "ERR_LIMIT_EXCEEDED"
     """A limit of this session or installation is reached."""
     NOT_ALLOWED = "ERR_NOT_ALLOWED"
@@ -142,7 +145,7 @@ class UnknownBackend(EmceepeeError):
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"Known: {_shortened(known)}. " if known else "No server is configured yet. ")
-        message = f'No server is called "{cut_name(name)}". {hint}Add one with add_server.'
+        message = f'No server is called "{cut_name(name)}". {hint}Add one with {call_to("add_server")}.'
         super().__init__(message, details={"server": cut_name(name), "near": near, "known": known[:_LISTED_NAMES]})
 
 
@@ -159,7 +162,8 @@ class UnknownTool(EmceepeeError):
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"It has: {_shortened(known)}. " if known else "It lists no tools. ")
         name = cut_name(name)
-        message = f'Server "{backend}" has no tool "{name}". {hint}list_tools shows them. The server said: {answer}'
+        shown = f"{hint}{call_to('list_tools')} shows them."
+        message = f'Server "{backend}" has no tool "{name}". {shown} The server said: {answer}'
         super().__init__(message, details={"server": backend, "tool": name, "near": near} | (whole or {}))
 
 

@@ -37,11 +37,11 @@ def always(answer: JsonObject) -> Answer:
 class Busy:
     """A session in which there is something of everything."""
 
-    def __init__(self, scene: Scene, finished: str, timer: str) -> None:
-        self.scene, self._finished, self._timer = scene, finished, timer
+    def __init__(self, scene: Scene, finished: str, timer: str, result: str) -> None:
+        self.scene, self._finished, self._timer, self._result = scene, finished, timer, result
 
     def arguments(self, tool: str) -> JsonObject:
-        by_id = {"task_id": self._finished, "timer_id": self._timer}
+        by_id = {"task_id": self._finished, "timer_id": self._timer, "handle": self._result}
         [model] = [known.params for known in TOOLS if known.name == tool]
         return ARGUMENTS.get(tool, {}) | {key: value for key, value in by_id.items() if key in model.model_fields}
 
@@ -56,6 +56,7 @@ class Busy:
             "questions": [question_view(question) for question in session.questions.open()],
             "notifications": list(session.buffers("one").notifications),
             "logs": list(session.buffers("one").logs),
+            "results": len(session.results),
         }
 
 
@@ -75,7 +76,8 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         backend.link.listener.handle_notification("notifications/tools/list_changed", {}, None)
         scene.session.buffers("one").add_log_message({"level": "info", "data": "hello"}, scene.clock.now())
         await settle()
-        yield Busy(scene, finished, timer["timerId"])
+        kept = await scene.session.results.keep(b"text", is_json=False)
+        yield Busy(scene, finished, timer["timerId"], kept.handle)
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.effect.read_only])

@@ -66,7 +66,7 @@ async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None
         name = task_id(result)
         value = own_part(result["structuredContent"])
         steps = (
-            f'get_task_result(task_id="{name}") waits for the result; await_activity() waits for whatever happens next.'
+            f'get_task_result(task_id="{name}") waits for the result; await_activity waits for whatever happens next.'
         )
         assert result["content"][0]["text"] == f"The call goes on as task {name}.\n{steps}"
         assert value.pop("next") == steps

@@ -25,6 +25,7 @@ ROOT = str(Path(emceepee.__file__).parent)
 HAND_OVERS = ("create_task", "send", "write", "set_result")  # to a task, a socket, a pipe, or whoever awaits
 # What every room stands on, and the server's own clockwork.
 GROUND = (
+    "surface.py",
     "telemetry/",
     "state/",
     "clock.py",

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from support.callers.http_process import HttpCaller, http_process
 from support.server_programs.stdio_entries import stdio_server
 
 ERAS = pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+SURFACES = pytest.mark.parametrize("surface", ["full", "lite", "codemode"])
 KEY = "list"
 Call = Callable[..., Awaitable[object]]
 
@@ -36,9 +39,10 @@ def tools_with_session(raw: bytes) -> set[str]:
     return {tool["name"] for tool in tools if "session" in tool["inputSchema"]["properties"]}
 
 
+@SURFACES
 @ERAS
-async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: str) -> None:
-    async with emceepee() as process:
+async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: str, surface: str) -> None:
+    async with emceepee("--surface", surface) as process:
         await process.initialize(version)
 
         async def look() -> bytes:
@@ -46,21 +50,30 @@ async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: 
             return process.last_line
 
         raw = await change_servers(process.value, look)
-        assert tools_with_session(raw) == {"close_session"}
+        assert tools_with_session(raw) <= {"close_session"}
 
 
+@SURFACES
 @ERAS
-async def test_the_list_stays_the_same_over_http(version: str) -> None:
-    async with http_process() as endpoint:
-        is_modern = version == "2026-07-28"
-        caller: HttpCaller = endpoint.modern(emceepee_session="tests") if is_modern else await endpoint.caller(version)
+async def test_the_list_stays_the_same_over_http_also_after_a_restart(
+    version: str, surface: str, tmp_path: Path
+) -> None:
+    is_modern, mine = version == "2026-07-28", {"emceepee_surface": surface}
 
-        async def look() -> bytes:
-            async with caller.post("tools/list", key=KEY) as response:
-                return await response.read()
+    async def look(caller: HttpCaller) -> bytes:
+        async with caller.post("tools/list", key=KEY) as response:
+            return await response.read()
 
-        raw = await change_servers(caller.value, look)
-        assert len(tools_with_session(raw)) == (36 if is_modern else 1)
+    async with http_process(state=tmp_path) as endpoint:
+        modern = endpoint.modern(emceepee_session="tests", **mine)
+        caller = modern if is_modern else await endpoint.caller(version, **mine)
+        raw = await change_servers(caller.value, partial(look, caller))
+        names = {tool["name"] for tool in json.loads(raw)["result"]["tools"]}
+        takes_handles = is_modern and surface == "full"
+        assert tools_with_session(raw) == (names - {"open_session"} if takes_handles else names & {"close_session"})
+    async with http_process(state=tmp_path) as endpoint:
+        caller.endpoint = endpoint
+        assert await look(caller) == raw
 
 
 async def test_the_list_says_what_is_configured_and_so_does_the_check() -> None:

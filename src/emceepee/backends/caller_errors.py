@@ -4,6 +4,7 @@ from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LoginNeeded, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import ConnectionStatus, ConnectionView
+from emceepee.surface import call_to
 
 BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
@@ -20,7 +21,7 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
         words = f"is lost and being reconnected (attempt {view.attempt}, next in {next_ms} ms): {reason}. Call again,"
     else:
         what = "could not be connected" if view.status is ConnectionStatus.ERROR else "is disconnected"
-        words = f"{what}: {reason}. Try reconnect_server,"
+        words = f"{what}: {reason}. Try {call_to('reconnect_server')},"
     return BackendDisconnected(
         f'Server "{server}" {words} or remove it and add it with other settings.', details=details
     )
@@ -28,8 +29,9 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
 
 def login_needed(server: str, reason: str) -> LoginNeeded:
     return LoginNeeded(
-        f'Server "{server}" wants a login first: {reason}. get_elicitations has the address for the user to open. If '
-        "their browser cannot come back to emceepee, call finish_authorization with the address it ended at.",
+        f'Server "{server}" wants a login first: {reason}. {call_to("get_elicitations")} has the address for the user '
+        f"to open. If their browser cannot come back to emceepee, call {call_to('finish_authorization')} with the "
+        "address it ended at.",
         details={"server": server, "status": str(ConnectionStatus.AUTHORIZING)},
     )
 
@@ -50,7 +52,7 @@ def request_failed(server: str, method: str, error: RpcError | LinkError) -> Emc
         ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
         return BackendDisconnected(
             f'Server "{server}" was lost during {method}: {error}. {ran}'
-            "emceepee reconnects by itself; call again, or look at list_servers.",
+            f"emceepee reconnects by itself; call again, or look at {call_to('list_servers')}.",
             details={"server": server, "failure": str(error.failure), "mayHaveRun": error.may_have_run},
         )
     return ExecutionFailed(f'Server "{server}" gave no usable answer to {method}: {error}', details={"server": server})

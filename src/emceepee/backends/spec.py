@@ -25,9 +25,10 @@ from emceepee.backends.oauth.settings import OAuthSettings
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
+from emceepee.surface import OWN_SERVER
 from emceepee.telemetry.redaction import public_url
 
-RESERVED_NAME = "emceepee"
+RESERVED_NAME = OWN_SERVER
 ROOT_SCHEME = "file://"
 MOST_GLOBS, MOST_WILDCARDS, LONGEST_GLOB = 1000, 100, 200  # of allowedTools and of deniedTools
 MOST_ROOTS, LONGEST_ROOT = 100, 4096

@@ -12,6 +12,7 @@ from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.connection import LinkEnd, LinkEndKind
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
@@ -109,7 +110,9 @@ class Subscriptions:
             raise InvalidArguments(f"uri: may have at most {LONGEST_URI} characters.")
         if len(self.uris) >= self._most:
             words = f"{self._most} resources of this server are followed already, which is the limit."
-            raise EmceepeeError(f"{words} Let one go with unsubscribe_resource.", code=ErrorCode.LIMIT_EXCEEDED)
+            raise EmceepeeError(
+                f"{words} Let one go with {call_to('unsubscribe_resource')}.", code=ErrorCode.LIMIT_EXCEEDED
+            )
         self.uris.add(uri)
         try:
             if link.facts.is_modern:

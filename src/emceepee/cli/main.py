@@ -28,6 +28,8 @@ from emceepee.own_files import (
     SYNCS,
     TOKEN_VARIABLE,
 )
+from emceepee.state.limits import range_of
+from emceepee.surface import SURFACES
 
 MOST_SLOTS = 9999
 USAGE_ERROR = CANNOT_START
@@ -144,6 +146,18 @@ def _common(parser: argparse.ArgumentParser) -> None:
         help="auto: what servers ask is put to clients that declare elicitation, besides the tools (default); "
         "never: by the tools only",
     )
+    parser.add_argument(
+        "--surface",
+        choices=SURFACES,
+        help="which tools are listed: all, few, or search and scripts alone; every tool can be called all the same "
+        "(default: full)",
+    )
+    parser.add_argument(
+        "--max-result-bytes",
+        type=_byte_count,
+        metavar="N",
+        help="larger results come as head, shape and a handle for read_result (default: they come whole)",
+    )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=LOG_FORMATS, help="default: text")
@@ -216,6 +230,13 @@ def _slot_number(text: str) -> int:
 def _worker_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_WORKERS}, found {text!r}")
+    return int(text)
+
+
+def _byte_count(text: str) -> int:
+    _, most = range_of("largest_result_bytes")
+    if not text.isdecimal() or int(text) > most:
+        raise argparse.ArgumentTypeError(f"expected a number of bytes, found {text!r}")
     return int(text)
 
 

@@ -24,6 +24,7 @@ from emceepee.own_files import TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE
 from emceepee.store.store import StoreError
+from emceepee.surface import Surface
 from emceepee.telemetry import logs
 
 USAGE_ERROR = CANNOT_START
@@ -151,11 +152,14 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 def _config(options: argparse.Namespace) -> Config:
     config = load(options.config)
+    if options.max_result_bytes is not None:
+        config = replace(config, limits=replace(config.limits, largest_result_bytes=options.max_result_bytes))
     return replace(
         config,
         egress=egress_settings(options.ca_bundle, os.environ),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
+        surface=Surface(options.surface) if options.surface else config.surface,
         native_elicitation=options.native_elicitation or config.native_elicitation,
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,

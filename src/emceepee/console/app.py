@@ -39,6 +39,7 @@ STATUSES = {
     ErrorCode.TASK_NOT_FOUND: 404,
     ErrorCode.REQUEST_NOT_FOUND: 404,
     ErrorCode.TIMER_NOT_FOUND: 404,
+    ErrorCode.RESULT_NOT_FOUND: 404,
     ErrorCode.LIMIT_EXCEEDED: 429,
     ErrorCode.TIMEOUT: 504,
 }

@@ -5,9 +5,11 @@ from typing import cast
 
 from mcp_types import INVALID_PARAMS
 
+from emceepee.codec import decode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.surface import OWN_SERVER, Surface, call_to
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.redaction import MASK
@@ -18,7 +20,7 @@ from emceepee.tools.replies import error_reply, reply, with_move, with_notices
 from emceepee.tools.request_context import InputRound, RequestContext
 
 log = EventLog("dispatch")
-SESSION_ARGUMENT = "session"
+SESSION_ARGUMENT, EXECUTE_TOOL = "session", "execute_tool"
 # What these tools are for is a request to a backend; the arguments are what that request is about.
 _BACKEND_REQUESTS = {
     "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
@@ -34,10 +36,11 @@ class BadCall(Exception):
 
 
 class Tools:
-    """The tools that are served."""
+    """The tools that are served. `surface` is that of callers who ask for none."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], surface: Surface = Surface.FULL) -> None:
         self._by_name = {tool.name: tool for tool in tools}
+        self.surface = surface
 
     async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
         """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
@@ -100,12 +103,15 @@ class Tools:
             failure = EmceepeeError(f"{tool.name} failed inside emceepee; its log says more.")
         return error_reply(failure), failure
 
-    def needs_session(self, name: object) -> bool:
-        """Whether there is a tool of that name, and it is one that works in a session."""
+    def needs_session(self, params: JsonObject) -> bool:
+        """Whether these are of a call to a tool that there is, and that works in a session."""
+        name = (_own_call(params) or params).get("name")
         tool = self._by_name.get(name) if isinstance(name, str) else None
         return tool is not None and tool.needs_session
 
     def _find_tool(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
+        if (own := _own_call(params or {})) is not None:
+            return self._find_tool(own)
         name = (params or {}).get("name")
         if not isinstance(name, str):
             raise BadCall("tools/call: params.name must be a string")
@@ -113,7 +119,9 @@ class Tools:
         if tool is None:
             near = near_names(name, self._by_name)
             hint = (
-                f"did you mean {' or '.join(near)}?" if near else "tools/list shows them; backends' tools: execute_tool"
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"tools/list shows them; backends' tools: {call_to('execute_tool')}"
             )
             raise BadCall(f"Unknown tool {name[:100]!r}: {hint}")
         arguments = (params or {}).get("arguments")
@@ -132,6 +140,22 @@ def _last_reply(tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError
     if isinstance(outcome, BackendResult | EmceepeeError):
         return with_move(result, session, outcome)
     return error_reply(_moved(tool))
+
+
+def _own_call(params: JsonObject) -> JsonObject | None:
+    """The call that stands inside one of execute_tool whose server is emceepee: so every tool can be reached by it."""
+    outer = params.get("arguments")
+    if params.get("name") != EXECUTE_TOOL or not isinstance(outer, dict) or outer.get("server") != OWN_SERVER:
+        return None
+    inner = outer.get("args", outer.get("arguments"))
+    if isinstance(inner, str):
+        try:
+            inner = decode(inner.encode())
+        except ValueError:
+            return {"name": outer.get("tool"), "arguments": inner}  # which is refused: it is no object
+    if SESSION_ARGUMENT in outer and (inner is None or isinstance(inner, dict)):
+        inner = {SESSION_ARGUMENT: outer[SESSION_ARGUMENT], **(inner or {})}
+    return {"name": outer.get("tool"), "arguments": inner}
 
 
 def _moved(tool: Tool) -> EmceepeeError:
@@ -158,12 +182,13 @@ async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestCo
         arguments = dict(arguments)
         handle = arguments.pop(SESSION_ARGUMENT)
         if not isinstance(handle, str) or context.directory is None:
-            raise InvalidArguments("session: give a handle from open_session, or leave it out.")
+            raise InvalidArguments(f"session: give a handle from {call_to('open_session')}, or leave it out.")
         session = await context.find_session(handle)
     if session is None and tool.needs_session:
         raise EmceepeeError(
-            "This call says no session. Call open_session once and pass its handle as the argument `session`, or pin "
-            "a name in the client's configuration with the header Emceepee-Session or ?session= in the URL.",
+            f"This call says no session. Call {call_to('open_session')} once and pass its handle as the argument "
+            "`session`, or pin a name in the client's configuration with the header Emceepee-Session or ?session= in "
+            "the URL.",
             code=ErrorCode.SESSION_NOT_FOUND,
         )
     return cast(Session, session), arguments

@@ -3,27 +3,50 @@
 from collections.abc import Iterable
 
 from emceepee.backends.spec import BackendSpec, one_line
+from emceepee.surface import Surface
 
 PURPOSE_CHARS = 100  # of one server; some clients cut all instructions at 2 kB
 LIST_CHARS = 1000
-HOW_TO = (
-    "emceepee lets you use other MCP servers: their tools, resources and prompts. list_tools with detail=summary shows "
-    "what there is; list_tools for one tool shows its arguments; execute_tool calls it. list_servers tells how the "
-    "servers are, add_server connects another. A slow call goes on as a task: get_task_result waits for its result, "
-    "await_activity for whatever happens next; other replies carry what is new, too (events_since_last_response). When "
-    "a reply has pending_client_action, a server waits for an answer: "
+_PURPOSE = "emceepee lets you use other MCP servers: their tools, resources and prompts. "
+_FULL = (
+    "list_tools with detail=summary shows what there is; list_tools for one tool shows its arguments; execute_tool "
+    "calls it. list_servers tells how the servers are, add_server connects another. A slow call goes on as a task: "
+    "get_task_result waits for its result, await_activity for whatever happens next; other replies carry what is new, "
+    "too (events_since_last_response). When a reply has pending_client_action, a server waits for an answer: "
     "ask the user and call respond_to_elicitation; a sampling request you answer yourself with respond_to_sampling."
 )
+_LITE = (
+    "codemode_search finds tools and shows their arguments; execute_tool calls one. list_servers tells how the servers "
+    "are, add_server connects another. A slow call goes on as a task: get_task_result waits for its result, "
+    "await_activity for whatever happens next; other replies carry what is new, too (events_since_last_response). When "
+    "a reply has pending_client_action, a server waits for an answer: ask the user and call respond_to_elicitation. "
+    'emceepee\'s other tools are reached by execute_tool(server="emceepee", tool=…, args=…).'
+)
+_CODEMODE = (
+    "codemode_search finds tools and shows their arguments; codemode_execute runs a script that calls them, each or "
+    "many at once, and returns only what you want to see. emceepee's own tools are reached in a script by "
+    'mcp.tool(name, args): mcp.tool("list_servers", {}) tells how the servers are. Replies carry what is new '
+    "(events_since_last_response). When a reply has pending_client_action, a server waits for an answer: ask the user "
+    'and call mcp.tool("respond_to_elicitation", {…}).'
+)
+_HOW_TO = {Surface.FULL: _FULL, Surface.LITE: _LITE, Surface.CODEMODE: _CODEMODE}
+_LISTER = {Surface.CODEMODE: 'mcp.tool("list_servers", {})'}
 
 
-def instructions(servers: Iterable[BackendSpec]) -> str:
+def instructions(servers: Iterable[BackendSpec], surface: Surface = Surface.FULL) -> str:
     """Of the configured servers only what their configuration says, never a server's own words."""
     lines = [_line(spec) for spec in servers]
+    words = how_to(surface)
     if not lines:
-        return f"{HOW_TO}\nNo server is configured yet."
+        return f"{words}\nNo server is configured yet."
     kept = _fitting(lines)
-    rest = [f"and {len(lines) - len(kept)} more: list_servers"] if len(kept) < len(lines) else []
-    return "\n".join([f"{HOW_TO}\nConfigured servers:", *kept, *rest])
+    lister = _LISTER.get(surface, "list_servers")
+    rest = [f"and {len(lines) - len(kept)} more: {lister}"] if len(kept) < len(lines) else []
+    return "\n".join([f"{words}\nConfigured servers:", *kept, *rest])
+
+
+def how_to(surface: Surface) -> str:
+    return _PURPOSE + _HOW_TO[surface]
 
 
 def _line(spec: BackendSpec) -> str:

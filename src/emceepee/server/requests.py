@@ -39,6 +39,7 @@ from emceepee.server.dispatch import BadCall, Tools
 from emceepee.server.eras import Era
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
+from emceepee.surface import use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
@@ -98,6 +99,7 @@ class Requests:
         """Serve it in the current task; the response, also if it was cancelled."""
         request = context.request
         task = context.task = asyncio.current_task()
+        use_surface(context.surface or self._tools.surface)
         self._running[context] = None
         try:
             if request.method == "tools/call":

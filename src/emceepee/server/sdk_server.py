@@ -1,6 +1,7 @@
 """The SDK's server object, for every method that is not the hot path: handshake, discovery, lists, resources, ping."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import mcp_types as types
@@ -18,6 +19,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.instructions import instructions
+from emceepee.surface import Surface, call_to, current_surface, order_of_listing
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
@@ -34,16 +36,20 @@ def build_sdk_server(
     """One for the whole process; it keeps nothing of any caller.
 
     `servers` are those that the instructions name. `takes_handles`: whether callers of 2026-07-28 can name a session in
-    each call; false where the connection itself is the session.
+    each call; false where the connection itself is the session. What it tells is that of the request's surface.
     """
-    tools = list(tools)
-    listed = types.ListToolsResult(tools=[_listed(tool, tool.input_schema) for tool in tools])
-    with_session = types.ListToolsResult(tools=[_listed(tool, _schema_with_session(tool)) for tool in tools])
-    listed_modern = with_session if takes_handles else listed
+    by_name = {tool.name: tool for tool in tools}
+
+    @cache
+    def listed(surface: Surface, *, with_session: bool) -> types.ListToolsResult:
+        names = order_of_listing(surface, by_name)
+        return types.ListToolsResult(tools=[_listed(by_name[name], surface, with_session) for name in names])
+
     resources = types.ListResourcesResult.model_validate({"resources": LISTED})
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listed_modern if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else listed
+        is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return listed(current_surface(), with_session=is_modern and takes_handles)
 
     async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         return resources
@@ -53,11 +59,11 @@ def build_sdk_server(
     ) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=[])
 
-    sdk_server: Server[EventsFeed] = Server(
+    sdk_server = _SurfaceServer(
         "emceepee",
         version=__version__,
         title="emceepee",
-        instructions=instructions(servers),
+        instructions=None,  # they are those of each surface
         on_list_tools=list_tools,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
@@ -66,28 +72,45 @@ def build_sdk_server(
         on_unsubscribe_resource=_unsubscribe,
         on_subscriptions_listen=_listen,
     )
+    sdk_server.configured = tuple(servers)
     sdk_server.middleware.clear()  # the SDK's own tracing: emceepee has its spans
     return sdk_server
 
 
-def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
+class _SurfaceServer(Server[EventsFeed]):
+    """Its instructions are those for the surface of the request that asks for them."""
+
+    configured: Sequence[BackendSpec] = ()
+
+    @property
+    def instructions(self) -> str:
+        return instructions(self.configured, current_surface())
+
+    @instructions.setter
+    def instructions(self, value: str | None) -> None:
+        """The SDK sets them once, for everyone."""
+
+
+def _listed(tool: Tool, surface: Surface, with_session: bool) -> types.Tool:
+    description, schema = tool.listing(surface)
+    with_session = with_session and surface is Surface.FULL  # who lists few tools is not offered open_session
     return types.Tool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
-        input_schema=schema,
+        description=description,
+        input_schema=_schema_with_session(tool, schema) if with_session else schema,
         annotations=types.ToolAnnotations.model_validate(tool.effect.annotations()),
         _meta=tool.load.meta() or None,
     )
 
 
-def _schema_with_session(tool: Tool) -> JsonObject:
+def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
     """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
-    properties = tool.input_schema.get("properties", {})
+    properties = schema.get("properties", {})
     if SESSION_ARGUMENT in properties or not tool.needs_session:
-        return tool.input_schema
+        return schema
     session = _SESSION if tool.load.always else _SESSION_AGAIN
-    return tool.input_schema | {"properties": properties | {SESSION_ARGUMENT: session}}
+    return schema | {"properties": properties | {SESSION_ARGUMENT: session}}
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -100,7 +123,8 @@ async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) 
 async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
     if str(params.uri) != EVENTS_URI:
         raise MCPError(
-            INVALID_PARAMS, f"only {EVENTS_URI} can be subscribed to; servers' resources: subscribe_resource"
+            INVALID_PARAMS,
+            f"only {EVENTS_URI} can be subscribed to; servers' resources: {call_to('subscribe_resource')}",
         )
     ctx.lifespan_context.follow(True)
     return types.EmptyResult()

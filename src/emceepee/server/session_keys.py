@@ -1,4 +1,4 @@
-"""Which session an HTTP request means, decided without opening one."""
+"""Which session and which surface an HTTP request means, decided without opening one."""
 
 from hashlib import sha256
 from urllib.parse import parse_qs
@@ -7,9 +7,10 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import client_info
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.surface import Surface, parse_surface
 from emceepee.web.asgi import Headers
 
-SESSION_HEADER = b"emceepee-session"
+SESSION_HEADER, SURFACE_HEADER = b"emceepee-session", b"emceepee-surface"
 LONGEST_NAME = 200
 
 
@@ -27,6 +28,13 @@ def pinned_name(headers: Headers, query: bytes) -> str:
     if (given := headers.get(SESSION_HEADER)) is not None and (name := _text(given).strip()):
         return name
     return parse_qs(query.decode("latin-1")).get("session", [""])[0] if query else ""
+
+
+def pinned_surface(headers: Headers, query: bytes) -> Surface | None:
+    """The surface that the client's configuration asks for, in the same ways. Raises: UnknownSurface."""
+    given = headers.get(SURFACE_HEADER, b"")
+    text = _text(given).strip() or parse_qs(query.decode("latin-1")).get("surface", [""])[0]
+    return parse_surface(text) if text else None
 
 
 def named_key(principal: str, name: str) -> SessionKey:

@@ -20,6 +20,7 @@ from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.question import Gone, Question, QuestionKind
+from emceepee.surface import call_to
 from emceepee.telemetry.spans import PhaseKind, phase
 
 OR_A_TOKEN = (
@@ -144,8 +145,8 @@ class SessionAuthorizer:
         login = self._running
         if login is None:
             raise InvalidArguments(
-                f'No login to "{self._key.server}" waits for an address. list_servers shows which do; reconnect_server '
-                "begins one, if the server wants it."
+                f'No login to "{self._key.server}" waits for an address. {call_to("list_servers")} shows which do; '
+                f"{call_to('reconnect_server')} begins one, if the server wants it."
             )
         if (problem := login.receive(url)) is not None:
             raise InvalidArguments(f"{problem}.")
@@ -180,7 +181,8 @@ class SessionAuthorizer:
         if asked.user_code is not None:
             words += f" Enter the code {asked.user_code} if you are asked for one."
         else:
-            words += " If the browser ends at a page that cannot be shown, give its address to finish_authorization."
+            finish = call_to("finish_authorization")
+            words += f" If the browser ends at a page that cannot be shown, give its address to {finish}."
         params = {"mode": "url", "message": words, "url": asked.url, "elicitationId": self._elicitation_id}
         self._forget_question()
         self._is_asked = True

@@ -151,10 +151,15 @@ def read_logs(
     found = found[-limit:]
     dropped = sum(buffer.logs.take_dropped() for buffer in buffers)
     if clear:
-        taken = {id(line) for line in found}
-        for buffer in buffers:
-            buffer.logs.remove(lambda line: id(line) in taken)
+        clear_logs(buffers, found)
     return found, dropped
+
+
+def clear_logs(buffers: list[ServerBuffers], lines: list[LogLine]) -> None:
+    """Forget these lines, and no others."""
+    taken = {id(line) for line in lines}
+    for buffer in buffers:
+        buffer.logs.remove(lambda line: id(line) in taken)
 
 
 def cut(value: JsonValue, limit: int) -> JsonValue:

@@ -44,6 +44,7 @@ from emceepee.state.call import (
 )
 from emceepee.state.question import Question
 from emceepee.state.task import Task
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("calls")
@@ -81,7 +82,7 @@ class Calls:
         if len(self._in_flight) >= self._limits.tasks_per_session:
             raise EmceepeeError(
                 f"{len(self._in_flight)} calls and tasks are at work already, which is this session's limit. "
-                "Wait for one with await_activity, or end one with cancel_task.",
+                f"Wait for one with {call_to('await_activity')}, or end one with {call_to('cancel_task')}.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
         self._in_flight[call] = None

@@ -21,6 +21,7 @@ from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 OnLoad = Callable[[Session, Mapping[RecordKey, bytes]], Awaitable[None]]
@@ -330,7 +331,8 @@ class SessionDirectory:
         if own >= self._limits.sessions_per_principal:
             if not give_way(principal):
                 raise TooManySessions(
-                    "You have as many sessions as you may, and all are in use; end one with DELETE or close_session."
+                    "You have as many sessions as you may, and all are in use; end one with DELETE or "
+                    f"{call_to('close_session')}."
                 )
         elif len(self._sessions) >= self._limits.sessions_in_all:
             largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
+from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.sealing import Sealing
@@ -30,6 +31,7 @@ class SessionParts:
     budget: EventBudget
     journals: SpanBudget
     results: ResultBudget
+    large_results: ResultStorage
     sealing: Sealing = field(default_factory=Sealing)
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     structured_notices: bool = True  # whether replies carry their notices in structured content too

@@ -37,6 +37,9 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
             return _sealed_task(session, record_id)
         case RecordKind.TIMER:
             return _written(records.write_timer, session.timers.find(record_id))
+        case RecordKind.RESULT:
+            kept = session.kept_result(record_id)
+            return records.write_result(kept) if kept is not None and kept.is_stored else None
         case RecordKind.QUESTION:
             return _written(records.write_question, session.questions.find(record_id))
         case RecordKind.SERVER:
@@ -90,6 +93,8 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
 
     session.tasks.restore(_read_all(records.read_task, by_kind[RecordKind.TASK]).values(), resume)
     session.tasks.restore_calls(_read_all(records.read_task, by_kind[RecordKind.CALL]).values(), resume)
+    if by_kind[RecordKind.RESULT]:
+        session.results.restore(list(_read_all(records.read_result, by_kind[RecordKind.RESULT]).values()))
     session.let_time_pass()
     return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
 
@@ -117,7 +122,7 @@ def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]
 def _continue_ids(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:
     """Ids never go back within a session, though the clock may have been set back meanwhile."""
     known: list[str] = [session.activity.last_event_id or ""]
-    for kind in (RecordKind.CALL, RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION):
+    for kind in (RecordKind.CALL, RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION, RecordKind.RESULT):
         known += by_kind[kind]
     if last := max(known):
         session.ids.continue_after(last)

@@ -15,6 +15,7 @@ from emceepee.sessions.native_asking import NativeAsking
 from emceepee.sessions.records import RecordKind
 from emceepee.state.form import fill_in
 from emceepee.state.question import Gone, Question, QuestionKind
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("questions")
@@ -180,7 +181,7 @@ class Questions:
             lister = "get_elicitations" if kind is QuestionKind.ELICITATION else "get_sampling_requests"
             raise EmceepeeError(
                 f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
-                f"never there. {lister} shows those that wait.",
+                f"never there. {call_to(lister)} shows those that wait.",
                 code=ErrorCode.REQUEST_NOT_FOUND,
             )
         return entry

@@ -12,6 +12,7 @@ from typing import Any
 
 from emceepee.codec import decode, encode
 from emceepee.state.events import Event, EventType, OutboxMark
+from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.state.timer import Timer, TimerStatus
@@ -37,6 +38,8 @@ class RecordKind(StrEnum):
     """By the id of our task, or of the call: the task as which its server runs it. Encrypted."""
     TIMER = "timer"
     """Also one that is done, while it is kept."""
+    RESULT = "result"
+    """A large one, by its handle; its text is kept apart, in chunks."""
     QUESTION = "question"
     """An open one; never its answer."""
     SERVER = "server"
@@ -217,6 +220,28 @@ def read_timer(data: bytes) -> Timer:
         status=TimerStatus(fields["status"]),
         fire_count=fields["fireCount"],
         ended_at=None if fields["endedAt"] is None else _moment(fields, "endedAt"),
+    )
+
+
+def write_result(kept: KeptResult) -> bytes:
+    return write(
+        handle=kept.handle,
+        size=kept.size,
+        chunks=kept.chunks,
+        isJson=kept.is_json,
+        createdAt=kept.created_at.isoformat(),
+    )
+
+
+def read_result(data: bytes) -> KeptResult:
+    fields = read(data)
+    return KeptResult(
+        handle=fields["handle"],
+        size=fields["size"],
+        chunks=fields["chunks"],
+        is_json=fields["isJson"],
+        is_stored=True,
+        created_at=_moment(fields, "createdAt"),
     )
 
 

@@ -11,6 +11,7 @@ from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllow
 from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
 from emceepee.store.store import NameTaken, NoKey, Store, StoreError
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -86,7 +87,7 @@ class ServerRegistry:
         if name in self._operators or name in self._added.get(principal, {}) or key in self._trials:
             raise InvalidArguments(
                 f'The name "{name}" is in use by a server with another configuration. Choose another name, '
-                "or call remove_server first.",
+                f"or call {call_to('remove_server')} first.",
                 details={"server": name},
             )
         self._check_room(principal)
@@ -105,7 +106,8 @@ class ServerRegistry:
         being_added = sum(owner == principal for owner, _ in self._trials)
         if len(self._added.get(principal, {})) + being_added >= self._most_added:
             raise EmceepeeError(
-                f"{self._most_added} servers were added already, which is the limit. Remove one with remove_server.",
+                f"{self._most_added} servers were added already, which is the limit. Remove one with "
+                f"{call_to('remove_server')}.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
 
@@ -171,7 +173,7 @@ class ServerRegistry:
             try:
                 await self._store.add_server(write_configuration(principal, spec))
             except NameTaken as error:
-                raise InvalidArguments(f"{error} Call list_servers, or choose another name.") from None
+                raise InvalidArguments(f"{error} Call {call_to('list_servers')}, or choose another name.") from None
             except NoKey as error:
                 raise NotAllowed(str(error)) from None
             except StoreError as error:

@@ -1,4 +1,4 @@
-"""What finished tasks hold until they are forgotten, bounded in bytes. The newest one always stays."""
+"""What finished tasks and large results hold until they are forgotten, bounded in bytes. The newest always stays."""
 
 from collections import OrderedDict
 from typing import Protocol
@@ -9,10 +9,10 @@ from emceepee.state.task import Task
 
 
 class ResultHolder(Protocol):
-    """The tasks of one session."""
+    """The tasks, or the large results, of one session."""
 
-    def drop_result(self, task_id: str) -> None:
-        """Keep nothing of it but how it ended."""
+    def drop_result(self, result_id: str) -> None:
+        """Keep nothing of what it holds."""
         ...
 
 
@@ -25,10 +25,9 @@ class ResultBudget:
         self._own: dict[ResultHolder, int] = {}
         self.used = 0
 
-    def keep(self, holder: ResultHolder, task: Task) -> None:
-        """A task has finished."""
-        size = _weight(task)
-        self._sizes[holder, task.task_id] = size
+    def keep(self, holder: ResultHolder, result_id: str, size: int) -> None:
+        """There is another one."""
+        self._sizes[holder, result_id] = size
         self._own[holder] = self._own.get(holder, 0) + size
         self.used += size
         newest = next(reversed(self._sizes))
@@ -40,9 +39,9 @@ class ResultBudget:
         while self.used > self._in_all and (oldest := next(iter(self._sizes))) != newest:
             self._evict(oldest)
 
-    def release(self, holder: ResultHolder, task_id: str) -> None:
+    def release(self, holder: ResultHolder, result_id: str) -> None:
         """It was forgotten."""
-        size = self._sizes.pop((holder, task_id), 0)
+        size = self._sizes.pop((holder, result_id), 0)
         self.used -= size
         if holder in self._own:
             self._own[holder] -= size
@@ -51,15 +50,15 @@ class ResultBudget:
 
     def leave(self, holder: ResultHolder) -> None:
         """The session has ended."""
-        for _, task_id in [key for key in self._sizes if key[0] is holder]:
-            self.release(holder, task_id)
+        for _, result_id in [key for key in self._sizes if key[0] is holder]:
+            self.release(holder, result_id)
 
     def _evict(self, key: tuple[ResultHolder, str]) -> None:
-        holder, task_id = key
-        self.release(holder, task_id)
-        holder.drop_result(task_id)
+        holder, result_id = key
+        self.release(holder, result_id)
+        holder.drop_result(result_id)
 
 
-def _weight(task: Task) -> int:
+def weight_of(task: Task) -> int:
     text = encode([task.arguments, task.result, task.error, task.progress])
     return len(text) + text.count(b",") * BYTES_PER_VALUE

@@ -17,11 +17,12 @@ from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.login_records import LoginRecords
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.store.store import StoreError
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 LOGIN_SECONDS = 3600.0  # that a person has; after it, the next call begins again
-DECLINED = "The login was declined. reconnect_server asks for it again"
-TOO_LATE = f"Nobody logged in within {LOGIN_SECONDS / 60:g} minutes. reconnect_server asks for it again"
+DECLINED = "The login was declined"
+TOO_LATE = f"Nobody logged in within {LOGIN_SECONDS / 60:g} minutes"
 
 log = EventLog("sessions")
 
@@ -82,7 +83,7 @@ class RunningLogin:
 
     async def run(self, kept: KeptState | None, begin: Callable[[], Awaitable[LoginTerms]]) -> TokenSet:
         """Go on with what was `kept`; if that leads nowhere, or nothing was, begin. Raises: LoginFailed."""
-        deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(TOO_LATE))
+        deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(_ask_again(TOO_LATE)))
         try:
             if kept is not None:
                 try:
@@ -145,7 +146,7 @@ class RunningLogin:
 
     async def _question(self, onlooker: Onlooker, asked: AskPerson) -> None:
         if not await onlooker.put_question(asked, seconds=LOGIN_SECONDS):
-            self.abandon(DECLINED)
+            self.abandon(_ask_again(DECLINED))
 
     # What the login needs (`LoginHost`).
 
@@ -176,3 +177,7 @@ class RunningLogin:
         self.turn.set()
         for onlooker in list(self._onlookers):
             self._ask_in(onlooker)
+
+
+def _ask_again(reason: str) -> str:
+    return f"{reason}. {call_to('reconnect_server')} asks for it again"

@@ -35,6 +35,7 @@ from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.kept_results import KeptResults
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
@@ -46,8 +47,10 @@ from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventType
+from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
+from emceepee.surface import call_to
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
@@ -74,8 +77,10 @@ class Session:
         "_deadline_timer",
         "_dialer",
         "_is_closing",
+        "_large_results",
         "_logins",
         "_registry",
+        "_results",
         "_search",
         "_spread",
         "_vectors",
@@ -125,6 +130,8 @@ class Session:
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
+        self._large_results = parts.large_results
+        self._results: KeptResults | None = None  # made when there is one
         self.is_open = False  # whether its servers are known
         self.is_awake = False
         self._waiting = 0  # requests, for something to happen
@@ -157,6 +164,23 @@ class Session:
         self.calls = Calls(context, self.tasks, self.questions)
         self.timers = Timers(context)
         self._backend_requests = BackendRequests(self.questions, self.calls, self.limits)
+
+    @property
+    def results(self) -> KeptResults:
+        """The large ones that are read in parts."""
+        if self._results is None:
+            self._results = KeptResults(
+                self.session_id,
+                self._large_results,
+                clock=self.clock,
+                limits=self.limits,
+                unsaved=self.unsaved,
+                new_id=self.ids.new,
+            )
+        return self._results
+
+    def kept_result(self, handle: str) -> KeptResult | None:
+        return None if self._results is None else self._results.find(handle)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closing else "awake" if self.is_awake else "asleep"
@@ -251,6 +275,8 @@ class Session:
             authorizer.leave()
         await self.calls.close()
         self.tasks.close()
+        if self._results is not None:
+            await self._results.close()
         await asyncio.gather(*(connection.close() for connection in self._connections.values()))
         self._end_search()
         self.activity.close()
@@ -307,7 +333,7 @@ class Session:
                 await self._discard(connection)
                 raise ExecutionFailed(
                     f'Server "{spec.name}" was not added, because it could not be connected: '
-                    f"{connection.state.reason}. Correct the settings and call add_server again.",
+                    f"{connection.state.reason}. Correct the settings and call {call_to('add_server')} again.",
                     details={"server": spec.name, "url": spec.target.label},
                 ) from error
             except BaseException:

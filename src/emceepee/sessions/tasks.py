@@ -14,9 +14,11 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.records import RecordKind
+from emceepee.sessions.results import weight_of
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
+from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import Span
 
@@ -62,8 +64,8 @@ class Tasks:
         task = self.find(task_id)
         if task is None:
             raise EmceepeeError(
-                f'There is no task "{task_id[:60]}" (any more). list_tasks with include_completed shows all; '
-                f"finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
+                f'There is no task "{task_id[:60]}" (any more). {call_to("list_tasks")} with include_completed shows '
+                f"all; finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
                 code=ErrorCode.TASK_NOT_FOUND,
             )
         return task
@@ -92,8 +94,8 @@ class Tasks:
                 await within(self._clock, seconds, finished)
             except TimeoutError:
                 raise TimedOut(
-                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call get_task_result or '
-                    "await_activity again.",
+                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call '
+                    f"{call_to('get_task_result')} or {call_to('await_activity')} again.",
                     details={"taskId": task_id},
                 ) from None
         return self.get(task_id)
@@ -172,7 +174,7 @@ class Tasks:
         if span is not None:
             _end_span(span, task)
         self._activity.emit(_END_EVENTS[task.status], task.server, **data)
-        self._results.keep(self, task)
+        self._results.keep(self, task.task_id, weight_of(task))
 
     # Time and room.
 
@@ -190,12 +192,12 @@ class Tasks:
                 self._notify_change()
         return min((task.next_deadline for task in self.all()), default=None)
 
-    def drop_result(self, task_id: str) -> None:
+    def drop_result(self, result_id: str) -> None:
         """Keep nothing of a task but how it ended, to make room."""
-        kept = self._kept[task_id]
-        log.warning("task_result_let_go", taskId=task_id, server=kept.task.server)
+        kept = self._kept[result_id]
+        log.warning("task_result_let_go", taskId=result_id, server=kept.task.server)
         kept.task = kept.task.without_result()
-        self._unsaved.mark(RecordKind.TASK, task_id)
+        self._unsaved.mark(RecordKind.TASK, result_id)
         self._notify_change()
 
     # At rest.
@@ -209,7 +211,7 @@ class Tasks:
             self._kept[task.task_id] = _Kept(task, None, None)
             self._wake_by(task.next_deadline)
             if task.has_ended:
-                self._results.keep(self, task)
+                self._results.keep(self, task.task_id, weight_of(task))
             else:
                 self._resume_or_fail(task, resume)
 

@@ -8,6 +8,7 @@ from emceepee.sessions.context import SessionContext
 from emceepee.sessions.records import RecordKind
 from emceepee.state.events import EventType
 from emceepee.state.timer import Timer
+from emceepee.surface import call_to
 
 OWN_EVENTS = "emceepee"  # stands for the server in events that come from no backend
 
@@ -26,7 +27,7 @@ class Timers:
         if sum(timer.is_active for timer in self._timers.values()) >= self._limits.timers_per_session:
             raise EmceepeeError(
                 f"{self._limits.timers_per_session} timers are active already, which is the limit. "
-                "Delete one with delete_timer.",
+                f"Delete one with {call_to('delete_timer')}.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
         now = self._clock.now()
@@ -52,7 +53,7 @@ class Timers:
         timer = self._timers.get(timer_id)
         if timer is None:
             raise EmceepeeError(
-                f'There is no timer "{timer_id[:60]}" (any more). list_timers shows those there are.',
+                f'There is no timer "{timer_id[:60]}" (any more). {call_to("list_timers")} shows those there are.',
                 code=ErrorCode.TIMER_NOT_FOUND,
             )
         return timer

@@ -10,7 +10,7 @@ _MAY_BE_ZERO = frozenset(
     {
         *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
         *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
-        *("notifications_per_server", "log_lines_per_server", "requests_per_session"),
+        *("largest_result_bytes", "notifications_per_server", "log_lines_per_server", "requests_per_session"),
     }
 )
 
@@ -45,6 +45,7 @@ class Limits:
     buffered_bytes_per_server: int = _count(8 << 20, "how large all of them may be, per server; the oldest go first")
     buffered_bytes_per_session: int = _count(32 << 20, "the same for all servers together, per session")
     full_list_bytes: int = _count(32 << 10, "the largest answer of list_tools with schemas, if nobody asks for them")
+    list_reply_bytes: int = _count(100_000, "the largest answer of a tool that lists; the rest comes with its cursor")
     list_pages: int = _count(1000, "pages of one backend's list that are followed")
     list_entries: int = _count(50_000, "entries of one backend's list")
     list_bytes: int = _count(16 << 20, "how large one backend's list may be")
@@ -75,6 +76,13 @@ class Limits:
         32 << 20, "how large finished tasks may be, per session; the oldest lose their results first"
     )
     task_bytes_in_all: int = _count(128 << 20, "the same for all sessions together")
+    largest_result_bytes: int = _count(
+        0, "the largest result that comes whole when the caller does not say; a larger one as head and handle; 0: any"
+    )
+    result_part_bytes: int = _count(16 << 10, "the largest part that read_result returns when the caller does not say")
+    results_per_session: int = _count(50, "large results kept per session to be read in parts; the oldest go first")
+    result_bytes_per_session: int = _count(128 << 20, "how large they may be together, per session")
+    result_bytes_in_all: int = _count(512 << 20, "the same for all sessions of a process together")
     question_seconds: float = _limit(600, "how long a server's question waits for an answer")
     modern_question_seconds: float = _limit(540, "the same for 2026-07-28 servers, whose own state lasts ten minutes")
     questions_per_server: int = _count(20, "questions of one server that wait at once, per session")

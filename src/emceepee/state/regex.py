@@ -1,10 +1,14 @@
 """Regular expressions that others wrote. RE2 cannot be made to backtrack; here it is also kept small and quick."""
 
+from typing import Any
+
 import re2
 
 LONGEST_PATTERN = 1000  # characters
 MOST_WORK = 10_000_000  # steps, at some ten nanoseconds each: the size of the program times the length of the text
 _MEMORY = 1 << 20  # bytes that one compiled pattern may take
+WINDOW_STEPS = 20_000_000  # of one search in a long text: nobody else is served meanwhile
+SMALLEST_WINDOW, LARGEST_WINDOW = 16 << 10, 1 << 20  # bytes
 
 
 class BadPattern(Exception):
@@ -32,23 +36,38 @@ class Work:
             raise TooMuchWork
 
 
+def _compile(pattern: str | bytes, **settings: bool) -> Any:
+    """Raises: BadPattern."""
+    options = re2.Options()
+    options.log_errors = False  # which would go to our standard error, past the log
+    options.max_mem = _MEMORY
+    for name, value in settings.items():
+        setattr(options, name, value)
+    try:
+        return re2.compile(pattern, options=options)  # which keeps the last ones
+    except re2.error as error:
+        said = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        problem, _, fragment = said.partition(": ")
+        raise BadPattern(problem, fragment) from None
+
+
+def _refuse_long(text: str) -> None:
+    if len(text) > LONGEST_PATTERN:
+        raise BadPattern(f"it is longer than {LONGEST_PATTERN} characters")
+
+
+def _size(compiled: Any) -> int:
+    return max(int(compiled.programsize), int(compiled.reverseprogramsize), 1)
+
+
 class Regex:
     """A compiled pattern, unanchored."""
 
     def __init__(self, text: str) -> None:
         """Raises: BadPattern."""
-        if len(text) > LONGEST_PATTERN:
-            raise BadPattern(f"it is longer than {LONGEST_PATTERN} characters")
-        options = re2.Options()
-        options.log_errors = False  # which would go to our standard error, past the log
-        options.max_mem = _MEMORY
-        try:
-            self._compiled = re2.compile(text, options=options)  # which keeps the last ones
-        except re2.error as error:
-            said = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
-            problem, _, fragment = said.partition(": ")
-            raise BadPattern(problem, fragment) from None
-        self._size = max(int(self._compiled.programsize), int(self._compiled.reverseprogramsize), 1)
+        _refuse_long(text)
+        self._compiled = _compile(text)
+        self._size = _size(self._compiled)
         self._fits_all = text in ("", ".*")
 
     def search(self, text: str, work: Work) -> bool:
@@ -57,3 +76,20 @@ class Regex:
             return True
         work.spend(self._size * (len(text) + 1))
         return self._compiled.search(text) is not None
+
+
+class LineRegex:
+    """A compiled pattern for long texts in UTF-8, which matches within lines only."""
+
+    def __init__(self, text: str) -> None:
+        """Raises: BadPattern."""
+        _refuse_long(text)
+        _compile(text)  # errors name what the caller wrote, and not what is around it here
+        self._compiled = _compile(b"(?m:%b)" % text.encode("utf-8", "replace"), never_nl=True)
+        # Searched at once: a pattern whose automaton does not fit into memory takes a step per instruction and byte.
+        self.window_bytes = max(min(WINDOW_STEPS // _size(self._compiled), LARGEST_WINDOW), SMALLEST_WINDOW)
+
+    def search(self, data: bytes, position: int) -> tuple[int, int] | None:
+        """Where the first match from there on begins and ends. What stands before is seen by anchors."""
+        found = self._compiled.search(data, position)
+        return None if found is None else found.span()

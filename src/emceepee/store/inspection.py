@@ -26,6 +26,9 @@ _INVARIANTS = {
     "SELECT DISTINCT session_id FROM records WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
         "records of the session {} are there, and the session is not"
     ),
+    "SELECT DISTINCT session_id FROM chunks WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
+        "a part of the session {} is there, and the session is not"
+    ),
     "SELECT DISTINCT session_id FROM keys WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
         "a key leads to the session {}, which is not there"
     ),

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import count
+from itertools import count, takewhile
 from typing import NamedTuple
 
 from emceepee.state.replica import Replica
@@ -54,6 +54,7 @@ class _Memory:
 
     sessions: dict[str, _Row] = field(default_factory=dict)
     keys: dict[SessionKey, str] = field(default_factory=dict)
+    chunks: dict[str, dict[tuple[str, int], bytes]] = field(default_factory=dict)  # by session, then name and number
     servers: dict[tuple[str, str], ServerConfiguration] = field(default_factory=dict)
     logins: dict[bytes, StoredLogin] = field(default_factory=dict)
     secrets: dict[tuple[str, str], StoredSecret] = field(default_factory=dict)
@@ -205,6 +206,27 @@ class MemoryStore:
             self._delete(row.head.session_id)
         return len(unwanted)
 
+    async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        memory = self._open()
+        if self._is_durable and session_id not in memory.sessions:
+            return False
+        memory.chunks.setdefault(session_id, {}).update(
+            {(name, number): bytes(chunk) for number, chunk in enumerate(chunks, first)}
+        )
+        return True
+
+    async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        kept = self._open().chunks.get(session_id, {})
+        names = ((name, number) for number in range(first, first + count))
+        return [kept[each] for each in takewhile(kept.__contains__, names)]
+
+    async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
+        kept = self._open().chunks.get(session_id, {})
+        for number in range(count):
+            kept.pop((name, number), None)
+        if not kept:
+            self._memory.chunks.pop(session_id, None)
+
     # What all processes share.
 
     async def shared_revision(self) -> int:
@@ -336,6 +358,7 @@ class MemoryStore:
 
     def _delete(self, session_id: str) -> None:
         self._drop_keys(self._memory.sessions.pop(session_id).head.keys)
+        self._memory.chunks.pop(session_id, None)
 
     def _put_server(self, server: ServerConfiguration) -> None:
         self._memory.servers[server.principal, server.name] = server

@@ -38,6 +38,12 @@ STEPS: Sequence[Sequence[str]] = (
         "CREATE TABLE locks (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID",
         "INSERT INTO meta VALUES ('secret_revision', 0)",
     ),
+    (
+        # With row ids: a chunk is read three times as quickly then.
+        """CREATE TABLE chunks (
+            session_id TEXT, name TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY KEY (session_id, name, number)
+        )""",
+    ),
 )
 VERSION = len(STEPS)
 

@@ -123,7 +123,7 @@ class SessionTable:
 def delete_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:
     """With all that belongs to them. Within a transaction."""
     for batch in batches(list(session_ids)):
-        for table in ("sessions", "keys", "records"):
+        for table in ("sessions", "keys", "records", "chunks"):
             connection.execute(f"DELETE FROM {table} WHERE session_id IN {placeholders(len(batch))}", batch)
 
 

@@ -16,6 +16,7 @@ from emceepee.clock import Clock
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.checkpoints import Checkpoints
+from emceepee.store.chunk_table import ChunkTable
 from emceepee.store.commit_figures import CommitCounter, CommitFigures
 from emceepee.store.commits_here import CommitsHere
 from emceepee.store.committing import Committing
@@ -56,6 +57,7 @@ class SqliteStore:
         keys = KeyTable()
         self._committing = Committing(self._database, keys, clock)
         self._sessions = SessionTable(self._database, keys)
+        self._chunks = ChunkTable(self._database)
         self._sealing = Sealing(self._database, StateKey(path, key))
         self._shared = SharedTables(self._database, self._sealing)
         self._secrets = SecretTable(self._database, self._sealing)
@@ -175,6 +177,15 @@ class SqliteStore:
         while (count := await self._run(partial(self._sessions.forget_expired, now, most))) == FORGOTTEN_AT_ONCE:
             total += count
         return total + count
+
+    async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        return await self._run(partial(self._chunks.put, session_id, name, first, chunks))
+
+    async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        return await self._run(partial(self._chunks.read, session_id, name, first, count))
+
+    async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
+        await self._run(partial(self._chunks.drop, session_id, name))
 
     # What all processes share.
 

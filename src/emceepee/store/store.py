@@ -311,6 +311,21 @@ class Store(SecretPlace, Protocol):
         """
         ...
 
+    # Large parts of a session that this process holds: kept in chunks, each under a name and a number. Whoever takes
+    # the session does not read them; they are deleted with it.
+
+    async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        """Numbered from `first` on. False, and nothing is kept, if the session is not there."""
+        ...
+
+    async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        """As many of them as there are in a row."""
+        ...
+
+    async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
+        """The first `count` of them, which are all."""
+        ...
+
     # What all processes share.
 
     async def shared_revision(self) -> int:

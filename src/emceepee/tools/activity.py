@@ -11,7 +11,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import EventView, PendingQuestion, TaskSummary, task_summary
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Params, tool
+from emceepee.tools.declaration import Brief, Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
 from emceepee.tools.limited import LimitedBy
@@ -83,7 +83,17 @@ class ActivityReport(TypedDict):
     cursorLost: NotRequired[bool]
 
 
-@tool(title="Wait for activity", effect=READS_RECORDS, load=CORE, carries_notices=False)
+@tool(
+    title="Wait for activity",
+    effect=READS_RECORDS,
+    load=CORE,
+    brief=Brief(
+        "Wait until something happens (a task ends, a server asks, notifies or is lost) and return it, with what waits "
+        "on you.",
+        ("timeout_ms",),
+    ),
+    carries_notices=False,
+)
 async def await_activity(params: AwaitActivity, session: Session, caller: RequestContext) -> ActivityReport:
     """Wait until something happens (a task ends, a server asks, notifies or is lost, a timer fires) and return it, with
     what waits on you.

@@ -9,7 +9,7 @@ from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired
 
 CallResult = BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
-_MEDIA = ("image", "audio")
+MEDIA = ("image", "audio")
 
 
 def text_block(text: str) -> JsonObject:
@@ -50,7 +50,7 @@ def _part_blocks(part: JsonObject) -> list[JsonObject]:
     blob, mime = part.get("blob"), str(part.get("mimeType") or "")
     if isinstance(blob, str):
         kind = mime.partition("/")[0]
-        if kind in _MEDIA:
+        if kind in MEDIA:
             return [{"type": kind, "data": blob, "mimeType": mime}]
         return [{"type": "resource", "resource": part}]
     text = part.get("text")
@@ -72,7 +72,7 @@ def _message_without_blobs(message: JsonObject) -> JsonObject:
 def _block_without_blob(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
-    if block.get("type") in _MEDIA and isinstance(block.get("data"), str):
+    if block.get("type") in MEDIA and isinstance(block.get("data"), str):
         return block | {"data": _size(block["data"])}
     resource = block.get("resource")
     return block | {"resource": _without_blob(resource)} if isinstance(resource, dict) else block

@@ -1,7 +1,7 @@
 """How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
@@ -11,6 +11,7 @@ from emceepee.errors import InvalidArguments, Problem, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
+from emceepee.surface import Surface
 from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.request_context import RequestContext
@@ -81,6 +82,15 @@ DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as it
 ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 
 
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a tool says of itself on a surface that lists few tools. It takes all its arguments there, too."""
+
+    description: str
+    arguments: tuple[str, ...] | None = None  # those that are listed; None: all
+    words: Mapping[str, str] = field(default_factory=dict)  # on arguments, instead of those in its parameters
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool of the catalogue."""
@@ -94,6 +104,8 @@ class Tool:
     result: Any = None  # the type of what it returns, from which the reference is made
     effect: Effect = Effect()
     load: Load = Load()
+    brief: Brief | None = None
+    unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
     carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
@@ -101,6 +113,23 @@ class Tool:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
+
+    def listing(self, surface: Surface) -> tuple[str, JsonObject]:
+        """Its description and its input schema, as that surface lists them."""
+        brief, schema = self.brief, self._listed_schema()
+        if surface is Surface.FULL or brief is None:
+            return self.description, schema
+        shown = {
+            name: schema["properties"][name] | ({"description": brief.words[name]} if name in brief.words else {})
+            for name in (brief.arguments if brief.arguments is not None else schema.get("properties", {}))
+        }
+        return brief.description, schema | {"properties": shown}
+
+    def _listed_schema(self) -> JsonObject:
+        if not self.unlisted:
+            return self.input_schema
+        shown = {name: item for name, item in self.input_schema["properties"].items() if name not in self.unlisted}
+        return self.input_schema | {"properties": shown}
 
     def check(self, arguments: JsonObject) -> BaseModel:
         """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
@@ -132,7 +161,14 @@ class Tool:
 
 
 def tool(
-    *, title: str, effect: Effect, load: Load, needs_session: bool = True, carries_notices: bool = True
+    *,
+    title: str,
+    effect: Effect,
+    load: Load,
+    brief: Brief | None = None,
+    unlisted: Iterable[str] = (),
+    needs_session: bool = True,
+    carries_notices: bool = True,
 ) -> Callable[[DeclaredFunction], Tool]:
     """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
     RequestContext.
@@ -154,6 +190,8 @@ def tool(
             result=hints["return"],
             effect=effect,
             load=load,
+            brief=brief,
+            unlisted=frozenset(unlisted),
             needs_session=needs_session,
             private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
             carries_notices=carries_notices and needs_session,

@@ -1,6 +1,6 @@
 """Tools that list and call the backends' tools."""
 
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -9,26 +9,28 @@ from emceepee.backends.connection import Connection, first_text
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.declaration import BackendResult, InputRequired, OwnResult, Params, ServerName, tool
+from emceepee.surface import call_to
+from emceepee.tools.declaration import BackendResult, Brief, InputRequired, OwnResult, Params, ServerName, tool
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, Effect, Load
 from emceepee.tools.input_rounds import continue_call, describe_task
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.limited import LimitedBy
-from emceepee.tools.paging import ListedEntry, Page, Paged, page
+from emceepee.tools.paging import Detail, Entries, ListedEntry, Page, Paged, described, page
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
 
-_SUMMARY_LENGTH = 120
+TOOL_ENTRIES = Entries("list_tools", "tools", "name", described)
 DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
 TIMEOUT = LimitedBy(
     most="longest_call_seconds",
     names="quiet_call_seconds",
-    description="Longest wait, then a task; default {}",
+    description="Then a task; default {}",
 )
 TASK_TTL = LimitedBy(
     most="longest_task_ttl_seconds",
@@ -43,7 +45,7 @@ class ListTools(Paged):
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
-    detail: Annotated[Literal["names", "summary", "full"], DETAIL] = DETAIL.field("full")
+    detail: Annotated[Detail, DETAIL] = DETAIL.field("full")
 
 
 class Timed(Params):
@@ -52,7 +54,13 @@ class Timed(Params):
     timeout_ms: Annotated[int | None, TIMEOUT] = TIMEOUT.field(None)
 
 
-class ExecuteTool(Timed):
+class Bounded(Params):
+    """For results that may be large."""
+
+    max_bytes: int | None = Field(None, ge=1, description="Longer: head and handle")
+
+
+class ExecuteTool(Timed, Bounded):
     """A call."""
 
     server: ServerName
@@ -66,7 +74,6 @@ class ListedTools(Page):
     """A server that cannot be asked is named in `errors` and hides no other. `note` says why there are no schemas."""
 
     tools: list[ListedEntry]
-    note: NotRequired[str]
 
 
 ToolResult = Annotated[
@@ -83,17 +90,35 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
     """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
     Regexes are unanchored.
     """
+    limits = session.limits
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
-    listing = await list_everywhere(wanted, Kind.TOOLS, patience=session.limits.list_patience_seconds)
+    listing = await list_everywhere(wanted, Kind.TOOLS, patience=limits.list_patience_seconds)
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
-    listed = page("tools", Listing(found, listing.errors), params)
+
+    def show(detail: Detail) -> JsonObject:
+        return page(found, params, TOOL_ENTRIES, room=limits.list_reply_bytes, detail=detail)
+
+    listed = show(params.detail)
     if "detail" not in params.model_fields_set:
-        return cast(ListedTools, _in_full_if_it_fits(listed, session.limits.full_list_bytes))
-    return cast(ListedTools, listed | {"tools": [_shown(entry, params.detail) for entry in listed["tools"]]})
+        entries, size = listed["tools"], len(encode(listed["tools"]))
+        if size > limits.full_list_bytes and len(entries) > 1:
+            listed = {"note": _too_large(entries, size)} | show("summary")
+    return cast(ListedTools, listed | ({"errors": listing.errors} if listing.errors else {}))
 
 
-@tool(title="Call a server's tool", effect=Effect(), load=CORE)
+@tool(
+    title="Call a server's tool",
+    effect=Effect(),
+    load=CORE,
+    brief=Brief(
+        "Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a "
+        "task: the reply names its task_id, get_task_result waits for the result. emceepee's own tools: "
+        "server=emceepee.",
+        ("server", "tool", "args", "timeout_ms"),
+    ),
+    unlisted=("on_question",),
+)
 async def execute_tool(params: ExecuteTool, session: Session, caller: RequestContext) -> ToolResult:
     """Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a task
     (promotion): the reply names its task_id, get_task_result waits for the result.
@@ -103,11 +128,12 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
         name = cut_name(params.tool)
         raise NotAllowed(
             f'The configuration of server "{params.server}" does not allow the tool "{name}". '
-            "list_tools shows the allowed ones.",
+            f"{call_to('list_tools')} shows the allowed ones.",
             details={"server": params.server, "tool": name},
         )
     if caller.answers is not None:
-        return cast(ToolResult, await continue_call(caller.answers, session, caller, seconds(params.timeout_ms)))
+        patience = seconds(params.timeout_ms)
+        return cast(ToolResult, await continue_call(caller.answers, session, caller, patience, params.max_bytes))
     arguments = params.args or {}
     try:
         with relay_progress(caller, session.clock) as on_progress:
@@ -136,7 +162,9 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
         unknown := await _unknown_tool(connection, params.tool, first_text(result), {"result": result})
     ):
         raise unknown
-    return BackendResult(result)
+    if params.max_bytes is None and not session.limits.largest_result_bytes:
+        return BackendResult(result)
+    return cast(BackendResult, await limited_result("tools/call", result, params.max_bytes, session))
 
 
 def seconds(milliseconds: int | None) -> float | None:
@@ -154,21 +182,6 @@ async def _unknown_tool(connection: Connection, name: str, answer: str, whole: J
     return UnknownTool(name, backend=connection.spec.name, known=known, answer=answer, whole=whole)
 
 
-def _in_full_if_it_fits(listed: JsonObject, most_bytes: int) -> JsonObject:
+def _too_large(entries: list[JsonObject], size: int) -> str:
     """Summaries instead of more schemas than a model can read at once; one tool alone is always shown in full."""
-    entries: list[JsonObject] = listed["tools"]
-    size = len(encode(entries))
-    if size <= most_bytes or len(entries) == 1:
-        return listed
-    note = f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'
-    return {"note": note} | listed | {"tools": [_shown(entry, "summary") for entry in entries]}
-
-
-def _shown(entry: JsonObject, detail: str) -> JsonObject:
-    if detail == "full":
-        return entry
-    names = {"server": entry["server"], "name": entry.get("name")}
-    if detail == "names":
-        return names
-    words = " ".join(str(entry.get("description") or entry.get("title") or "").split())
-    return names | {"summary": words if len(words) <= _SUMMARY_LENGTH else words[: _SUMMARY_LENGTH - 1] + "…"}
+    return f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'

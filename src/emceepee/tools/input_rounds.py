@@ -64,7 +64,7 @@ def describe_task(task: Task, session: Session, caller: RequestContext) -> CallR
 
 
 async def continue_call(
-    following: InputRound, session: Session, caller: RequestContext, timeout: float | None
+    following: InputRound, session: Session, caller: RequestContext, timeout: float | None, max_bytes: int | None = None
 ) -> CallResult:
     """Answer what was asked, and wait for what comes of it. Raises: EmceepeeError."""
     task = session.tasks.get(following.task_id)
@@ -78,7 +78,9 @@ async def continue_call(
         with session.waiting(), heartbeat(caller, session.clock, timeout):
             await _wait(call, session, caller, task, timeout)
         task = session.tasks.get(task.task_id)
-    return task_outcome(task, session) if task.has_ended else describe_task(task, session, caller)
+    if task.has_ended:
+        return await task_outcome(task, session, max_bytes)
+    return describe_task(task, session, caller)
 
 
 async def _wait(call: Call, session: Session, caller: RequestContext, task: Task, seconds: float) -> None:

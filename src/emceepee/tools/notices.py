@@ -11,6 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_details, question_summary
 from emceepee.state.events import Delivery, Event, EventType, Taken
 from emceepee.state.question import Question, QuestionKind
+from emceepee.surface import call_to
 from emceepee.tools.declaration import NO_MENTIONS, Mentions
 
 MOST_QUESTIONS = 5  # of each kind; the rest is a count and the tool that lists them
@@ -120,12 +121,16 @@ def pending_client(
                 details = question_details(question)
                 size = len(encode(details))
                 fits = size <= room
-                entry = details | entry if fits else entry | {"whole": f"{_LISTERS[kind]} shows the whole question"}
+                entry = (
+                    details | entry
+                    if fits
+                    else entry | {"whole": f"{call_to(_LISTERS[kind])} shows the whole question"}
+                )
                 room -= size if fits else 0
             entries.append(entry)
         shown[_PENDING_KEYS[kind]] = entries
         if len(of_kind) > MOST_QUESTIONS:
-            more[_PENDING_KEYS[kind]] = f"{len(of_kind) - MOST_QUESTIONS} more: {_LISTERS[kind]} lists them"
+            more[_PENDING_KEYS[kind]] = f"{len(of_kind) - MOST_QUESTIONS} more: {call_to(_LISTERS[kind])} lists them"
     return shown | ({"more": more} if more else {})
 
 
@@ -154,7 +159,7 @@ def _entry(event: Event, before: str, room: int | None) -> JsonObject:
         return view
     return view | {
         "data": _cut_values(event.data, room),
-        "cut": f"{size} bytes in all; await_activity with last_event_id={before} returns it whole",
+        "cut": f"{size} bytes in all; {call_to('await_activity')} with last_event_id={before} returns it whole",
     }
 
 

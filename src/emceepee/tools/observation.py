@@ -1,7 +1,7 @@
 """Tools that show what backends said unasked: notifications and logs."""
 
 import asyncio
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -9,10 +9,11 @@ from emceepee.backends.connection import Connection
 from emceepee.clock import iso
 from emceepee.errors import EmceepeeError
 from emceepee.json_types import JsonObject, JsonValue
-from emceepee.sessions.buffers import BackendNotification, LogLevel, LogLine, LogSource, read_logs
+from emceepee.sessions.buffers import BackendNotification, LogLevel, LogLine, LogSource, clear_logs, read_logs
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration import AnyServer, Params, tool
 from emceepee.tools.hints import SETS, Effect, found_by
+from emceepee.tools.paging import Detail, Entries, fields, fitting
 
 # To take is to clear what is returned, which is not reading; but each line was kept only to be taken once.
 TAKES = Effect(destructive=False, open_world=False)
@@ -24,8 +25,20 @@ class FromServer(Params):
     server: AnyServer = None
 
 
+_LOOKS = "How much of each; full takes them, the others only look"
+
+
+class GetNotifications(FromServer):
+    """How many, and how much of each."""
+
+    limit: int | None = Field(None, ge=1, description="Oldest ones")
+    detail: Detail = Field("full", description=_LOOKS)
+
+
 class GetLogs(FromServer):
     """Which lines."""
+
+    detail: Detail = Field("full", description=_LOOKS)
 
     level: LogLevel | None = Field(None, description="Lowest level")
     sources: list[LogSource] | None = Field(None, description="Only these")
@@ -50,10 +63,11 @@ class NotificationView(TypedDict):
 
 
 class TakenNotifications(TypedDict):
-    """`dropped` counts those lost to the buffer's limit since it was last asked."""
+    """`dropped` counts those lost to the buffer's limit since it was last asked. `remaining` wait for the next call."""
 
     notifications: list[NotificationView]
     dropped: NotRequired[int]
+    remaining: NotRequired[int]
 
 
 class LogLineView(TypedDict):
@@ -69,10 +83,15 @@ class LogLineView(TypedDict):
 
 class TakenLogs(TypedDict):
     """With `clear`, exactly the lines returned are forgotten; `dropped` counts those lost to the buffer's limit since
-    it was last asked."""
+    it was last asked, `remaining` older lines that were not returned."""
 
     logs: list[LogLineView]
     dropped: int
+    remaining: NotRequired[int]
+
+
+NOTIFICATIONS = Entries("get_notifications", "notifications", "method", fields("timestamp"))
+LOG_LINES = Entries("get_logs", "logs", "timestamp", fields("level", "source", "data"))
 
 
 class ObedientServers(TypedDict):
@@ -81,19 +100,33 @@ class ObedientServers(TypedDict):
     servers: list[str]
 
 
-@tool(title="Take notifications", effect=TAKES, load=found_by("MCP server notifications"))
-async def get_notifications(params: FromServer, session: Session) -> TakenNotifications:
+@tool(
+    title="Take notifications",
+    effect=TAKES,
+    load=found_by("MCP server notifications"),
+    unlisted=("detail", "limit"),
+)
+async def get_notifications(params: GetNotifications, session: Session) -> TakenNotifications:
     """Take the notifications that servers sent; each is returned once."""
     rings = [buffers.notifications for buffers in session.buffers_of(params.server)]
-    taken = sorted((item for ring in rings for item in ring.take_all()), key=lambda item: item.at)
+    waiting = sorted((item for ring in rings for item in ring), key=lambda item: item.at)
+    views = [NOTIFICATIONS.shown(cast(JsonObject, _notification(item)), params.detail) for item in waiting]
+    shown = fitting(views[: params.limit], session.limits.list_reply_bytes)
+    if params.detail == "full":
+        taken = {id(item) for item in waiting[: len(shown)]}
+        for ring in rings:
+            ring.remove(lambda item: id(item) in taken)
+    result: JsonObject = {"notifications": shown} | _remaining(len(waiting) - len(shown))
     dropped = sum(ring.take_dropped() for ring in rings)
-    result: TakenNotifications = {"notifications": [_notification(item) for item in taken]}
-    if dropped:
-        result["dropped"] = dropped
-    return result
+    return cast(TakenNotifications, result | ({"dropped": dropped} if dropped else {}))
 
 
-@tool(title="Take log lines", effect=TAKES, load=found_by("MCP server logs stderr debug"))
+@tool(
+    title="Take log lines",
+    effect=TAKES,
+    load=found_by("MCP server logs stderr debug"),
+    unlisted=("detail", "exclude_sources"),
+)
 async def get_logs(params: GetLogs, session: Session) -> TakenLogs:
     """Take servers' log lines: log messages, stderr, noise on stdout. Lines returned are cleared."""
 
@@ -104,8 +137,18 @@ async def get_logs(params: GetLogs, session: Session) -> TakenLogs:
             and (params.exclude_sources is None or line.source not in params.exclude_sources)
         )
 
-    lines, dropped = read_logs(session.buffers_of(params.server), wanted, limit=params.limit, clear=params.clear)
-    return {"logs": [_log_line(line) for line in lines], "dropped": dropped}
+    buffers = session.buffers_of(params.server)
+    count = sum(wanted(line) for buffer in buffers for line in buffer.logs)
+    lines, dropped = read_logs(buffers, wanted, limit=params.limit, clear=False)
+    newest = [LOG_LINES.shown(cast(JsonObject, _log_line(line)), params.detail) for line in lines]
+    shown = fitting(newest[::-1], session.limits.list_reply_bytes)[::-1]
+    if params.clear and params.detail == "full":
+        clear_logs(buffers, lines[len(lines) - len(shown) :])
+    return cast(TakenLogs, {"logs": shown, "dropped": dropped} | _remaining(count - len(shown)))
+
+
+def _remaining(count: int) -> JsonObject:
+    return {"remaining": count} if count else {}
 
 
 @tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"))

@@ -6,6 +6,7 @@ from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
 from emceepee.state.diagrams import diagrams
+from emceepee.surface import call_to
 
 DIAGRAMS_URI = "emceepee://diagrams"
 EVENTS_URI = "emceepee://events"
@@ -46,7 +47,7 @@ def _diagrams() -> JsonObject:
 
 
 def _events() -> JsonObject:
-    return {"note": "Reading delivers nothing: call await_activity, or look at any reply."}
+    return {"note": f"Reading delivers nothing: call {call_to('await_activity')}, or look at any reply."}
 
 
 _CONTENTS: dict[str, Callable[[], JsonObject]] = {DIAGRAMS_URI: _diagrams, EVENTS_URI: _events}

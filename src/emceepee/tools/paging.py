@@ -1,16 +1,27 @@
-"""Long lists in pages, with a cursor that only emceepee needs to understand."""
+"""Long lists: how much of each entry is shown, in pages that fit, with a cursor that only emceepee needs to understand.
+
+A list that fits comes whole, in its own order. Pages are in the order of what tells their entries apart, and a cursor
+names the last entry of its page: so nothing that stays is skipped or shown twice, whatever comes and goes in between.
+"""
 
 import base64
-import binascii
-from typing import Annotated, NotRequired, TypedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
+from emceepee.codec import decode, encode
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing
 from emceepee.sessions.views import Described
+from emceepee.surface import call_to
 from emceepee.tools.declaration import Params
+
+SUMMARY_LENGTH = 120
+Detail = Literal["names", "summary", "full"]
+PAGING = ("detail", "limit", "cursor")  # arguments that every list takes; listed where lists are long
+Place = tuple[str, str, int]  # of an entry: its server, its name, and which one of that name it is
 
 
 class Paged(Params):
@@ -18,6 +29,12 @@ class Paged(Params):
 
     limit: int | None = Field(None, ge=1, description="Per page")
     cursor: str | None = Field(None, description="nextCursor")
+
+
+class Detailed(Paged):
+    """And for those that can show less of each entry."""
+
+    detail: Detail = Field("full", description="How much of each")
 
 
 ListedEntry = Annotated[JsonObject, Described("{server, …as the server sent it}")]
@@ -30,29 +47,114 @@ class ListingError(TypedDict):
     message: str
 
 
-class Page(TypedDict):
-    """What every list has besides its entries."""
+class Rest(TypedDict):
+    """How a list goes on: `remaining` entries are left out, `note` says why if nobody asked for a page."""
 
     nextCursor: NotRequired[str]
+    remaining: NotRequired[int]
+    note: NotRequired[str]
+
+
+class Page(Rest):
+    """What every list over servers has besides its entries."""
+
     errors: NotRequired[list[ListingError]]
 
 
-def page(key: str, listing: Listing, params: Paged) -> JsonObject:
-    """One page of the entries under `key`, where to go on, and what could not be had."""
-    start = _offset(params.cursor)
-    end = len(listing.entries) if params.limit is None else start + params.limit
-    result: JsonObject = {key: listing.entries[start:end]}
-    if end < len(listing.entries):
-        result["nextCursor"] = base64.urlsafe_b64encode(b"%d" % end).decode()
-    if listing.errors:
-        result["errors"] = listing.errors
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of one list: what they are called, told apart by, and what is shown of one if not all is."""
+
+    tool: str  # that lists them
+    key: str  # under which it does
+    name: str  # the key that names an entry, besides its server
+    summary: Callable[[JsonObject], JsonObject]  # without what names it
+
+    def place(self, entry: JsonObject) -> tuple[str, str]:
+        return str(entry.get("server") or ""), str(entry.get(self.name))
+
+    def shown(self, entry: JsonObject, detail: Detail) -> JsonObject:
+        if detail == "full":
+            return entry
+        named = {key: entry.get(key) for key in dict.fromkeys(("server", self.name)) if key in entry}
+        return named if detail == "names" else named | self.summary(entry)
+
+
+def described(entry: JsonObject) -> JsonObject:
+    """The summary of what a server lists."""
+    return {"summary": short(str(entry.get("description") or entry.get("title") or ""))}
+
+
+def fields(*names: str) -> Callable[[JsonObject], JsonObject]:
+    """The summary of a record: these keys, with long texts cut."""
+
+    def summarize(entry: JsonObject) -> JsonObject:
+        found = {name: entry[name] for name in names if name in entry}
+        return {name: short(value) if isinstance(value, str) else value for name, value in found.items()}
+
+    return summarize
+
+
+def short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= SUMMARY_LENGTH else words[: SUMMARY_LENGTH - 1] + "…"
+
+
+def page(
+    entries: Sequence[JsonObject], params: Paged, kind: Entries, *, room: int, detail: Detail | None = None
+) -> JsonObject:
+    """As many entries as are asked for and fit into `room` bytes, and how to get the others."""
+    key = kind.key
+    detail = detail or (params.detail if isinstance(params, Detailed) else "full")
+    if params.cursor is None and params.limit is None:
+        whole = [kind.shown(entry, detail) for entry in entries]
+        if len(encode(whole)) <= room:
+            return {key: whole}
+    ordered = _in_order(entries, kind)
+    if params.cursor is not None:
+        last = _read_cursor(params.cursor)
+        ordered = [each for each in ordered if each[0] > last]
+    most = len(ordered) if params.limit is None else params.limit
+    shown = fitting((kind.shown(entry, detail) for _, entry in ordered[:most]), room)
+    result: JsonObject = {key: shown}
+    if len(shown) < len(ordered):
+        cursor = _cursor(ordered[len(shown) - 1][0])
+        result |= {"nextCursor": cursor, "remaining": len(ordered) - len(shown)}
+        if len(shown) < min(most, len(ordered)):
+            result["note"] = f"A reply has at most {room} bytes. {call_to(kind.tool, cursor=...)} goes on."
     return result
 
 
-def _offset(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
+def _in_order(entries: Iterable[JsonObject], kind: Entries) -> list[tuple[Place, JsonObject]]:
+    seen: dict[tuple[str, str], int] = {}
+    placed: list[tuple[Place, JsonObject]] = []
+    for entry in entries:
+        place = kind.place(entry)
+        seen[place] = number = seen.get(place, -1) + 1
+        placed.append(((*place, number), entry))
+    return sorted(placed, key=lambda each: each[0])
+
+
+def fitting(entries: Iterable[JsonObject], room: int) -> list[JsonObject]:
+    """As many of the first as fit, and at least one."""
+    shown: list[JsonObject] = []
+    for entry in entries:
+        room -= len(encode(entry)) + 1
+        if room < 0 and shown:
+            break
+        shown.append(entry)
+    return shown
+
+
+def _cursor(place: Place) -> str:
+    return base64.urlsafe_b64encode(encode(list(place))).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> Place:
     try:
-        return max(int(base64.urlsafe_b64decode(cursor)), 0)
-    except (ValueError, binascii.Error):
-        raise InvalidArguments("cursor: pass on the nextCursor of an earlier reply, unchanged.") from None
+        match decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))):
+            case [str(server), str(name), int(number)]:
+                return server, name, number
+    except ValueError:
+        pass
+    raise InvalidArguments("cursor: pass on the nextCursor of an earlier reply, unchanged.")

@@ -1,9 +1,9 @@
 """Regular expressions from a model, matched in time that grows with the text and not with the pattern's malice."""
 
 from emceepee.errors import InvalidArguments
-from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
+from emceepee.state.regex import LONGEST_PATTERN, BadPattern, LineRegex, Regex, TooMuchWork, Work
 
-__all__ = ["LONGEST_PATTERN", "Pattern", "compile_pattern"]
+__all__ = ["LONGEST_PATTERN", "Pattern", "compile_line_pattern", "compile_pattern"]
 
 
 class Pattern:
@@ -25,8 +25,20 @@ def compile_pattern(argument: str, text: str) -> Pattern:
     try:
         return Pattern(argument, Regex(text))
     except BadPattern as error:
-        position = _position(text, error)
-        raise _bad(argument, f"{error} at position {position}", position) from None
+        raise _unusable(argument, text, error) from None
+
+
+def compile_line_pattern(argument: str, text: str) -> LineRegex:
+    """For the lines of a long text. Raises: InvalidArguments, as above."""
+    try:
+        return LineRegex(text)
+    except BadPattern as error:
+        raise _unusable(argument, text, error) from None
+
+
+def _unusable(argument: str, text: str, error: BadPattern) -> InvalidArguments:
+    position = _position(text, error)
+    return _bad(argument, f"{error} at position {position}", position)
 
 
 def _position(text: str, error: BadPattern) -> int:

@@ -18,6 +18,7 @@ from emceepee.sessions.views import (
 )
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
+from emceepee.surface import FORM, call_to
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Mentions, OwnResult
 from emceepee.tools.notices import MOST_QUESTIONS, pending_client
@@ -99,8 +100,8 @@ def _with_questions(value: JsonObject, pending: JsonObject) -> JsonObject:
 
 
 def _next(task: Task) -> str:
-    wait = f'get_task_result(task_id="{task.task_id}") waits for the result'
-    return f"{wait}; await_activity() waits for whatever happens next."
+    wait = f"{call_to('get_task_result', task_id=task.task_id)} waits for the result"
+    return f"{wait}; {call_to('await_activity')} waits for whatever happens next."
 
 
 def _asking(question: Question, room: int, shown_by_client: Collection[str]) -> str:
@@ -119,9 +120,11 @@ def _asking(question: Question, room: int, shown_by_client: Collection[str]) -> 
 def _answer_call(question: Question, shown_by_client: Collection[str]) -> str:
     """The very call that answers."""
     if question.kind is QuestionKind.SAMPLING:
-        return f'Answer: respond_to_sampling(request_id="{question.request_id}", role="assistant", content=…, model=…).'
-    given = "" if question.params.get("mode") == "url" else ", content={…}"
-    call = f'respond_to_elicitation(request_id="{question.request_id}", action="accept"{given})'
+        asked = question.request_id
+        call = call_to("respond_to_sampling", request_id=asked, role="assistant", content=..., model=...)
+        return f"Answer: {call}."
+    given = {} if question.params.get("mode") == "url" else {"content": FORM}
+    call = call_to("respond_to_elicitation", request_id=question.request_id, action="accept", **given)
     if question.request_id in shown_by_client:
         return f"The client is asking the user already, and passes the answer on. Else: {call}."
     return f'Ask the user, then answer: {call}, or action="decline".'

@@ -62,7 +62,7 @@ class Completion(TypedDict):
     hasMore: NotRequired[bool]
 
 
-@tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"))
+@tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"), unlisted=("detail",))
 async def list_prompts(params: ListOf, session: Session) -> ListedPrompts:
     """List servers' prompts and their arguments."""
     return cast(ListedPrompts, await list_kind(Kind.PROMPTS, params, session))

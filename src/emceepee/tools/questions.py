@@ -11,9 +11,9 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, QuestionView, question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Mentions, OwnResult, Params, tool
+from emceepee.tools.declaration import AnyServer, Brief, Mentions, OwnResult, Params, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
-from emceepee.tools.observation import FromServer
+from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 
 _BLOCK_KEYS = {
     "text": ("text",),
@@ -52,6 +52,19 @@ class RespondToElicitation(Params):
     )
 
 
+class ListQuestions(Detailed):
+    """Those of one server, or of all."""
+
+    server: AnyServer = None
+
+
+_SUMMARY = fields("message", "mode", "expiresAt")
+QUESTIONS = {
+    QuestionKind.ELICITATION: Entries("get_elicitations", "requests", "requestId", _SUMMARY),
+    QuestionKind.SAMPLING: Entries("get_sampling_requests", "requests", "requestId", _SUMMARY),
+}
+
+
 class CancelRequest(Params):
     """A request that will get no answer."""
 
@@ -78,7 +91,7 @@ class Cancelled(TypedDict):
     cancelled: str
 
 
-class Elicitations(TypedDict):
+class Elicitations(Rest):
     """`mode` is `form` or `url`. A server may say more."""
 
     requests: list[ElicitationView]
@@ -87,16 +100,21 @@ class Elicitations(TypedDict):
 SamplingView = Annotated[QuestionView, Described("{requestId, server, timestamp, expiresAt, …, callId?, taskId?}")]
 
 
-class SamplingRequests(TypedDict):
+class SamplingRequests(Rest):
     """`…` is what the server asked, in its own words."""
 
     requests: list[SamplingView]
 
 
-@tool(title="List sampling requests", effect=READS_RECORDS, load=found_by("pending sampling completion requests"))
-async def get_sampling_requests(params: FromServer, session: Session) -> OwnResult[SamplingRequests]:
+@tool(
+    title="List sampling requests",
+    effect=READS_RECORDS,
+    load=found_by("pending sampling completion requests"),
+    unlisted=PAGING,
+)
+async def get_sampling_requests(params: ListQuestions, session: Session) -> OwnResult[SamplingRequests]:
     """List servers' requests for a completion by you: messages, systemPrompt, maxTokens."""
-    return cast(OwnResult[SamplingRequests], _list_questions(QuestionKind.SAMPLING, params.server, session))
+    return cast(OwnResult[SamplingRequests], _list_questions(QuestionKind.SAMPLING, params, session))
 
 
 @tool(
@@ -120,13 +138,23 @@ async def cancel_sampling_request(params: CancelRequest, session: Session) -> Ca
     return {"cancelled": params.request_id}
 
 
-@tool(title="List servers' questions", effect=READS_RECORDS, load=found_by("pending questions forms elicitation"))
-async def get_elicitations(params: FromServer, session: Session) -> OwnResult[Elicitations]:
+@tool(
+    title="List servers' questions",
+    effect=READS_RECORDS,
+    load=found_by("pending questions forms elicitation"),
+    unlisted=PAGING,
+)
+async def get_elicitations(params: ListQuestions, session: Session) -> OwnResult[Elicitations]:
     """List what servers ask the user: requestId, message, and a form (requestedSchema) or url."""
-    return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params.server, session))
+    return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params, session))
 
 
-@tool(title="Answer a server's question", effect=Effect(), load=CORE)
+@tool(
+    title="Answer a server's question",
+    effect=Effect(),
+    load=CORE,
+    brief=Brief("Answer a server's question with what the user decided; its task goes on."),
+)
 async def respond_to_elicitation(params: RespondToElicitation, session: Session) -> Elicited:
     """Answer a server's question with what the user decided; its task goes on. get_elicitations has the form."""
     session.questions.answer_elicitation(params.request_id, params.action, params.content)
@@ -140,12 +168,14 @@ async def cancel_elicitation_request(params: CancelRequest, session: Session) ->
     return {"cancelled": params.request_id}
 
 
-def _list_questions(kind: QuestionKind, server: str | None, session: Session) -> OwnResult[JsonObject]:
-    if server is not None:
-        session.connection(server)
-    waiting = session.questions.open(kind, server)
-    listed: JsonObject = {"requests": [question_view(item, task_id=session.tasks.id_for(item)) for item in waiting]}
-    mentions = Mentions(questions=frozenset(item.request_id for item in waiting))
+def _list_questions(kind: QuestionKind, params: ListQuestions, session: Session) -> OwnResult[JsonObject]:
+    if params.server is not None:
+        session.connection(params.server)
+    waiting = session.questions.open(kind, params.server)
+    entries = [cast(JsonObject, question_view(item, task_id=session.tasks.id_for(item))) for item in waiting]
+    listed = page(entries, params, QUESTIONS[kind], room=session.limits.list_reply_bytes)
+    told = [str(entry["requestId"]) for entry in listed["requests"]] if params.detail == "full" else []
+    mentions = Mentions(questions=frozenset(told))
     return OwnResult([text_block(encode_text(listed))], listed, mentions)
 
 

@@ -16,6 +16,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere
 from emceepee.state.events import Taken
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.surface import Surface, call_to
 
 
 class ResponseChannel(Protocol):
@@ -71,6 +72,7 @@ class RequestContext:
     policy: ServerPolicy | None = None  # None: any server may be added
     follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
     asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
+    surface: Surface | None = None  # that the caller asked for; None: as the operator decided
     task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
     call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
     taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
@@ -224,7 +226,7 @@ class RequestContext:
 def _unknown_session(handle: object) -> EmceepeeError:
     shown = str(handle)[:12]
     return EmceepeeError(
-        f'The session "{shown}…" is not known: it has ended, or was never yours. Call open_session and use the handle '
-        "it returns.",
+        f'The session "{shown}…" is not known: it has ended, or was never yours. Call {call_to("open_session")} and '
+        "use the handle it returns.",
         code=ErrorCode.SESSION_NOT_FOUND,
     )

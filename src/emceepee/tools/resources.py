@@ -10,28 +10,41 @@ from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.errors import Unsupported
 from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.content import CallResult, result_of
-from emceepee.tools.declaration import AnyServer, Params, ServerName, tool
-from emceepee.tools.execution import Timed, seconds
+from emceepee.surface import call_to
+from emceepee.tools.content import CallResult
+from emceepee.tools.declaration import AnyServer, Brief, Params, ServerName, tool
+from emceepee.tools.execution import Bounded, Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import CORE, READS, SETS, found_by
 from emceepee.tools.input_rounds import continue_call, describe_task
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
-from emceepee.tools.paging import ListedEntry, Page, Paged, page
+from emceepee.tools.paging import Detailed, Entries, ListedEntry, Page, described, fields, page
 from emceepee.tools.request_context import RequestContext
 
 
-class ListOf(Paged):
+def _named(entry: JsonObject) -> JsonObject:
+    return fields("name", "mimeType")(entry) | described(entry)
+
+
+ENTRIES = {
+    Kind.RESOURCES: Entries("list_resources", Kind.RESOURCES.key, "uri", _named),
+    Kind.TEMPLATES: Entries("list_resource_templates", Kind.TEMPLATES.key, "uriTemplate", _named),
+    Kind.PROMPTS: Entries("list_prompts", Kind.PROMPTS.key, "name", described),
+}
+
+
+class ListOf(Detailed):
     """Entries of one server, or of all."""
 
     server: AnyServer = None
 
 
-class ReadResource(Timed):
+class ReadResource(Timed, Bounded):
     """One resource."""
 
     server: str = Field(description="Server name; emceepee for its own")
@@ -77,29 +90,41 @@ class Unsubscribed(TypedDict):
     unsubscribed: str
 
 
-@tool(title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"))
+@tool(
+    title="List servers' resources", effect=READS, load=found_by("MCP resources files documents"), unlisted=("detail",)
+)
 async def list_resources(params: ListOf, session: Session) -> ListedResources:
     """List servers' resources, for read_resource."""
     own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
-        return cast(ListedResources, page("resources", Listing(own), params))
+        return cast(ListedResources, page(own, params, ENTRIES[Kind.RESOURCES], room=session.limits.list_reply_bytes))
     listed = await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
     return cast(ListedResources, listed)
 
 
-@tool(title="List servers' resource templates", effect=READS, load=found_by("MCP resource URI templates"))
+@tool(
+    title="List servers' resource templates",
+    effect=READS,
+    load=found_by("MCP resource URI templates"),
+    unlisted=("detail",),
+)
 async def list_resource_templates(params: ListOf, session: Session) -> ListedTemplates:
     """List servers' resource templates: URIs to fill in for read_resource."""
     return cast(ListedTemplates, await list_kind(Kind.TEMPLATES, params, session))
 
 
-@tool(title="Read a resource", effect=READS, load=CORE)
+@tool(
+    title="Read a resource",
+    effect=READS,
+    load=CORE,
+    brief=Brief("Read a resource, text or binary.", ("server", "uri"), {"uri": "From codemode_search"}),
+)
 async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> ResourceResult:
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
         return read_own_resource(params.uri)
     if caller.answers is not None:
-        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms))
+        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms), params.max_bytes)
     with relay_progress(caller, session.clock) as on_progress:
         result = await session.call(
             params.server,
@@ -111,7 +136,9 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return describe_task(result, session, caller) if isinstance(result, Task) else result_of("resources/read", result)
+    if isinstance(result, Task):
+        return describe_task(result, session, caller)
+    return await limited_result("resources/read", result, params.max_bytes, session)
 
 
 class OneResource(Params):
@@ -144,7 +171,8 @@ async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[
     """One kind of entry over the servers asked for, then emceepee's own."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
     listing = await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds)
-    return page(kind.key, Listing([*listing.entries, *own], listing.errors), params)
+    listed = page([*listing.entries, *own], params, ENTRIES[kind], room=session.limits.list_reply_bytes)
+    return listed | ({"errors": listing.errors} if listing.errors else {})
 
 
 def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
@@ -155,7 +183,7 @@ def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
     if caller.follow_events is not None:
         caller.follow_events(wanted)
         return {}
-    how = "this connection can be told only by subscriptions/listen; await_activity waits for events, too"
+    how = f"this connection can be told only by subscriptions/listen; {call_to('await_activity')} waits for events, too"
     return {"note": how} if wanted else {}
 
 

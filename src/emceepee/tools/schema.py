@@ -9,14 +9,15 @@ from emceepee.json_types import JsonObject
 # That no other argument may be given is not said: the check says it, with the one that was meant; and a client that
 # checked by the schema would stop the other names that are taken.
 _SILENT = (("default", None), ("additionalProperties", False))
-_WEAK_BOUNDS = (("minimum", 0), ("minimum", 1), ("minLength", 1))  # nobody goes below them on purpose
+# Nobody goes below the bounds on purpose, and what is not said is not so, or may be anything.
+_WEAK = (("minimum", 0), ("minimum", 1), ("minLength", 1), ("default", False), ("additionalProperties", True))
 
 
 def compact_schema(model: type[BaseModel], *, keeps_bounds: bool = False) -> JsonObject:
     """The schema with references resolved, and without titles, null alternatives, null defaults and weak bounds."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
-    compacted: JsonObject = _compact(schema, definitions, _SILENT if keeps_bounds else _SILENT + _WEAK_BOUNDS)
+    compacted: JsonObject = _compact(schema, definitions, _SILENT if keeps_bounds else _SILENT + _WEAK)
     compacted.pop("description", None)  # the model's own docstring; the tool has its description
     properties, required = compacted.get("properties", {}), compacted.get("required", [])
     needed = {name: item for name, item in properties.items() if name in required}

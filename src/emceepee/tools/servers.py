@@ -1,7 +1,7 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
 from contextlib import suppress
-from typing import Annotated, NotRequired, TypedDict, TypeVar
+from typing import Annotated, NotRequired, TypedDict, TypeVar, cast
 
 from pydantic import Field, field_validator
 
@@ -9,7 +9,7 @@ from emceepee.backends.catalog import Kind
 from emceepee.backends.spec import OWN_HEADERS, ServerEntry
 from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError, LoginNeeded
-from emceepee.json_types import JsonValue
+from emceepee.json_types import JsonObject, JsonValue
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import (
     QuestionSummary,
@@ -23,12 +23,14 @@ from emceepee.sessions.views import (
 )
 from emceepee.state.connection import ConnectionStatus
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Mentions, NoParams, OwnResult, Params, ServerName, tool
+from emceepee.tools.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
+from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 
 STDERR_LINES_SHOWN = 20
+SERVERS = Entries("list_servers", "servers", "name", fields("status", "tools", "description", "lastError"))
 CALL_TIMEOUT = LimitedBy(most="longest_call_seconds", description="Default for calls to it")
 
 
@@ -85,7 +87,7 @@ class RemovedServer(TypedDict):
     removed: str
 
 
-class ServerList(TypedDict):
+class ServerList(Rest):
     """Those of the operator and those that were added."""
 
     servers: list[ServerSummary]
@@ -102,7 +104,16 @@ class ServerStatus(ServerView):
 S = TypeVar("S", bound=ConnectedServer)
 
 
-@tool(title="Add a server", effect=SETS, load=CORE)
+@tool(
+    title="Add a server",
+    effect=SETS,
+    load=CORE,
+    brief=Brief(
+        "Connect an MCP server and keep it. Give url or command. Secrets here pass through the model.",
+        ("name", "url", "command", "args", "env", "headers"),
+    ),
+    unlisted=("restartConfig", "sessionHeader", "roots", "mode"),
+)
 async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult[AddedServer]:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
@@ -149,10 +160,17 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 
-@tool(title="List servers", effect=READS_RECORDS, load=CORE)
-async def list_servers(params: NoParams, session: Session) -> ServerList:
+@tool(
+    title="List servers",
+    effect=READS_RECORDS,
+    load=CORE,
+    brief=Brief("List all servers: name, status, purpose, last error, number of tools.", ()),
+    unlisted=PAGING,
+)
+async def list_servers(params: Detailed, session: Session) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
-    return {"servers": [server_summary(connection) for connection in session.connections]}
+    entries = [cast(JsonObject, server_summary(connection)) for connection in session.connections]
+    return cast(ServerList, page(entries, params, SERVERS, room=session.limits.list_reply_bytes))
 
 
 @tool(

@@ -10,11 +10,12 @@ from emceepee.sessions.views import Described, ElicitationView, TaskView, questi
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.content import CallResult
-from emceepee.tools.declaration import AnyServer, Params, tool
-from emceepee.tools.execution import seconds
+from emceepee.tools.declaration import AnyServer, Brief, Params, tool
+from emceepee.tools.execution import Bounded, seconds
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
+from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.task_outcome import task_outcome
 
@@ -25,7 +26,7 @@ RESULT_WAIT = LimitedBy(
 )
 
 
-class ListTasks(Params):
+class ListTasks(Detailed):
     """Which tasks."""
 
     server: AnyServer = None
@@ -36,10 +37,10 @@ class ListTasks(Params):
 class OneTask(Params):
     """A task."""
 
-    task_id: str = Field(description="From a promotion or list_tasks")
+    task_id: str = Field(description="Its taskId")
 
 
-class GetTaskResult(OneTask):
+class GetTaskResult(OneTask, Bounded):
     """A task's result, and how long to wait for it."""
 
     timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
@@ -55,7 +56,10 @@ FinishedCall = Annotated[
 ]
 
 
-class TaskList(TypedDict):
+TASKS = Entries("list_tasks", "tasks", "taskId", fields("toolName", "status"))
+
+
+class TaskList(Rest):
     """Those at work, or those that were asked for."""
 
     tasks: list[TaskView]
@@ -81,7 +85,7 @@ class Cancellation(TypedDict):
     message: str
 
 
-@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"))
+@tool(title="List tasks", effect=READS_RECORDS, load=found_by("background slow calls tasks"), unlisted=PAGING)
 async def list_tasks(params: ListTasks, session: Session) -> TaskList:
     """List the calls that became tasks."""
 
@@ -89,7 +93,8 @@ async def list_tasks(params: ListTasks, session: Session) -> TaskList:
         shown = params.include_completed or params.status is not None or not task.has_ended
         return shown and params.server in (None, task.server) and params.status in (None, task.status)
 
-    return {"tasks": [task_view(task) for task in session.tasks.all() if wanted(task)]}
+    entries = [cast(JsonObject, task_view(task)) for task in session.tasks.all() if wanted(task)]
+    return cast(TaskList, page(entries, params, TASKS, room=session.limits.list_reply_bytes))
 
 
 @tool(title="Show a task", effect=READS_RECORDS, load=found_by("background task status progress"))
@@ -105,7 +110,15 @@ async def get_task(params: OneTask, session: Session) -> OneTaskView:
     }
 
 
-@tool(title="Get a task's result", effect=READS_RECORDS, load=CORE)
+@tool(
+    title="Get a task's result",
+    effect=READS_RECORDS,
+    load=CORE,
+    brief=Brief(
+        "Wait for a task's result and return it. After timeout_ms an error: the task goes on, call again.",
+        words={"task_id": "From the reply", "timeout_ms": "Longest wait"},
+    ),
+)
 async def get_task_result(params: GetTaskResult, session: Session, caller: RequestContext) -> FinishedCall:
     """Wait for a task's result and return it; readable for some minutes. After timeout_ms an error: the task goes on,
     call again.
@@ -115,7 +128,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
         timeout = session.limits.quiet_call_seconds
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
-    return task_outcome(task, session)
+    return await task_outcome(task, session, params.max_bytes)
 
 
 @tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))

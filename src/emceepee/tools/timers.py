@@ -1,16 +1,18 @@
 """Tools for timers: messages that come back later as events."""
 
 from datetime import timedelta
-from typing import Annotated, TypedDict
+from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
 from emceepee.errors import InvalidArguments
+from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import TimerView, timer_view
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.hints import READS_RECORDS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
+from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 
 SHORTEST_INTERVAL_MS = 1000
 DURATION = LimitedBy(most="longest_timer_seconds", least=1, description=f"An interval: at least {SHORTEST_INTERVAL_MS}")
@@ -24,7 +26,7 @@ class SetTimer(Params):
     interval: bool = Field(False, description="Fire again and again")
 
 
-class ListTimers(Params):
+class ListTimers(Detailed):
     """Which timers."""
 
     include_inactive: bool = Field(False, description="Also ended ones")
@@ -47,7 +49,10 @@ class StartedTimer(TypedDict):
     expiresAt: str
 
 
-class TimerList(TypedDict):
+TIMERS = Entries("list_timers", "timers", "timerId", fields("message", "expiresAt"))
+
+
+class TimerList(Rest):
     """The active ones, or with `include_inactive` all."""
 
     timers: list[TimerView]
@@ -84,10 +89,12 @@ async def set_timer(params: SetTimer, session: Session) -> StartedTimer:
     }
 
 
-@tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"))
+@tool(title="List timers", effect=READS_RECORDS, load=found_by("reminders timers"), unlisted=PAGING)
 async def list_timers(params: ListTimers, session: Session) -> TimerList:
     """List the timers."""
-    return {"timers": [timer_view(item) for item in session.timers.all(include_inactive=params.include_inactive)]}
+    found = session.timers.all(include_inactive=params.include_inactive)
+    entries = [cast(JsonObject, timer_view(item)) for item in found]
+    return cast(TimerList, page(entries, params, TIMERS, room=session.limits.list_reply_bytes))
 
 
 @tool(title="Show a timer", effect=READS_RECORDS, load=found_by("reminder timer status"))

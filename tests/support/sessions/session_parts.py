@@ -4,6 +4,7 @@ from typing import cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
+from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
@@ -33,5 +34,6 @@ def session_parts(
         journals=SpanBudget(limits.requests_in_all),
         results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
         sealing=Sealing(store),
+        large_results=ResultStorage(ResultBudget(limits.result_bytes_in_all, limits.result_bytes_per_session), store),
         spread=lambda: 0.0,
     )

@@ -1,7 +1,8 @@
 import pytest
 
 from emceepee.backends.spec import BackendSpec, ServerEntry, StdioTarget
-from emceepee.server.instructions import HOW_TO, instructions
+from emceepee.server.instructions import how_to, instructions
+from emceepee.surface import Surface
 from support.sessions.catalogue import CATALOGUE
 
 TWO_KILOBYTES = 2048  # where some clients cut
@@ -13,7 +14,7 @@ def server(name: str, description: str | None = None) -> BackendSpec:
 
 def listed(*servers: BackendSpec) -> list[str]:
     """The lines that name servers."""
-    head, *lines = instructions(servers).removeprefix(HOW_TO).lstrip("\n").split("\n")
+    head, *lines = instructions(servers).removeprefix(how_to(Surface.FULL)).lstrip("\n").split("\n")
     assert head == "Configured servers:"
     return lines
 
@@ -25,7 +26,7 @@ def test_the_first_sentence_says_what_emceepee_is_for() -> None:
 
 
 def test_only_tools_that_there_are_are_named() -> None:
-    named = {word.strip(".,:;()") for word in HOW_TO.split() if "_" in word} - {
+    named = {word.strip(".,:;()") for word in how_to(Surface.FULL).split() if "_" in word} - {
         "pending_client_action",
         "events_since_last_response",
     }
@@ -34,7 +35,7 @@ def test_only_tools_that_there_are_are_named() -> None:
 
 
 def test_without_servers_it_is_said_that_there_are_none() -> None:
-    assert instructions([]) == f"{HOW_TO}\nNo server is configured yet."
+    assert instructions([]) == f"{how_to(Surface.FULL)}\nNo server is configured yet."
 
 
 def test_each_server_has_a_line_with_its_purpose() -> None:

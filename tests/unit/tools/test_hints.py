@@ -10,7 +10,7 @@ EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 READ_ONLY = {
     *("list_servers", "get_server_status", "list_tools", "list_resources", "list_resource_templates"),
     *("read_resource", "list_prompts", "get_prompt", "complete", "get_elicitations", "get_sampling_requests"),
-    *("list_tasks", "get_task", "get_task_result", "list_timers", "get_timer", "await_activity"),
+    *("list_tasks", "get_task", "get_task_result", "list_timers", "get_timer", "await_activity", "read_result"),
     "codemode_search",
 }
 CORE = {
@@ -52,7 +52,7 @@ def test_tools_that_look_only_at_emceepees_own_records_say_so() -> None:
     assert own == {
         *("list_servers", "get_server_status", "get_notifications", "get_logs", "await_activity"),
         *("get_elicitations", "get_sampling_requests", "list_tasks", "get_task", "get_task_result"),
-        *("set_timer", "list_timers", "get_timer", "delete_timer", "open_session"),
+        *("set_timer", "list_timers", "get_timer", "delete_timer", "open_session", "read_result"),
     }
 
 

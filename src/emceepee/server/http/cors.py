@@ -6,7 +6,7 @@ from emceepee.web.asgi import Header, Send
 _EXPOSED = b"mcp-session-id, www-authenticate"
 _ASKED = (
     b"authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, "
-    b"emceepee-session, emceepee-connect"
+    b"emceepee-session, emceepee-surface, emceepee-connect"
 )
 PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST, DELETE"),

@@ -1,7 +1,8 @@
 """The HTTP endpoint: many callers, both eras, at one address."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -22,12 +23,13 @@ from emceepee.server.http.handshake_connection import HandshakeConnection, hands
 from emceepee.server.http.handshake_connections import HandshakeConnections
 from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
-from emceepee.server.session_keys import SESSION_HEADER, NameTooLong, pinned_name
+from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
+from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import (
     JSON,
@@ -50,7 +52,7 @@ log = EventLog("http")
 MCP_PATH = "/mcp"
 SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
-    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER),
+    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER, SURFACE_HEADER),
 )
 CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
 
@@ -207,12 +209,22 @@ class HttpEndpoint:
         if isinstance(identity, Rejection):
             await self._send_rejection(send, identity)
             return
-        http = HttpRequest(scope, headers, receive, send, identity)
+        query: bytes = scope.get("query_string", b"")
+        try:  # most ask for none
+            asks = SURFACE_HEADER in headers or b"surface=" in query
+            surface = pinned_surface(headers, query) if asks else None
+        except UnknownSurface as error:
+            await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: {error}")
+            return
+        use_surface(surface or self._parts.tools.surface)  # also for what is said before the request is served
+        http = HttpRequest(scope, headers, receive, send, identity, surface=surface)
         if (message := await self._read(http)) is not None:
             await self._router.route(http, message)
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
         """One that another replica let in and passed on. False, with nothing done, if its session is not here."""
+        with suppress(UnknownSurface):  # a replica of another version knows it
+            request = replace(request, surface=pinned_surface(request.headers, request.query))
         message = await self._read(request, body)
         return message is None or await self._router.route_hop(request, message)
 

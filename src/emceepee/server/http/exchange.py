@@ -26,6 +26,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.message_log import PUSH
 from emceepee.server.http.replay import Replay
+from emceepee.surface import Surface
 from emceepee.web.asgi import (
     CONNECTION,
     JSON,
@@ -66,6 +67,7 @@ class HttpRequest:
     send: Send
     identity: CallerIdentity
     may_guess: bool = True  # whether its session may be taken to be at the replica that its id names
+    surface: Surface | None = None  # that the client's configuration asks for
 
     @property
     def connection(self) -> CallerConnection:

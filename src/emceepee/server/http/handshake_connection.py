@@ -164,7 +164,7 @@ class HandshakeConnection:
 
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)
-        context.follow_events, context.asker = self._feed.follow, self._asked
+        context.follow_events, context.asker, context.surface = self._feed.follow, self._asked, http.surface
         return context
 
     def _take_questions(self) -> None:

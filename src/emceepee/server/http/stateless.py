@@ -108,6 +108,7 @@ class StatelessEndpoint:
             await respond_json(http.send, _http_status(reply), reply)
             return
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
+        context.surface = http.surface
         context.channel = exchange = StatelessExchange(
             http, clock=self._directory.clock, tasks=self._requests.tasks, on_gone=context.detach
         )
@@ -159,7 +160,7 @@ class StatelessEndpoint:
         params = request.params or {}
         arguments = params.get("arguments")
         names_one = isinstance(arguments, dict) and SESSION_ARGUMENT in arguments
-        return not names_one and self._tools.needs_session(params.get("name"))
+        return not names_one and self._tools.needs_session(params)
 
 
 def _rejection(request: Request, http: HttpRequest) -> InboundLadderRejection | None:

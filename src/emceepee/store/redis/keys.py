@@ -54,6 +54,10 @@ def session_name(tag: str, session_id: str) -> str:
     return f"{tag}:session:{session_id}"
 
 
+def chunks_name(tag: str, session_id: str) -> str:
+    return f"{tag}:chunks:{session_id}"
+
+
 def digest(key: SessionKey) -> str:
     """What a key is named by: its value may be all that a caller needs to use the session."""
     return hashlib.sha256(json.dumps([key.principal, str(key.kind), key.value]).encode()).hexdigest()

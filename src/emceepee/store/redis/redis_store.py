@@ -10,6 +10,7 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_figures import CommitCounter, CommitFigures
 from emceepee.store.redis.address import RedisAddress
+from emceepee.store.redis.chunks import Chunks
 from emceepee.store.redis.commands import Commands, Unknown
 from emceepee.store.redis.committing import Committing
 from emceepee.store.redis.doubts import Doubts
@@ -47,6 +48,7 @@ class RedisStore:
         self._holdings, doubts = Holdings(), Doubts()
         self._committing = Committing(self._commands, names, clock, lease, self._holdings, doubts)
         self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
+        self._chunks = Chunks(self._commands, names, self._holdings)
         self._shared = Shared(self._commands, names, key, teller=lease.epoch)
         self._secrets = Secrets(self._commands, names, key, lease)
         self._listener = Listener(
@@ -197,6 +199,15 @@ class RedisStore:
     async def forget_expired(self, now: datetime, most: int) -> int:
         await self._shared.forget_logins(now)
         return await self._sessions.forget_expired(now, most)
+
+    async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        return await self._chunks.put(session_id, name, first, chunks)
+
+    async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        return await self._chunks.read(session_id, name, first, count)
+
+    async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
+        await self._chunks.drop(session_id, name, count)
 
     # What all processes share.
 

@@ -8,6 +8,7 @@ its partition, so they are on the same node of a cluster:
     TAG:session:ID   the hash              TAG:due:OWNER   ids by due_at, of each owner apart
     TAG:key:DIGEST   leads to an id        TAG:owners      who has such an index
     TAG:expiry       all ids by expires_at
+    TAG:chunks:ID    its large parts, in chunks
 """
 
 from emceepee.store.redis.script import Script
@@ -53,6 +54,7 @@ local function delete(tag, id, owner, due)
   if due ~= '' then redis.call('ZREM', tag .. ':due:' .. owner, id) end
   redis.call('ZREM', tag .. ':expiry', id)
   redis.call('DEL', session)
+  redis.call('UNLINK', tag .. ':chunks:' .. id)
 end
 """
 
@@ -124,6 +126,7 @@ for number, session in ipairs(KEYS) do
     redis.call('HSET', session, unpack(head))
     if head[#head - 1] == 't' then
       redis.call('PEXPIRE', session, ttl)
+      redis.call('PEXPIRE', tag .. ':chunks:' .. id, ttl)
       for _, line in ipairs(lines(leading)) do redis.call('PEXPIRE', key_name(tag, line), ttl) end
     end
   end
@@ -280,4 +283,15 @@ return found
 """
 )
 
-OF_SESSIONS = (COMMIT, TAKE_BY_KEY, TAKE_BY_ID, HAND_TO, FORGET, NEXT_DUE, DUE, EXPIRY)
+# KEYS: the hash, and that of the chunks. ARGV: in turn a name and a chunk. Returns 1 if the session is there.
+PUT_CHUNKS = Script(
+    """
+local left = redis.call('PTTL', KEYS[1])
+if left == -2 then return 0 end
+redis.call('HSET', KEYS[2], unpack(ARGV))
+if left > 0 then redis.call('PEXPIRE', KEYS[2], left) end
+return 1
+"""
+)
+
+OF_SESSIONS = (COMMIT, TAKE_BY_KEY, TAKE_BY_ID, HAND_TO, FORGET, NEXT_DUE, DUE, EXPIRY, PUT_CHUNKS)

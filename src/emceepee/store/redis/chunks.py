@@ -1,0 +1,59 @@
+"""Large parts of sessions in Redis, in chunks: one hash per session, which goes with it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.keys import KeyNames, chunks_name, session_name
+from emceepee.store.redis.session_scripts import PUT_CHUNKS
+from emceepee.store.redis.wire import Word
+
+DROPPED_AT_ONCE = 1000
+
+
+class Chunks:
+    """Of the sessions that this process holds. Raises: StoreUnavailable."""
+
+    def __init__(self, commands: Commands, names: KeyNames, holdings: Holdings) -> None:
+        self._commands, self._names, self._holdings = commands, names, holdings
+
+    async def put(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        if (tag := self._tag_of(session_id)) is None:
+            return False
+        words: list[Word] = [
+            word for number, chunk in enumerate(chunks, first) for word in (_field(name, number), chunk)
+        ]
+        call = Call(PUT_CHUNKS, [session_name(tag, session_id), chunks_name(tag, session_id)], words)
+        try:
+            (is_put,) = await self._commands.run_all([call])
+        except Unknown as error:
+            raise error.because from None
+        return bool(is_put)
+
+    async def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        if (tag := self._tag_of(session_id)) is None:
+            return []
+        fields = [_field(name, number) for number in range(first, first + count)]
+        found = await self._execute("HMGET", chunks_name(tag, session_id), *fields)
+        return found[: found.index(None)] if None in found else list(found)
+
+    async def drop(self, session_id: str, name: str, count: int) -> None:
+        if (tag := self._tag_of(session_id)) is None:
+            return
+        for first in range(0, count, DROPPED_AT_ONCE):
+            fields = [_field(name, number) for number in range(first, min(first + DROPPED_AT_ONCE, count))]
+            await self._execute("HDEL", chunks_name(tag, session_id), *fields)
+
+    def _tag_of(self, session_id: str) -> str | None:
+        return self._holdings.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
+
+    async def _execute(self, *words: Word) -> Any:
+        try:
+            return await self._commands.execute(*words)
+        except Unknown as error:
+            raise error.because from None
+
+
+def _field(name: str, number: int) -> str:
+    return f"{name}:{number}"

@@ -1,0 +1,246 @@
+"""A result over the limit comes as its head, its shape and a handle, by which all of it can be read."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from emceepee.json_types import JsonObject
+from emceepee.sessions.kept_results import CHUNK_BYTES
+from emceepee.state.limits import Limits
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.asking import a_call, a_task, hush
+from support.sessions.machine import Machine
+from support.sessions.request_contexts import call_tool
+from support.sessions.scene import Scene, a_scene
+
+LINES = "".join(f"{number}: größe {'x' * (number % 50)}\n" for number in range(20_000))
+ROWS: JsonObject = {"rows": [{"id": number, "name": f"name {number}"} for number in range(5000)], "next": None}
+IMAGE: JsonObject = {"type": "image", "data": "AAAA" * 1000, "mimeType": "image/png"}
+SPANS = pytest.mark.parametrize("text", [LINES, json.dumps(ROWS), "é" * 10_000], ids=["lines", "json", "one line"])
+
+
+def text(words: str) -> JsonObject:
+    return {"type": "text", "text": words}
+
+
+async def called(scene: Scene, *, max_bytes: int | None = 2000, **result: Any) -> JsonObject:
+    await hush(scene)
+    call, asked = await a_call(scene, "one", **({} if max_bytes is None else {"max_bytes": max_bytes}))
+    asked.reply(**result)
+    return await call
+
+
+def info(result: JsonObject) -> JsonObject:
+    return dict(result["structuredContent"]["large_result"])
+
+
+async def read_whole(scene: Scene, handle: str, limit: int) -> str:
+    """Part by part, from the beginning to the end."""
+    found, offset = "", 0
+    while True:
+        part = await scene.value("read_result", handle=handle, offset=offset, limit=limit)
+        found += str(part["text"])
+        if "nextOffset" not in part:
+            return found
+        offset = part["nextOffset"]
+
+
+async def test_without_a_limit_a_result_is_as_it_came() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        sent = {"content": [text(LINES)], "structuredContent": ROWS, "_meta": {"a": 1}}
+        assert await called(scene, max_bytes=None, **sent) == sent
+        assert await called(scene, max_bytes=10_000_000, **sent) == sent
+        assert len(scene.session.results) == 0
+
+
+@SPANS
+@pytest.mark.parametrize("limit", [997, 100_000])
+async def test_a_large_text_is_read_losslessly_in_parts(text: str, limit: int) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        result = await called(scene, content=[{"type": "text", "text": text}])
+        told = info(result)
+        assert told["bytes"] == len(text.encode())
+        assert await read_whole(scene, told["handle"], limit) == text
+        assert len(json.dumps(result["content"], ensure_ascii=False).encode()) < 2600
+
+
+async def test_the_head_of_a_text_ends_where_the_next_part_begins() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        result = await called(scene, content=[text("ab" + "é" * 9000)], isError=True, _meta={"k": 1})
+        head = result["content"][0]["text"]
+        assert (result["isError"], result["_meta"]) == (True, {"k": 1})
+        assert info(result)["head"] == head
+        assert info(result)["shape"] == "text, 1 lines"
+        assert f"offset={len(head.encode())} goes on" in info(result)["next"]
+        assert json.loads(result["content"][-1]["text"])["large_result"]["handle"] == info(result)["handle"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+async def test_structured_content_that_is_the_same_as_the_text_is_kept_once(indent: int | None) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        words = json.dumps(ROWS, indent=indent, separators=(",", ":") if indent is None else None)
+        result = await called(scene, content=[text(words)], structuredContent=ROWS)
+        told = info(result)
+        assert told["shape"] == "{rows: [{id: number, name: string} x5000], next: null}"
+        assert json.loads(result["content"][0]["text"]) == told["head"]
+        assert told["head"]["rows"][0] == {"id": 0, "name": "name 0"}
+        assert await read_whole(scene, told["handle"], 50_000) == words
+        found = await scene.value("read_result", handle=told["handle"], jsonpath="$.rows[-1]")
+        assert found["values"] == [{"path": "$.rows[4999]", "value": {"id": 4999, "name": "name 4999"}}]
+
+
+async def test_anything_else_is_kept_as_json_and_images_pass() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        blocks = [text("first " * 500), IMAGE, {"type": "odd", "value": [1, {"a": None}]}]
+        result = await called(scene, content=blocks, structuredContent={"other": 1})
+        assert result["content"][1] == IMAGE
+        kept = json.loads(await read_whole(scene, info(result)["handle"], 1000))
+        assert kept == {"content": [blocks[0], blocks[2]], "structuredContent": {"other": 1}}
+
+
+async def test_an_image_alone_passes_however_large_it_is() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        assert await called(scene, max_bytes=100, content=[IMAGE]) == {"content": [IMAGE]}
+
+
+async def test_the_operator_sets_a_limit_for_callers_that_say_none() -> None:
+    async with a_scene(limits=Limits(largest_result_bytes=5000), one=ScriptedBackend()) as scene:
+        assert info(await called(scene, max_bytes=None, content=[text(LINES)]))["bytes"] == len(LINES.encode())
+        assert await called(scene, max_bytes=1 << 30, content=[text(LINES)]) == {"content": [text(LINES)]}
+
+
+async def test_resources_and_results_of_tasks_have_the_limit_too() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        reading = scene.start("read_resource", server="one", uri="file:///a", max_bytes=1000)
+        asked = await scene.backends["one"].next_asked("resources/read")
+        picture = {"uri": "file:///b", "mimeType": "image/png", "blob": "AAAA"}
+        asked.reply(contents=[{"uri": "file:///a", "text": LINES}, picture])
+        result = await reading
+        assert await read_whole(scene, info(result)["handle"], 100_000) == LINES
+        assert result["structuredContent"]["contents"] == [picture]
+        assert result["content"][1] == {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+        task, asked = await a_task(scene)
+        asked.reply(content=[text(LINES)])
+        assert info(await scene.call("get_task_result", task_id=task, max_bytes=1000))["bytes"] == len(LINES.encode())
+        assert (await scene.call("get_task_result", task_id=task))["content"][0] == text(LINES)
+
+
+# Looking into it.
+
+
+async def test_lines_are_found_with_their_numbers_and_places() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, content=[text(LINES)]))["handle"]
+        found = await scene.value("read_result", handle=handle, grep="^1999\\d: größe x*$", limit=500)
+        assert found["lines"][0]["line"] == 19_991
+        assert found["lines"][0]["text"] == LINES.splitlines()[19_990]
+        place = found["lines"][0]["offset"]
+        again = await scene.value("read_result", handle=handle, offset=place, limit=10)
+        assert again["text"].startswith("19990: gr")
+        more = await scene.value("read_result", handle=handle, grep="^1999\\d", offset=found["nextOffset"])
+        numbers = [line["line"] for line in [*found["lines"], *more["lines"]]]
+        assert numbers == list(range(19_991, 20_001))
+
+
+async def test_values_are_found_page_by_page_and_a_large_one_by_its_shape() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, structuredContent=ROWS, content=[]))["handle"]
+        seen: list[int] = []
+        offset: int | None = 0
+        while offset is not None:
+            part = await scene.value(
+                "read_result", handle=handle, jsonpath="$.structuredContent.rows[*].id", offset=offset, limit=40_000
+            )
+            seen += [entry["value"] for entry in part["values"]]
+            offset = part.get("nextOffset")
+        assert seen == list(range(5000))
+        (whole,) = (await scene.value("read_result", handle=handle, jsonpath="$.structuredContent"))["values"]
+        assert whole["shape"] == "{rows: [{id: number, name: string} x5000], next: null}"
+        assert whole["preview"]["rows"][0] == {"id": 0, "name": "name 0"}
+        nothing = await scene.value("read_result", handle=handle, jsonpath="$.rows")
+        assert (nothing["values"], nothing["note"]) == ([], "$ has the keys content, structuredContent")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"grep": "("}, "grep is not a usable regular expression: missing ) at position 0"),
+        ({"grep": "a", "jsonpath": "$"}, "grep, jsonpath: give one of them."),
+        ({"jsonpath": "$.a"}, "jsonpath: this result is no JSON object or list"),
+        ({"jsonpath": "$..a"}, "descending with .. is not supported"),
+        ({"limit": 0}, "limit: must be at least 1"),
+        ({"offset": -1}, "offset: must be at least 0"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused_with_the_reason(given: JsonObject, problem: str) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, content=[text(LINES)]))["handle"]
+        error = await scene.error("read_result", **({"handle": handle} | given))
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+        assert problem in error["message"]
+
+
+async def test_an_offset_behind_the_end_has_nothing() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, content=[text("é" * 3000)]))["handle"]
+        part = await scene.value("read_result", handle=handle, offset=1 << 40)
+        assert (part["text"], "nextOffset" in part) == ("", False)
+        inside = await scene.value("read_result", handle=handle, offset=5, limit=1)
+        assert (inside["offset"], inside["text"], inside["nextOffset"]) == (4, "é", 6)
+
+
+# How long it is kept.
+
+
+async def test_the_oldest_go_first_and_the_error_says_what_is_kept() -> None:
+    async with a_scene(limits=Limits(results_per_session=2), one=ScriptedBackend()) as scene:
+        handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(3)]
+        error = await scene.error("read_result", handle=handles[0])
+        assert error["code"] == "ERR_RESULT_NOT_FOUND"
+        assert "The last 2 large ones are kept per session" in error["message"]
+        for handle in handles[1:]:
+            assert await read_whole(scene, handle, 1 << 20) == LINES
+
+
+async def test_the_bytes_of_a_session_are_bounded() -> None:
+    size = len(LINES.encode())
+    async with a_scene(limits=Limits(result_bytes_per_session=2 * size + 10), one=ScriptedBackend()) as scene:
+        handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(4)]
+        assert [scene.session.kept_result(handle) is not None for handle in handles] == [False, False, True, True]
+
+
+async def test_handles_outlive_the_process_with_durable_state() -> None:
+    machine = Machine()
+    async with machine.process() as place:
+        key, session = await place.directory.open("local")
+        calling = asyncio.create_task(
+            call_tool(
+                {"name": "execute_tool", "arguments": {"server": "one", "tool": "slow", "max_bytes": 1000}}, session
+            )
+        )
+        (await place.backend.next_asked()).reply(content=[text(LINES)])
+        handle = info(await calling)["handle"]
+        kept = session.kept_result(handle)
+        assert kept is not None
+        assert kept.is_stored
+        assert kept.chunks == -(-kept.size // CHUNK_BYTES)
+    async with machine.process() as place:
+        again = await place.directory.use(key)
+        assert again is not None
+        asked = {"name": "read_result", "arguments": {"handle": handle, "grep": "^19999"}}
+        found = await call_tool(asked, again)
+        assert found["structuredContent"]["lines"][0]["text"] == LINES.splitlines()[-1]
+
+
+async def test_a_handle_is_of_no_use_in_another_session() -> None:
+    machine = Machine()
+    async with machine.process() as place:
+        _, one = await place.directory.open("local")
+        _, two = await place.directory.open("local")
+        kept = await one.results.keep(LINES.encode(), is_json=False)
+        denied = await call_tool({"name": "read_result", "arguments": {"handle": kept.handle}}, two)
+        assert denied["structuredContent"]["error"]["code"] == "ERR_RESULT_NOT_FOUND"
+        await one.close()
+        assert kept.is_stored

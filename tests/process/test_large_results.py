@@ -1,0 +1,88 @@
+"""A result of 50 MB: it is in the state file, and reading of it takes little memory and time."""
+
+import json
+import tracemalloc
+from collections.abc import AsyncIterator
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from emceepee.clock import SystemClock
+from emceepee.sessions.session import Session
+from emceepee.store.sqlite import SqliteStore
+from support.figures import record_figure
+from support.sessions.installation import an_installation
+from support.sessions.request_contexts import call_tool
+
+pytestmark = pytest.mark.alone
+ROWS = 700_000
+MIB = 1 << 20
+
+
+def document() -> str:
+    row = '{"id":%d,"name":"something that was found","tags":["a","b"],"score":0.25}'
+    return '{"rows":[\n' + ",\n".join(row % number for number in range(ROWS)) + ',\n{"id":"needle"}]}'
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncIterator[Session]:
+    """One with state in a file, and a large result."""
+    store = await SqliteStore.open(tmp_path / "state.db", SystemClock())
+    async with an_installation(store=store) as place:
+        _, opened = await place.directory.open("local")
+        kept = await opened.results.keep(document().encode(), is_json=True)
+        assert kept.is_stored
+        assert kept.size > 50 * MIB
+        yield opened
+    await store.close()
+
+
+def handle_of(session: Session) -> str:
+    (handle,) = session.results._kept
+    return handle
+
+
+async def read(session: Session, **arguments: object) -> dict[str, object]:
+    asked = {"name": "read_result", "arguments": {"handle": handle_of(session), **arguments}}
+    return dict((await call_tool(asked, session))["structuredContent"])
+
+
+async def test_a_grep_over_50_mb_answers_within_a_second(session: Session) -> None:
+    best = 10.0
+    for _ in range(3):
+        began = perf_counter()
+        found = await read(session, grep='"needle"')
+        best = min(best, perf_counter() - began)
+        assert [line["line"] for line in found["lines"]] == [ROWS + 2]  # type: ignore[attr-defined]
+    record_figure(f"a grep over 50 MB: {best * 1000:.0f} ms")
+    assert best < 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [({"offset": 30 * MIB}, 2), ({"grep": '"needle"'}, 8), ({"grep": "x{50}.*y"}, 8)],
+    ids=["a part", "a grep", "a grep that finds nothing"],
+)
+async def test_reading_takes_little_memory(session: Session, arguments: dict[str, object], most: int) -> None:
+    tracemalloc.start()
+    try:
+        await read(session, **arguments)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    record_figure(f"{arguments} in 50 MB: {peak / MIB:.1f} MiB at most")
+    assert peak < most * MIB
+
+
+async def test_a_path_takes_a_few_times_the_text_and_leaves_nothing(session: Session) -> None:
+    tracemalloc.start()
+    try:
+        found = await read(session, jsonpath="$.rows[-1]")
+        left, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert json.dumps(found["values"]) == json.dumps([{"path": f"$.rows[{ROWS}]", "value": {"id": "needle"}}])
+    record_figure(f"a path in 50 MB: {peak / MIB:.0f} MiB at most, {left / MIB:.1f} left")
+    assert peak < 5 * 52 * MIB
+    assert left < 2 * MIB

@@ -1,0 +1,83 @@
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import emceepee
+from emceepee.surface import FORM, Surface, UnknownSurface, call_to, order_of_listing, parse_surface, use_surface
+from support.sessions.catalogue import CATALOGUE
+
+SOURCE = Path(emceepee.__file__).parent
+_NAMED = re.compile(rf"\b({'|'.join(CATALOGUE)})\b")
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """The texts in a file that are more than a word, but for docstrings."""
+    tree = ast.parse(path.read_text())
+    documented = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    docstrings = {id(node.value) for node in documented}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from [node.value] if " " in node.value else []
+
+
+def test_sentences_name_tools_only_by_the_call_that_a_surface_offers() -> None:
+    """Those that are for one surface alone are the instructions; what a tool says of itself is its brief."""
+    files = [SOURCE / "errors.py"]
+    for room in ("backends", "sessions", "server"):
+        files += (path for path in (SOURCE / room).rglob("*.py") if path.name != "instructions.py")
+    assert [text for path in files for text in sentences(path) if _NAMED.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("surface", "tool", "words"),
+    [
+        (Surface.FULL, "list_tasks", "list_tasks"),
+        (Surface.FULL, "list_tools", "list_tools"),
+        (Surface.LITE, "get_task_result", "get_task_result"),
+        (Surface.LITE, "list_tools", "codemode_search"),
+        (Surface.LITE, "list_tasks", 'execute_tool(server="emceepee", tool="list_tasks")'),
+        (Surface.CODEMODE, "list_tools", "codemode_search"),
+        (Surface.CODEMODE, "execute_tool", 'mcp.tool("execute_tool", …) in codemode_execute'),
+    ],
+)
+async def test_a_tool_is_named_by_the_call_that_the_surface_offers_for_it(
+    surface: Surface, tool: str, words: str
+) -> None:
+    use_surface(surface)
+    assert call_to(tool) == words
+
+
+@pytest.mark.parametrize(
+    ("surface", "words"),
+    [
+        (Surface.FULL, 'respond_to_sampling(request_id="1", content={…}, model=…)'),
+        (
+            Surface.LITE,
+            'execute_tool(server="emceepee", tool="respond_to_sampling", '
+            'args={"request_id": "1", "content": {…}, "model": …})',
+        ),
+        (
+            Surface.CODEMODE,
+            'mcp.tool("respond_to_sampling", {"request_id": "1", "content": {…}, "model": …}) in codemode_execute',
+        ),
+    ],
+)
+async def test_a_call_is_shown_with_its_arguments(surface: Surface, words: str) -> None:
+    use_surface(surface)
+    assert call_to("respond_to_sampling", request_id="1", content=FORM, model=...) == words
+
+
+def test_an_unknown_surface_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UnknownSurface, match=r"no surface is called 'tiny'; there are full, lite, codemode"):
+        parse_surface("tiny")
+
+
+def test_only_tools_that_there_are_are_listed() -> None:
+    assert order_of_listing(Surface.LITE, ["list_servers", "set_timer", "execute_tool"]) == [
+        "execute_tool",
+        "list_servers",
+    ]
+    assert order_of_listing(Surface.FULL, ["b", "a"]) == ["b", "a"]
