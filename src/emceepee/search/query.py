@@ -12,8 +12,8 @@ MOST_WORDS = 100  # of a query that are looked at
 MOST_UNKNOWN = 8  # of them, in no entry: names and numbers, or slips
 # A term costs as many comparisons as entries have it, and tells the less. Rare ones come first, and frequent ones only
 # as long as an answer stays quick: in some thousand entries nothing is left out.
-MOST_ASKED, ASKED_ENTRIES = 16, 800
-MOST_MEANT, MEANT_ENTRIES = 16, 300
+MOST_ASKED, ASKED_ENTRIES = 16, 500
+MOST_MEANT, MEANT_ENTRIES = 16, 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def test_an_unknown_word_means_what_goes_on_from_it_or_what_it_was_meant_to_be()
 
 
 def test_frequent_terms_are_left_out_where_rare_ones_say_enough() -> None:
-    known = a_vocabulary(rare=2, middl=700, frequent=5000)
+    known = a_vocabulary(rare=2, middl=400, frequent=5000)
     assert Query.of("frequent middle rare", known).asked == ("rare", "middl")
     assert Query.of("frequent", known).asked == ("frequent",)
 
