@@ -24,6 +24,7 @@ from emceepee.telemetry.logs import FORMATS, LEVELS
 from emceepee.validation import mismatches
 
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
+NO_CODEMODE_VARIABLE = "EMCEEPEE_NO_CODEMODE"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 # What other programs call the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
@@ -132,6 +133,7 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
     notices: str = "all"
+    has_codemode: bool = True
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None

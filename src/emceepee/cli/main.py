@@ -26,6 +26,7 @@ from emceepee.cli.worker import FAILED, LINK, MOST_WORKERS, READY, NoWorker, Wor
 from emceepee.clock import SystemClock
 from emceepee.config import (
     CONFIG_VARIABLE,
+    NO_CODEMODE_VARIABLE,
     NOTICES,
     TOKEN_VARIABLE,
     Config,
@@ -224,6 +225,11 @@ def _common(parser: argparse.ArgumentParser) -> None:
         choices=NOTICES,
         help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
     )
+    parser.add_argument(
+        "--no-codemode",
+        action="store_true",
+        help=f"no codemode_search and no codemode_execute: nobody runs scripts; or set {NO_CODEMODE_VARIABLE}=1",
+    )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=logs.LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=logs.FORMATS, help="default: text")
@@ -288,6 +294,7 @@ def _config(options: argparse.Namespace) -> Config:
         egress=_egress(options.ca_bundle),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
+        has_codemode=not (options.no_codemode or os.environ.get(NO_CODEMODE_VARIABLE, "") not in ("", "0")),
         log_level=options.log_level or config.log_level,
         log_format=options.log_format or config.log_format,
         log_file=options.log_file,

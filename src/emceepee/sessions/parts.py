@@ -8,6 +8,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.scripts import Scripts
 from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
@@ -28,5 +29,6 @@ class SessionParts:
     results: ResultBudget
     sealing: Sealing = field(default_factory=Sealing)
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
+    scripts: Scripts | None = None  # code mode; without it, no script is run
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

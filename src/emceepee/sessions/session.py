@@ -68,6 +68,7 @@ class Session:
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._spread = parts.spread
+        self.scripts = parts.scripts
         self.structured_notices = parts.structured_notices
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
@@ -438,6 +439,12 @@ class Session:
             span=spans.current(),
             patience=seconds,
         )
+        return await self.run(call, seconds, on_call)
+
+    async def run(
+        self, call: Call, seconds: float, on_call: Callable[["Session", Call], None] | None = None
+    ) -> JsonObject | Task:
+        """The same for a call that was made elsewhere. Raises: EmceepeeError."""
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
@@ -459,7 +466,12 @@ class Session:
             return None
         if kept.session is not None:
             connection.restore_session(kept.session)
-        return self.calls.resume(task, kept.task, connection).finished
+        return self.calls.resume(task, connection, backend_task=kept.task).finished
+
+    def resume_script(self, task: Task, record: bytes) -> "asyncio.Future[None] | None":
+        """Go on with a script that another process has begun; None if that is not possible here."""
+        script = None if self.scripts is None else self.scripts.restore(self, task, record)
+        return None if script is None else self.calls.resume(task, script, kept_as=RecordKind.SCRIPT).finished
 
     def _roots_for(self, server: str) -> list[JsonObject]:
         connection = self._connections.get(server)

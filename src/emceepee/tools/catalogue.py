@@ -2,6 +2,7 @@
 
 from emceepee.tools import (
     activity,
+    codemode,
     execution,
     observation,
     prompts,
@@ -14,6 +15,7 @@ from emceepee.tools import (
 )
 from emceepee.tools.declaration import Tool
 
+CODE_MODE = ("codemode_search", "codemode_execute")  # which an operator can switch off
 TOOLS: tuple[Tool, ...] = (
     servers.add_server,
     servers.remove_server,
@@ -49,6 +51,7 @@ TOOLS: tuple[Tool, ...] = (
     timers.list_timers,
     timers.get_timer,
     timers.delete_timer,
+    codemode.codemode_execute,
     sessions.open_session,
     sessions.close_session,
 )

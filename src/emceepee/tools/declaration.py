@@ -64,6 +64,7 @@ class OwnResult(Generic[V]):
     content: list[JsonObject]
     value: V
     mentions: Mentions = NO_MENTIONS
+    is_error: bool = False
 
 
 OnEvents = Callable[[Session, Taken], None]

@@ -115,6 +115,11 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
         timeout = session.limits.quiet_call_seconds
     with session.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
+    return finished_result(task, session)
+
+
+def finished_result(task: Task, session: Session) -> CallResult:
+    """What a task that has ended came to. Raises: EmceepeeError."""
     if task.result is not None:
         return result_of(task.method, task.result, Mentions(ended_task=task.task_id))
     if task.error is not None:
