@@ -7,6 +7,7 @@ from typing import Any
 from emceepee.codemode.values import as_json
 from emceepee.json_types import JsonObject
 
+MODULE = "mcp"
 LOG, SLEEP, OWN_TOOL = "log", "sleep", "tool"
 CALL_TOOL = "execute_tool"
 THIS_TOOL = "codemode_execute"
@@ -79,30 +80,24 @@ METHODS = {alias: name for name in (*BINDINGS, OWN_TOOL, SLEEP, LOG) for alias i
 
 
 def mcp_stub() -> str:
-    """The type of `mcp`, for the check."""
+    """The types of the module `mcp`, for the check."""
     signatures = {name: binding.stub for name, binding in BINDINGS.items()} | {
         OWN_TOOL: "(name: str, args: dict[str, Any] | None = ...) -> Any",
         SLEEP: "(seconds: float) -> None",
     }
-    lines = [
-        f"    async def {alias}(self, {signatures[name].removeprefix('(')}: ...".replace("(self, )", "(self)")
-        for alias, name in METHODS.items()
-        if name != LOG
-    ]
+    lines = [f"async def {alias}{signatures[name]}: ..." for alias, name in METHODS.items() if name != LOG]
     return "\n".join(
         [
             "from typing import Any, Literal",
-            "class Mcp:",
             *lines,
-            "    def log(self, *values: Any) -> None: ...",
-            "mcp: Mcp",
+            "def log(*values: Any) -> None: ...",
             "",
         ]
     )
 
 
 def bind(names: Sequence[str], args: Sequence[Any], kwargs: JsonObject) -> JsonObject:
-    """Arguments by name, without those that are None. Raises: BadScriptCall, TooDeep."""
+    """Arguments by name, without those that are None. Raises: BadScriptCall, NotJson."""
     if len(args) > len(names):
         raise BadScriptCall(f"takes at most {len(names)} arguments ({', '.join(names)}), but {len(args)} were given")
     given: JsonObject = dict(zip(names, args, strict=False))

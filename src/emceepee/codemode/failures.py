@@ -29,7 +29,7 @@ class ScriptFailure(Exception):
 
 def failure_of(error: "MontyError", *, before: int, seconds: float) -> ScriptFailure:
     """`before`: lines that were put before the script's own. `seconds`: what it may compute."""
-    from pydantic_monty import MontyCrashedError, MontyTypingError
+    from pydantic_monty import MontyCrashedError, MontySyntaxError, MontyTypingError
 
     if isinstance(error, MontyTypingError):
         return _refusal(problems_of(error), before)
@@ -38,6 +38,8 @@ def failure_of(error: "MontyError", *, before: int, seconds: float) -> ScriptFai
             return ScriptFailure("TimeoutError", f"The script computed for more than {seconds:g} s, so it was ended.")
         return ScriptFailure("SandboxCrashed", "The process that ran the script ended unexpectedly. Nothing else did.")
     name, _, message = str(error).partition(": ")
+    if isinstance(error, MontySyntaxError):
+        name, message = "SyntaxError", str(error)
     frames = error.traceback() if hasattr(error, "traceback") else []
     own = [frame.line - before for frame in frames if frame.filename.startswith("<python-input")]
     if name == "TimeoutError" and "time limit exceeded" in message:
@@ -75,6 +77,9 @@ def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
 
 def _refusal(problems: list[JsonObject], before: int) -> ScriptFailure:
     told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
+    # In what cannot be read, imports are not looked for, and what they would give is told as missing.
+    unread = [item for item in told if item.get("code") == "invalid-syntax"]
+    told = unread or told
     lines = [_line_of(item, before) for item in told]
     words = [
         f"line {line}: {item.get('message')}" if line else str(item.get("message"))
@@ -84,9 +89,8 @@ def _refusal(problems: list[JsonObject], before: int) -> ScriptFailure:
     text = "; ".join(words[:MOST_PROBLEMS]) + (f"; and {rest} more" if rest > 0 else "")
     if any(_is_not_awaited(item) for item in told):
         text += ". Calls are coroutines: write await before each."
-    is_syntax = any(item.get("code") == "invalid-syntax" for item in told)
     return ScriptFailure(
-        "SyntaxError" if is_syntax else "TypeError", f"The script was not run. {text}", lines[0] if lines else None
+        "SyntaxError" if unread else "TypeError", f"The script was not run. {text}", lines[0] if lines else None
     )
 
 

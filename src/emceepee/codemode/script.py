@@ -27,6 +27,7 @@ from emceepee.codemode.bindings import (
     CALL_TOOL,
     LOG,
     METHODS,
+    MODULE,
     OWN_TOOL,
     SLEEP,
     THIS_TOOL,
@@ -36,8 +37,8 @@ from emceepee.codemode.bindings import (
 from emceepee.codemode.failures import ScriptFailure, failure_of, only_returns, problems_of, with_awaits
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import KeptScript, PendingCall
-from emceepee.codemode.server_modules import ServerModules, modules_for
-from emceepee.codemode.values import ScriptLog, TooDeep, as_json
+from emceepee.codemode.server_modules import PACKAGE, ServerModules, modules_for
+from emceepee.codemode.values import NotJson, ScriptLog, as_json
 from emceepee.codemode.workers import Worker, Workers, sandbox_version
 from emceepee.errors import EmceepeeError
 from emceepee.futures import resolve
@@ -63,7 +64,7 @@ log = EventLog("codemode")
 PARK_SECONDS = 1.0  # a script that waits for longer holds no worker
 PARALLEL_CALLS = 20  # of one script; the others wait for their turn
 MOST_RECORD_BYTES = 8 << 20  # a larger snapshot is kept in memory only
-PRELUDE = "import asyncio, json\n"  # what scripts forget to import
+PRELUDE = f"import asyncio, json, {MODULE}\n"  # what scripts need not import
 _MODULES = ("import", "import_stubs")
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
@@ -270,29 +271,25 @@ class Script:
             return await asked.resume_auto()
         try:
             answer = self._accept(asked)
-        except (BadScriptCall, TooDeep) as error:
+        except (BadScriptCall, NotJson) as error:
             answer = raised("TypeError", f"{asked.function_name}: {error}")
         return await asked.resume(answer)  # type: ignore[arg-type]  # of the names of exceptions it knows
 
     def _accept(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
-        """Put a call into the queue; or answer what needs no call. Raises: BadScriptCall, TooDeep, ScriptFailure."""
+        """Put a call into the queue; or answer what needs no call. Raises: BadScriptCall, NotJson, ScriptFailure."""
         name, args, kwargs = str(asked.function_name), asked.args, asked.kwargs
         if asked.is_os_function:
             if name == "asyncio.sleep":
                 return self._queue_sleep(asked.call_id, args[0])
             return raised("PermissionError", f"{name} is not for scripts: they can only call. {_hint(name)}".strip())
-        if asked.object_id is None:
-            function = self._modules.find(name)
-            if function is None:
-                return raised("NameError", f"name '{name}' is not defined")
-            arguments = {"server": function.server, "tool": function.tool}
-            given = bind((), args, {})  # nothing by position
-            return self._queue(
-                asked.call_id, CALL_TOOL, arguments | {"args": function.arguments(as_json(kwargs) | given)}
-            )
-        method = METHODS.get(name)
-        if method is None:
-            return raised("AttributeError", f"mcp has no {name}; it has {', '.join(dict.fromkeys(METHODS.values()))}")
+        module, _, member = name.partition(".")
+        if module == PACKAGE and (function := self._modules.find(name)) is not None:
+            given = function.arguments(bind((), args, {}) | as_json(kwargs))  # nothing by position
+            arguments = {"server": function.server, "tool": function.tool, "args": given}
+            return self._queue(asked.call_id, CALL_TOOL, arguments)
+        method = METHODS.get(member)
+        if module != MODULE or method is None:
+            return raised("NameError", f"name '{name}' is not defined")
         if method == LOG:
             self._log.write_line(" ".join(str(as_json(value)) for value in args))
             return returned(None)
@@ -409,7 +406,8 @@ class Script:
         """Raises: EmceepeeError."""
         if call.wakes_at is not None:
             left = (datetime.fromisoformat(call.wakes_at) - self._clock.now()).total_seconds()
-            await self._clock.sleep(max(left, 0))
+            if left > 0:
+                await self._clock.sleep(left)
             return None
         tools, session = self._parts.tools, self._session
         if is_restored and not tools.is_repeatable(call.function):

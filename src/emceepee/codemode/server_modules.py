@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
+from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.stubs import parameters, python_names, signature
 from emceepee.errors import EmceepeeError
@@ -51,7 +52,10 @@ class ServerModules:
         return self.functions.get(dotted)
 
     def external(self) -> "dict[str, ExternalModule]":
-        """As the sandbox takes them. What is behind a name is never called: the sandbox tells us of the call."""
+        """As the sandbox takes them, and `mcp` beside them.
+
+        What is behind a name is never called: the sandbox tells us of the call.
+        """
         from pydantic_monty import ExternalModule
 
         members: dict[str, dict[str, Any]] = {name: {} for name in self.stubs}
@@ -59,13 +63,14 @@ class ServerModules:
             _, module, function = dotted.split(".")
             members.setdefault(module, {})[function] = _never_called
         return {
+            MODULE: ExternalModule(dict.fromkeys(METHODS, _never_called), stubs=mcp_stub()),
             PACKAGE: ExternalModule(
                 {
                     name: ExternalModule(functions, stubs=self.stubs.get(name, _HEADER))
                     for name, functions in members.items()
                 },
                 stubs="",
-            )
+            ),
         }
 
     def to_record(self) -> JsonObject:

@@ -10,18 +10,25 @@ from typing import Any
 DEEPEST = 100  # levels; what is read from JSON may have twice as many
 
 
-class TooDeep(ValueError):
-    """A value holds others, which hold others, beyond what is taken."""
+MOST_BITS = 10_000  # of a whole number
+
+
+class NotJson(ValueError):
+    """A value cannot be written as JSON, or not within reason."""
 
 
 def as_json(value: Any, depth: int = 0) -> Any:
-    """The value in the words of JSON. Raises: TooDeep."""
-    if value is None or isinstance(value, bool | int | str):
+    """The value in the words of JSON. Raises: NotJson."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > MOST_BITS:
+            raise NotJson("a number has too many digits")
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if depth >= DEEPEST:
-        raise TooDeep(f"a value is nested more than {DEEPEST} levels deep")
+        raise NotJson(f"a value is nested more than {DEEPEST} levels deep")
     if isinstance(value, Mapping):
         return {_key(key): as_json(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -62,6 +69,8 @@ class ScriptLog:
             if not self._dropped:
                 start = text.encode("utf-8", "replace")[: self._most - self._size].decode("utf-8", "ignore")
                 self._parts.append(start)
+                size -= len(start.encode("utf-8", "replace"))
+                self._size = self._most
             self._dropped += size
 
     def write_line(self, text: str) -> None:

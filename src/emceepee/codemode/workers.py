@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from emceepee.codemode.bindings import METHODS, mcp_stub
 from emceepee.errors import Unsupported
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, close_bounded
 from emceepee.state.limits import Limits
@@ -23,10 +22,6 @@ LEAST_SUSPENSIONS = 1000
 _REFUSED = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_CORE")
 
 
-class _Mcp:
-    """Stands for `mcp` in the sandbox. Its methods are never called here: the sandbox tells us of the call."""
-
-
 class Worker:
     """A process that runs one stretch of a script, until it is let go."""
 
@@ -35,12 +30,7 @@ class Worker:
 
     async def begin(self, code: str, on_print: "PrintCallback", *, is_checked: bool) -> "AsyncSnapshot":
         """Raises: MontyError."""
-        from pydantic_monty import ClassInstance
-
-        mcp = ClassInstance(_Mcp(), allowed_methods=frozenset(METHODS))
-        return await self._session.feed_start(
-            code, inputs={"mcp": mcp}, print_callback=on_print, skip_type_check=not is_checked
-        )
+        return await self._session.feed_start(code, print_callback=on_print, skip_type_check=not is_checked)
 
     async def load(self, snapshot: bytes, on_print: "PrintCallback") -> "AsyncSnapshot":
         """Raises: MontyError."""
@@ -76,7 +66,6 @@ class Workers:
                 "max_suspensions": LEAST_SUSPENSIONS + SUSPENSIONS_PER_CALL * limits.calls_per_script,
             },
             type_check=is_checked,
-            type_check_stubs=mcp_stub() if is_checked else None,
             type_check_format="json" if is_checked else None,
             os_policy={"sleep": "call_host"},
             external_modules=modules,

@@ -47,7 +47,7 @@ FILES = [
     "import os\nos.remove('/tmp/x')",
 ]
 NETWORK = ["import socket\nsocket.create_connection(('127.0.0.1', 80))", "import urllib.request", "import http.client"]
-ENVIRONMENT = ["import os\nos.environ['PATH']", "import os\nos.getenv('PATH') or 1 / 0", "import sys\nsys.argv"]
+ENVIRONMENT = ["import os\nos.environ['PATH']", "import os\nos.getenv('PATH') or 1 / 0"]
 PROCESSES = [
     "import subprocess\nsubprocess.run(['id'])",
     "import os\nos.system('id')",
@@ -139,7 +139,7 @@ async def test_recursion_is_ended(scene: Scene) -> None:
 
 
 async def test_nesting_in_the_source_is_refused(scene: Scene) -> None:
-    assert (await failure_of(scene, "(" * 50_000))["name"] in ("SyntaxError", "MontySyntaxError")
+    assert (await failure_of(scene, "(" * 50_000))["name"] == "SyntaxError"
     assert (await failure_of(scene, unchecked("-" * 20_000 + "1")))["message"]
 
 
@@ -258,5 +258,5 @@ async def test_an_endless_loop_delays_nobody_elses_script(scene: Scene) -> None:
         assert await result_of(other, "await mcp.call_tool('tracker', 'read_text')") == "plain words"
         took = asyncio.get_running_loop().time() - began
         await looping
-    record_figure("a script beside an endless one", f"{took * 1000:.0f} ms")
+    record_figure(f"a script beside an endless one took {took * 1000:.0f} ms")
     assert took < SECONDS
