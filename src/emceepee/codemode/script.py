@@ -153,6 +153,11 @@ class Script:
         return frozenset(call.call_id for call in self._pending.values() if call.answer is None)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether all of it waits for answers."""
+        return self._answered is not None and not self._answered.done()
+
+    @property
     def worker_pid(self) -> int | None:
         """The process that it runs in just now."""
         return None if self._worker is None else self._worker.pid
@@ -181,10 +186,11 @@ class Script:
 
     async def _run(self) -> Any:
         """Its result as JSON. Raises: ScriptFailure, EmceepeeError."""
-        from pydantic_monty import AsyncFutureSnapshot, MontyError
-
         if self._broken is not None:
             raise ScriptFailure("SnapshotLost", self._broken)
+        await self._parts.workers.open()
+        from pydantic_monty import AsyncFutureSnapshot, MontyError
+
         try:
             snapshot = await (self._begin() if self._snapshot is None else self._restore())
             while isinstance(snapshot, AsyncFutureSnapshot):

@@ -56,7 +56,7 @@ class Workers:
 
     async def take(self, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool) -> Worker:
         """A fresh one, as soon as there may be another. Raises: Unsupported."""
-        pool = await self._open()
+        pool = await self.open()
         limits = self._limits
         session = pool.checkout(
             limits={
@@ -76,7 +76,8 @@ class Workers:
             _confine(worker.pid)
         return worker
 
-    async def _open(self) -> "AsyncMonty":
+    async def open(self) -> "AsyncMonty":
+        """Load the sandbox, if that was not done yet. Raises: Unsupported."""
         async with self._opening:
             if self._pool is None:
                 self._pool = await _open_pool(self._limits)
