@@ -1,6 +1,6 @@
 """The tool that runs scripts."""
 
-from typing import NotRequired, TypedDict, cast
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,7 @@ from emceepee.codemode.script import Script
 from emceepee.errors import InvalidArguments, TimedOut, Unsupported
 from emceepee.json_types import JsonValue
 from emceepee.sessions.session import Session
+from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.tools.content import result_of
 from emceepee.tools.declaration import OwnResult, Params, tool
@@ -51,7 +52,7 @@ class ScriptStats(TypedDict):
 
 
 class Executed(TypedDict):
-    """`result` is the value of the last expression, as JSON. `logs` are the lines that it printed and logged."""
+    """What a script came to. `result` is as JSON."""
 
     success: bool
     result: NotRequired[JsonValue]
@@ -60,10 +61,19 @@ class Executed(TypedDict):
     stats: ScriptStats
 
 
+ScriptResult = Annotated[
+    OwnResult[Executed] | OwnResult[Promotion],
+    Described(
+        "`{success, result?, error?: {name, message, line?}, logs, stats: {durationMs, mcpCalls}}`. `result` is the "
+        "value of the last expression, as JSON, and `logs` are the lines that the script printed and logged. A script "
+        "that [becomes a task](#a-call-that-becomes-a-task) is answered with that. See "
+        "[run scripts](../how-to/run-scripts.md)."
+    ),
+]
+
+
 @tool(title="Run a script", effect=Effect(), load=CORE)
-async def codemode_execute(
-    params: Execute, session: Session, caller: RequestContext
-) -> OwnResult[Executed] | OwnResult[Promotion]:
+async def codemode_execute(params: Execute, session: Session, caller: RequestContext) -> ScriptResult:
     """Run Python that calls many tools and returns only what you need: loops, filters and joins cost no context. The
     last expression is the result. Sandboxed: no files, network or packages. await every call; asyncio.gather runs them
     side by side. mcp.call_tool(server, tool, args) returns structured content or text, and raises on errors.

@@ -6,7 +6,6 @@ from emceepee.json_types import JsonObject
 from support.backends.catalog_backend import catalog_backend, object_schema, structured_result, text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.replies import own_part
-from support.sessions.result_types import check_result
 from support.sessions.scene import Scene
 
 TEXT: JsonObject = {"type": "string"}
@@ -42,7 +41,7 @@ async def run(scene: Scene, code: str, **arguments: Any) -> JsonObject:
     """What the script came to, whether it succeeded or not."""
     result = await scene.call("codemode_execute", code=code, **arguments)
     value = own_part(cast(JsonObject, result["structuredContent"]))
-    check_result("codemode_execute", value)
+    assert set(value) == {"success", "result" if value["success"] else "error", "logs", "stats"}
     assert bool(result.get("isError")) is not value["success"], result
     return value
 
