@@ -234,6 +234,25 @@ await asyncio.gather(ask(1), ask(2))
         assert (await play.value(place))["result"] == ["answered", "unknown"]
 
 
+async def test_a_call_is_in_the_store_before_it_is_sent() -> None:
+    play = Play()
+    code = """
+await mcp.sleep(5)
+try:
+    x = await mcp.call_tool('one', 'echo', {'n': 1})
+except RuntimeError as error:
+    x = 'may have run'
+x
+"""
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, code, asked=0)
+        await place.clock.advance(5)
+        await play.backend.next_asked()  # and in this very moment the process is killed
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == "may have run"
+    assert [method for method, _ in play.backend.seen].count("tools/call") == 1
+
+
 @pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
 async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(modern: bool) -> None:
     backend = TaskBackend(modern=modern)

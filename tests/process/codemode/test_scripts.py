@@ -141,7 +141,7 @@ async def test_a_server_is_a_module_whose_functions_are_its_tools(scene: Scene) 
     [
         ("tracker.create_issue(title=3)", "Expected `str`"),
         ("tracker.create_issue()", "`title`"),
-        ("tracker.create_issue(title='t', titel='u')", "titel"),
+        ("tracker.create_issue(title='t', heading='u')", "heading"),
         ("tracker.create_issue(title='t', priority='urgent')", "Literal"),
         ("tracker.delete_all()", "delete_all"),
     ],
