@@ -10,7 +10,6 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.call_spans import begin_span
 from emceepee.tools.catalogue import CODE_MODE
 from emceepee.tools.declaration import BackendResult, Outcome, Tool
 from emceepee.tools.replies import error_reply, reply, with_notices
@@ -52,7 +51,7 @@ class Tools:
         if not tool.needs_session:
             return (await self._run_tool(tool, arguments, session, context))[0]
         session.wake()
-        span = begin_span(session, tool, arguments)
+        span = tool.begin_span(session, arguments)
         spans.serve(span)
         session.open_calls += 1
         try:

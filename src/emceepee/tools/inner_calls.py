@@ -12,12 +12,10 @@ from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.spans import Span
-from emceepee.tools.call_spans import begin_span
 from emceepee.tools.declaration import BackendResult, Outcome, OwnResult, Tool
 from emceepee.tools.replies import reply
 from emceepee.tools.request_context import RequestContext, ServerPolicy
 
-LONGEST_WAIT_MS = "timeout_ms"
 _RUNS_AT_SERVER = ("execute_tool", "read_resource", "get_prompt")
 
 
@@ -71,7 +69,7 @@ class ToolsForScripts:
             arguments = {"timeout_ms": round(session.limits.longest_call_seconds * 1000)} | arguments
         if tool == "execute_tool":
             arguments = {"task_ttl_ms": round(session.limits.longest_task_ttl_seconds * 1000)} | arguments
-        span = begin_span(session, found, arguments, parent)
+        span = found.begin_span(session, arguments, parent)
         spans.serve(span)
         context = _InnerContext(session, caller, call_id)
         try:

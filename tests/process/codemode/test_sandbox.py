@@ -15,6 +15,7 @@ from support.figures import record_figure
 from support.sessions.scene import Scene, a_scene
 from support.sessions.scripts import failure_of, issue_tracker, result_of, run
 from support.system.processes import is_alive
+from support.waiting import eventually
 
 SECONDS = 1.0  # that a script may compute here
 SMALL = Limits(
@@ -248,7 +249,7 @@ async def test_a_worker_has_no_environment_no_files_and_no_right_to_open_any() -
             assert line.removeprefix(name).split()[:2] == ["0", "0"], line
         asked.reply(content=[])
         await call
-    assert not is_alive(pid)
+    await eventually(lambda: not is_alive(pid), what="the worker has ended")
 
 
 async def test_an_endless_loop_delays_nobody_elses_script(scene: Scene) -> None:
