@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 log = EventLog("codemode")
 PARK_SECONDS = 1.0  # a script that waits for longer holds no worker
 PARALLEL_CALLS = 20  # of one script; the others wait for their turn
-MOST_RECORD_BYTES = 8 << 20  # a larger snapshot is kept in memory only
+MOST_RECORD_BYTES = 4 << 20  # a larger snapshot is kept in memory only
 PRELUDE = f"import asyncio, json, {MODULE}\n"  # what scripts need not import
 _MODULES = ("import", "import_stubs")
 _MAY_HAVE_RUN = (
@@ -338,13 +338,13 @@ class Script:
         """Until one of its calls has an answer. Returns what to go on from: after a while, another than before."""
         asked = snapshot.pending_call_ids
         if self._queued and self._call is not None and self._call.is_kept:
-            self._take_snapshot(snapshot)
+            await self._take_snapshot(snapshot)
             await self._session.unsaved.save()
         self._start_queued()
         if not self._has_answer(asked):
             await self._wait_for_answer(asked, RECORD_SECONDS)
         if not self._has_answer(asked) and self._call is not None and not self._call.is_kept:
-            self._take_snapshot(snapshot)
+            await self._take_snapshot(snapshot)
             self._session.calls.keep(self._call)
         if not self._has_answer(asked):
             await self._wait_for_answer(asked, PARK_SECONDS)
@@ -354,7 +354,7 @@ class Script:
 
     async def _park(self, snapshot: "AsyncFutureSnapshot", asked: list[int]) -> "AsyncFutureSnapshot":
         """Let the worker go until there is an answer."""
-        self._take_snapshot(snapshot)
+        await self._take_snapshot(snapshot)
         if self._parts.parked_bytes() > self._limits.parked_bytes_in_all:
             raise ScriptFailure("ParkingFull", "Too much is parked already for this script to wait. Try again later.")
         await self._let_worker_go()
@@ -366,8 +366,8 @@ class Script:
             raise ScriptFailure("SnapshotLost", "The script cannot go on from where it waited.")
         return loaded
 
-    def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> None:
-        self._snapshot = snapshot.dump()
+    async def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> None:
+        self._snapshot = await asyncio.to_thread(snapshot.dump)  # some megabytes take a while
         waiting = set(snapshot.pending_call_ids)
         calls = [*self._pending.values(), *self._queued]
         self._at_snapshot = [call for call in calls if call.number in waiting]

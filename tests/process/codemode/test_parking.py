@@ -45,13 +45,18 @@ async def until_parked(session: Session, clock: Any) -> None:
     """It waits, and time passes in which it gets no answer."""
     await eventually(lambda: any(script.is_waiting for script in scripts_of(session)), what="the script waits")
     await clock.advance(RECORD_SECONDS)
-    await settle()
+    scripts = scripts_of(session)
+    await eventually(lambda: all(script.parked_bytes and script.is_waiting for script in scripts), what="it is kept")
     await clock.advance(PARK_SECONDS)
 
     def has_no_worker() -> bool:
         return all(script.worker_pid is None and script.parked_bytes for script in scripts_of(session))
 
     await eventually(has_no_worker, what="the script is parked")
+
+
+async def until_waiting(scene: Scene) -> None:
+    await eventually(lambda: any(script.is_waiting for script in scripts_of(scene.session)), what="the script waits")
 
 
 # In one process.
@@ -143,7 +148,10 @@ async def test_parked_scripts_are_bounded_in_all() -> None:
     async with a_scene(limits=Limits(parked_bytes_in_all=1000), one=ScriptedBackend()) as scene:
         call = scene.start("codemode_execute", code=ONE_CALL, timeout=300)
         await scene.backends["one"].next_asked()
+        await until_waiting(scene)
         await scene.clock.advance(RECORD_SECONDS)
+        await eventually(lambda: scripts_of(scene.session)[0].parked_bytes > 0, what="it is kept")
+        await until_waiting(scene)
         await scene.clock.advance(PARK_SECONDS)
         assert (await call)["structuredContent"]["error"]["name"] == "ParkingFull"
 
