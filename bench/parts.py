@@ -5,6 +5,7 @@ from functools import partial
 
 from bench.measure import (
     calls,
+    context,
     fan_out,
     growth,
     large_results,
@@ -33,6 +34,7 @@ PARTS: dict[str, Measure] = {
     large_results.PART: large_results.measure,
     replicas.PART: replicas.measure,
     tools_list.PART: tools_list.measure,
+    context.PART: context.measure,
     start_up.PART: start_up.measure,
     growth.SESSIONS_PART: partial(growth.measure, part=growth.SESSIONS_PART),
     growth.BACKENDS_PART: partial(growth.measure, part=growth.BACKENDS_PART),

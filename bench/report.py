@@ -14,6 +14,7 @@ TITLES = {
     "fan-out": "A hundred callers at once, and then idle",
     "wake": "Waking up",
     "tools-list": "tools/list",
+    "context": "The context that a task costs",
     "start-up": "Start-up",
     "growth-sessions": "Cost and the number of sessions",
     "growth-backends": "Cost and the number of backends",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.contestants import DIRECT, EMCEEPEE, RELAY
-from bench.measure import fan_out, growth, large_results, long_run, memory, replicas, state, wake
+from bench.measure import context, fan_out, growth, large_results, long_run, memory, replicas, state, wake
 from bench.results import Cell, Kind, Results
 from bench.work import MEDIUM, SMALL, Era, Size
 
@@ -89,6 +89,8 @@ def _costs(results: Results) -> Iterator[Verdict]:
         yield Verdict(target=name, found=found, limit=limit, unit=unit)
     found = results.value(replicas.PART, replicas.SHARE)
     yield Verdict(target=replicas.SHARE, found=found, limit=1.4, unit="", is_least=True)
+    found = results.value(context.PART, context.SAVED)
+    yield Verdict(target="context saved by code mode", found=found, limit=85.0, unit="%", is_least=True)
 
 
 def _growth(results: Results) -> Iterator[Verdict]:

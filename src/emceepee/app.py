@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
+from emceepee.codemode.engine import CodeMode
 from emceepee.config import Config, HttpConfig
 from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
@@ -49,7 +50,9 @@ from emceepee.store.store import Store
 from emceepee.surface import use_surface
 from emceepee.telemetry.journal import SpanBudget
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.catalogue import CODE_MODE, TOOLS
+from emceepee.tools.declaration import Tool
+from emceepee.tools.inner_calls import ToolsForScripts
 from emceepee.tools.limited import fit_tools
 from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, LoopbackCallback
 
@@ -180,8 +183,10 @@ async def session_parts(
         journals = SpanBudget(config.limits.requests_in_all)
         most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
         large_results = ResultStorage(most, durable)
-        yield SessionParts(
+        scripts = CodeMode(config.limits, ToolsForScripts(served_tools(config))) if config.has_codemode else None
+        parts = SessionParts(
             registry=registry,
+            scripts=scripts,
             dialer=dialer,
             clock=clock,
             limits=config.limits,
@@ -195,6 +200,17 @@ async def session_parts(
             asks_natively=config.native_elicitation == "auto",
             vectors=_vectors(config),
         )
+        try:
+            yield parts
+        finally:
+            if scripts is not None:
+                await scripts.close()
+
+
+def served_tools(config: Config) -> list[Tool]:
+    """The tools as this configuration has them."""
+    tools = [tool for tool in TOOLS if config.has_codemode or tool.name not in CODE_MODE]
+    return fit_tools(tools, config.limits)
 
 
 def _vectors(config: Config) -> "SharedVectors | None":
@@ -256,7 +272,7 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     ):
         session.update_profile(transport="stdio")
         async with console_beside(session, config, parts, invite) as open_console:
-            tools = fit_tools(TOOLS, config.limits)
+            tools = served_tools(config)
             await serve_stdio(
                 build_sdk_server(tools, servers=config.servers, takes_handles=False),
                 Tools(tools, config.surface),
@@ -404,7 +420,7 @@ def http_parts(
         only_logins=only_logins,
     )
     gate = Gate(rules, oauth, logins, LoginThrottle(clock))
-    tools = fit_tools(TOOLS, limits)
+    tools = served_tools(config)
     return HttpParts(
         sdk_server=build_sdk_server(tools, servers=config.servers),
         tools=Tools(tools, config.surface),

@@ -146,6 +146,7 @@ class Config:
     native_elicitation: str = NATIVE_ELICITATION[0]
     search_vectors: Path | None = None  # word vectors for codemode_search
     surface: Surface = Surface.FULL  # of callers that ask for none
+    has_codemode: bool = True
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None

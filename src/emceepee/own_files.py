@@ -6,6 +6,7 @@ from pathlib import Path
 
 OWN_NAME = "emceepee"
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
+NO_CODEMODE_VARIABLE = "EMCEEPEE_NO_CODEMODE"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
 NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
 NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody

@@ -22,6 +22,7 @@ from emceepee.own_files import (
     LOG_LEVELS,
     MOST_WORKERS,
     NATIVE_ELICITATION,
+    NO_CODEMODE_VARIABLE,
     NOTICES,
     SECRETS,
     STATE_VARIABLE,
@@ -157,6 +158,11 @@ def _common(parser: argparse.ArgumentParser) -> None:
         type=_byte_count,
         metavar="N",
         help="larger results come as head, shape and a handle for read_result (default: they come whole)",
+    )
+    parser.add_argument(
+        "--no-codemode",
+        action="store_true",
+        help=f"no codemode_search and no codemode_execute: nobody runs scripts; or set {NO_CODEMODE_VARIABLE}=1",
     )
     parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="default: info")

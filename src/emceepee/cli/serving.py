@@ -20,7 +20,7 @@ from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
 from emceepee.config import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, load, locate_state
-from emceepee.own_files import TOKEN_VARIABLE
+from emceepee.own_files import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE
 from emceepee.store.store import StoreError
@@ -159,6 +159,7 @@ def _config(options: argparse.Namespace) -> Config:
         egress=egress_settings(options.ca_bundle, os.environ),
         roots=tuple(root_uri(root) for root in options.root or ()) or config.roots,
         notices=options.notices or config.notices,
+        has_codemode=not (options.no_codemode or os.environ.get(NO_CODEMODE_VARIABLE, "") not in ("", "0")),
         surface=Surface(options.surface) if options.surface else config.surface,
         native_elicitation=options.native_elicitation or config.native_elicitation,
         log_level=options.log_level or config.log_level,

@@ -24,6 +24,7 @@ def row(span: Span, session: Session) -> JsonObject:
         "endedAt": None if span.ended is None else started + span.ended * 1000,
         "error": redacted(span.error),
         "taskId": span.task_id,
+        "parent": span.parent,
         "progress": redacted(span.progress) if span.progress else None,
     }
     return {
@@ -130,6 +131,7 @@ def _document(span: Span, session_id: str) -> JsonObject:
         "durationMs": _ms(span.ended),
         "error": redacted(span.error),
         "taskId": span.task_id,
+        "parentId": span.parent,
         "resultSummary": _summary(span),
     }
     return {

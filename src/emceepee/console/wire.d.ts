@@ -108,6 +108,7 @@ declare namespace Wire {
     server?: string;
     error?: string;
     taskId?: string;
+    parent?: string;
     progress?: Progress;
     phases: Phase[];
   }

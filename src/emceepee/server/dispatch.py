@@ -12,21 +12,14 @@ from emceepee.sessions.session import Session
 from emceepee.surface import OWN_SERVER, Surface, call_to
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
-from emceepee.telemetry.redaction import MASK
-from emceepee.telemetry.spans import Span, SpanKind
-from emceepee.tools.declaration import BackendResult, Outcome, Tool
+from emceepee.tools.catalogue import CODE_MODE
+from emceepee.tools.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
 from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
 from emceepee.tools.replies import error_reply, reply, with_move, with_notices
 from emceepee.tools.request_context import InputRound, RequestContext
 
 log = EventLog("dispatch")
 SESSION_ARGUMENT, EXECUTE_TOOL = "session", "execute_tool"
-# What these tools are for is a request to a backend; the arguments are what that request is about.
-_BACKEND_REQUESTS = {
-    "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
-    "read_resource": (SpanKind.RESOURCE_READ, "uri", None),
-    "get_prompt": (SpanKind.PROMPT_GET, "name", "arguments"),
-}
 
 
 class BadCall(Exception):
@@ -67,7 +60,7 @@ class Tools:
         if not tool.needs_session:
             return (await self._run_tool(tool, arguments, session, context))[0]
         session.wake()
-        span = _begin_span(session, tool, arguments)
+        span = tool.begin_span(session, arguments)
         spans.serve(span)
         session.open_calls += 1
         try:
@@ -116,6 +109,10 @@ class Tools:
         if not isinstance(name, str):
             raise BadCall("tools/call: params.name must be a string")
         tool = self._by_name.get(name)
+        if tool is None and name in CODE_MODE:
+            raise BadCall(
+                f"{name}: code mode is switched off here. Use {call_to('list_tools')} and {call_to('execute_tool')}."
+            )
         if tool is None:
             near = near_names(name, self._by_name)
             hint = (
@@ -197,23 +194,6 @@ async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestCo
 def _read_round(params: JsonObject, tool: Tool, session: Session) -> InputRound | None:
     """Of a call that is sent again with answers. Raises: BadCall."""
     try:
-        return read_round(params, session) if tool.name in _BACKEND_REQUESTS else None
+        return read_round(params, session) if tool.name in BACKEND_REQUESTS else None
     except BadRound as error:
         raise BadCall(str(error)) from None
-
-
-def _begin_span(session: Session, tool: Tool, arguments: JsonObject) -> Span:
-    """How the call shows in its session's journal."""
-    server = arguments.get("server")
-    if tool.name in _BACKEND_REQUESTS:
-        kind, about, inner = _BACKEND_REQUESTS[tool.name]
-        server = server if isinstance(server, str) else None
-        shown = arguments.get(inner) if inner else {}
-        given = shown if isinstance(shown, dict) else {}
-        name = arguments.get(about)
-        return session.journal.begin(kind, name if isinstance(name, str) else "", server, given)
-    if tool.private:  # a misspelt name may hold what should be private, too
-        public = tool.aliases.own - tool.private
-        arguments = {key: value if key in public else MASK for key, value in arguments.items()}
-    known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
-    return session.journal.begin(SpanKind.OWN_TOOL, tool.name, known, arguments)

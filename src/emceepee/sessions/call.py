@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any, Protocol
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
+from emceepee.sessions.records import RecordKind
 from emceepee.state.call import WAITING, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
@@ -20,6 +21,30 @@ RETENTION_SECONDS = 60.0  # for which a backend is asked to keep a result that i
 OnProgress = Callable[[JsonObject], None]
 
 
+class Named(Protocol):
+    """A server's settings, as far as a call is concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Callee(Protocol):
+    """What a call is made to: the connection to a backend, or a script that runs here."""
+
+    @property
+    def spec(self) -> Named: ...
+
+    async def request(self, method: str, params: JsonObject, *, origin: Any, plan: Any) -> JsonObject:
+        """The raw result. Raises: EmceepeeError."""
+        ...
+
+    async def follow(self, task: BackendTask, *, origin: Any) -> JsonObject: ...
+
+    def leave_task(self, origin: Any) -> None:
+        """Another process will go on with the call."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Call:
     """`released`: resolved when the waiting tool may return, because the outcome is there or the call was promoted.
@@ -27,7 +52,7 @@ class Call:
     `finished`: of promoted calls only; resolved when nothing more will come from the backend.
     """
 
-    connection: Connection
+    connection: Callee
     method: str
     params: JsonObject
     tool: str
@@ -46,6 +71,7 @@ class Call:
     backend_task: BackendTask | None = None  # as which the backend runs it
     is_resumed: bool = False  # another process has sent it
     is_kept: bool = False  # another process could go on with it
+    kept_as: RecordKind = RecordKind.BACKEND_TASK  # by which record
 
     def __repr__(self) -> str:
         task = f" task={self.call_id}" if self.state.has_task else ""

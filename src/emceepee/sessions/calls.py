@@ -15,7 +15,6 @@ from collections.abc import Awaitable
 from datetime import datetime
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.connection import Connection
 from emceepee.clock import Handle
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caught
 from emceepee.futures import resolve
@@ -23,7 +22,7 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.buffers import cut, measured
-from emceepee.sessions.call import Call
+from emceepee.sessions.call import Call, Callee
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.records import RecordKind
@@ -112,6 +111,10 @@ class Calls:
         """Give the call up, whether it has become a task or not; the backend is told."""
         self._apply(call, BareEvent.CANCEL_REQUESTED)
 
+    def promoted(self, task_id: str) -> Call | None:
+        """The call that goes on as that task."""
+        return self._promoted.get(task_id)
+
     def cancel_task(self, task_id: str) -> Task:
         """The task as it is now. Raises: EmceepeeError if there is none."""
         if (call := self._promoted.get(task_id)) is not None:
@@ -135,10 +138,13 @@ class Calls:
             self._apply(call, StatusReported(task.message))
             if task.is_kept_as(before):
                 return
-        if task.outlives_link and self._unsaved.is_followed:
-            self._keep(call)
+        if task.outlives_link:
+            self.keep(call)
 
-    def _keep(self, call: Call) -> None:
+    def keep(self, call: Call) -> None:
+        """Let another process go on with it if this one ends, if that is possible at all."""
+        if not self._unsaved.is_followed:
+            return
         if not self._sealing.is_loaded:
             self._runners.spawn(self._load_key_and_keep(call), name="key")
         elif self._sealing.sealer is not None and not call.state.has_ended:
@@ -146,12 +152,12 @@ class Calls:
             call.is_kept = True
             if call.state.stage is CallStage.WAITING:
                 self._record(call_id, call)
-            self._unsaved.mark(RecordKind.BACKEND_TASK, call_id)
+            self._unsaved.mark(call.kept_as, call_id)
 
     async def _load_key_and_keep(self, call: Call) -> None:
         await self._sealing.load()
         if self._sealing.is_loaded:
-            self._keep(call)
+            self.keep(call)
 
     def followed(self, server: str | None = None) -> list[Call]:
         """The calls that their backends run as tasks of their own, which do not end with the connection."""
@@ -187,6 +193,10 @@ class Calls:
         for call in self.possible_origins(server, origin):
             if asked_by is None or call.asker is not asked_by:
                 self._apply(call, BareEvent.QUESTION_ASKED)
+
+    def promote_for_inner_call(self, call: Call) -> None:
+        """The same for a script, one of whose own calls has become a task."""
+        self._apply(call, BareEvent.QUESTION_ASKED)
 
     def report_progress(self, call: Call, params: JsonObject) -> None:
         self._apply(call, ProgressReported(_progress(params)))
@@ -233,7 +243,14 @@ class Calls:
         call = self._promoted.get(call_id) or self._recorded.get(call_id)
         return call if call is not None and call.is_kept else None
 
-    def resume(self, task: Task, backend_task: BackendTask, connection: Connection) -> Call:
+    def resume(
+        self,
+        task: Task,
+        connection: Callee,
+        *,
+        backend_task: BackendTask | None = None,
+        kept_as: RecordKind = RecordKind.BACKEND_TASK,
+    ) -> Call:
         """Go on with what another process has begun."""
         call = Call(
             connection=connection,
@@ -248,11 +265,12 @@ class Calls:
             backend_task=backend_task,
             is_resumed=True,
             is_kept=True,
+            kept_as=kept_as,
         )
         self._in_flight[call] = None
         self._promoted[task.task_id] = call
-        self._unsaved.mark(RecordKind.BACKEND_TASK, task.task_id)
-        call.runner = self._runners.spawn(self._run(call), name="tasks/get")
+        self._unsaved.mark(kept_as, task.task_id)
+        call.runner = self._runners.spawn(self._run(call), name=f"resumed {task.method}")
         return call
 
     # The runner.
@@ -338,7 +356,7 @@ class Calls:
         if call.call_id is not None:
             self._promoted.pop(call.call_id, None)
             if call.is_kept:
-                self._unsaved.mark(RecordKind.BACKEND_TASK, call.call_id)
+                self._unsaved.mark(call.kept_as, call.call_id)
             self._questions.withdraw_of_call(call.call_id)
         if call.finished is not None:
             resolve(call.finished, None)

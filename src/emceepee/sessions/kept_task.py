@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
@@ -19,10 +20,13 @@ class KeptTask:
 
     @classmethod
     def of(cls, call: Call) -> "KeptTask | None":
-        target = call.connection.spec.target
-        if call.backend_task is None or not isinstance(target, HttpTarget):
+        connection = call.connection
+        if call.backend_task is None or not isinstance(connection, Connection):
             return None
-        return cls(task=call.backend_task, url=target.url, session=call.connection.session_record())
+        target = connection.spec.target
+        if not isinstance(target, HttpTarget):
+            return None
+        return cls(task=call.backend_task, url=target.url, session=connection.session_record())
 
     def is_of(self, spec: BackendSpec) -> bool:
         return isinstance(spec.target, HttpTarget) and spec.target.url == self.url

@@ -10,6 +10,7 @@ from emceepee.clock import Clock
 from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.scripts import Scripts
 from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
@@ -34,6 +35,7 @@ class SessionParts:
     large_results: ResultStorage
     sealing: Sealing = field(default_factory=Sealing)
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
+    scripts: Scripts | None = None  # code mode; without it, no script is run
     structured_notices: bool = True  # whether replies carry their notices in structured content too
     asks_natively: bool = True  # whether callers that can be are asked by the protocol's own means
     vectors: "SharedVectors | None" = None  # for searches, if there are any

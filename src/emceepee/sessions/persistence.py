@@ -35,6 +35,8 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
             return _written(records.write_task, session.tasks.find(record_id))
         case RecordKind.BACKEND_TASK:
             return _sealed_task(session, record_id)
+        case RecordKind.SCRIPT:
+            return _sealed_script(session, record_id)
         case RecordKind.TIMER:
             return _written(records.write_timer, session.timers.find(record_id))
         case RecordKind.RESULT:
@@ -56,11 +58,21 @@ def _written(write: Callable[[T], bytes], value: T | None) -> bytes | None:
 def _sealed_task(session: Session, call_id: str) -> bytes | None:
     call, sealer = session.calls.kept(call_id), session.sealing.sealer
     kept = None if call is None else KeptTask.of(call)
-    return None if kept is None or sealer is None else sealer.seal(kept.to_bytes(), place=_place(session, call_id))
+    if kept is None or sealer is None:
+        return None
+    return sealer.seal(kept.to_bytes(), place=_place(session, RecordKind.BACKEND_TASK, call_id))
 
 
-def _place(session: Session, call_id: str) -> tuple[str, ...]:
-    return (RecordKind.BACKEND_TASK, session.session_id, call_id)
+def _sealed_script(session: Session, call_id: str) -> bytes | None:
+    call, sealer = session.calls.kept(call_id), session.sealing.sealer
+    record = None if call is None or session.scripts is None else session.scripts.record(call)
+    if record is None or sealer is None:
+        return None
+    return sealer.seal(record, place=_place(session, RecordKind.SCRIPT, call_id))
+
+
+def _place(session: Session, kind: RecordKind, call_id: str) -> tuple[str, ...]:
+    return (kind, session.session_id, call_id)
 
 
 def stored_profile(stored: Mapping[RecordKey, bytes]) -> SessionProfile | None:
@@ -86,8 +98,11 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     _continue_ids(session, by_kind)
     session.questions.expire_restored(_read_all(records.read_question, by_kind[RecordKind.QUESTION]).values())
     kept = _kept_tasks(session, by_kind[RecordKind.BACKEND_TASK])
+    scripts = _opened(session, RecordKind.SCRIPT, by_kind[RecordKind.SCRIPT])
 
     def resume(task: Task) -> "asyncio.Future[None] | None":
+        if task.task_id in scripts:
+            return session.resume_script(task, scripts[task.task_id])
         found = kept.get(task.task_id)
         return None if found is None else session.resume_call(task, found)
 
@@ -101,16 +116,21 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
 
 def _kept_tasks(session: Session, stored: Mapping[str, bytes]) -> dict[str, KeptTask]:
     """Those that can be gone on with. The others are deleted with the next commit."""
+    return _read_all(KeptTask.from_bytes, _opened(session, RecordKind.BACKEND_TASK, stored))
+
+
+def _opened(session: Session, kind: RecordKind, stored: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What was sealed, as far as it is ours. What is not gone on with is deleted with the next commit."""
     sealer = session.sealing.sealer
-    kept: dict[str, KeptTask] = {}
+    opened: dict[str, bytes] = {}
     for call_id in stored:
-        session.unsaved.mark(RecordKind.BACKEND_TASK, call_id)
+        session.unsaved.mark(kind, call_id)
         try:
             if sealer is not None:
-                kept[call_id] = KeptTask.from_bytes(sealer.open(stored[call_id], place=_place(session, call_id)))
-        except (UnreadableRecord, KeyError, ValueError, TypeError) as error:
+                opened[call_id] = sealer.open(stored[call_id], place=_place(session, kind, call_id))
+        except ValueError as error:
             log.warning("record_unreadable", id=call_id, error=type(error).__name__)
-    return kept
+    return opened
 
 
 def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:

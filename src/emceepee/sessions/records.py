@@ -36,6 +36,8 @@ class RecordKind(StrEnum):
     """With its result, once it has ended."""
     BACKEND_TASK = "backend_task"
     """By the id of our task, or of the call: the task as which its server runs it. Encrypted."""
+    SCRIPT = "script"
+    """By the id of its task, or of the call: a script of code mode that waits, with its snapshot. Encrypted."""
     TIMER = "timer"
     """Also one that is done, while it is kept."""
     RESULT = "result"

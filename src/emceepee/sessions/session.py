@@ -102,6 +102,7 @@ class Session:
         "principal",
         "profile",
         "questions",
+        "scripts",
         "sealing",
         "session_id",
         "shapes",
@@ -126,6 +127,7 @@ class Session:
         self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
         self._spread, self._vectors = parts.spread, parts.vectors
         self.structured_notices, self.asks_natively = parts.structured_notices, parts.asks_natively
+        self.scripts = parts.scripts
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
@@ -535,12 +537,18 @@ class Session:
             span=spans.current(),
             patience=seconds,
         )
+        return await self.run(call, seconds, on_call)
+
+    async def run(
+        self, call: Call, seconds: float, on_call: Callable[["Session", Call], None] | None = None
+    ) -> JsonObject | Task:
+        """The same for a call that was made elsewhere. Raises: EmceepeeError."""
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
         outcome = await self.calls.wait(call, seconds) or call.result()
-        if self.shapes is not None and method == "tools/call" and not isinstance(outcome, Task):
-            self.shapes.observe(server, tool, outcome)
+        if self.shapes is not None and call.method == "tools/call" and not isinstance(outcome, Task):
+            self.shapes.observe(call.server, call.tool, outcome)
         return outcome
 
     # Searching. Who never does pays for none of it.
@@ -582,7 +590,12 @@ class Session:
             return None
         if kept.session is not None:
             connection.restore_session(kept.session)
-        return self.calls.resume(task, kept.task, connection).finished
+        return self.calls.resume(task, connection, backend_task=kept.task).finished
+
+    def resume_script(self, task: Task, record: bytes) -> "asyncio.Future[None] | None":
+        """Go on with a script that another process has begun; None if that is not possible here."""
+        script = None if self.scripts is None else self.scripts.restore(self, task, record)
+        return None if script is None else self.calls.resume(task, script, kept_as=RecordKind.SCRIPT).finished
 
     def _roots_for(self, server: str) -> list[JsonObject]:
         connection = self._connections.get(server)

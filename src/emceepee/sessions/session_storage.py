@@ -191,7 +191,7 @@ class SessionStorage:
 
     async def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
         """Returns what is stored for its connections."""
-        if any(key.kind == RecordKind.BACKEND_TASK for key in stored.records):
+        if any(key.kind in (RecordKind.BACKEND_TASK, RecordKind.SCRIPT) for key in stored.records):
             await session.sealing.load()
         self.saver.follow(session, stored)
         return restore(session, stored.records)

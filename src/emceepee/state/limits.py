@@ -120,6 +120,16 @@ class Limits:
     caller_connections: int = _count(
         10_000, "connections of callers; beyond it, or three quarters of the descriptors, idle ones are closed"
     )
+    calls_per_script: int = _count(100, "calls that one script of code mode makes")
+    script_compute_seconds: float = _limit(10, "how long a script computes; what it waits for does not count")
+    script_memory_bytes: int = _count(32 << 20, "how much memory a script takes")
+    script_code_bytes: int = _count(64 << 10, "the longest script")
+    script_result_bytes: int = _count(1 << 20, "the largest result of a script")
+    script_log_bytes: int = _count(64 << 10, "how much of what a script prints and logs is returned")
+    script_workers: int = _count(4, "processes that run scripts at once; other scripts wait for one")
+    scripts_per_session: int = _count(10, "scripts that run or wait at once, per session")
+    scripts_in_all: int = _count(200, "the same for all sessions together")
+    parked_bytes_in_all: int = _count(256 << 20, "how large the scripts that wait may be together")
     timers_per_session: int = _count(100, "active timers per session, and as many that are done")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")

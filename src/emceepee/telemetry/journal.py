@@ -64,9 +64,13 @@ class Journal:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def begin(self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject) -> Span:
+    def begin(
+        self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject, parent: Span | None = None
+    ) -> Span:
         clock, touch = self._clock, self._revisions.touch
         span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=touch)
+        if parent is not None:
+            span.parent = self._named(parent).span_id
         if not self._most:
             return span
         self._begun += 1

@@ -100,6 +100,7 @@ class Span:
         "kind",
         "name",
         "number",
+        "parent",
         "phases",
         "progress",
         "revision",
@@ -131,6 +132,7 @@ class Span:
         self.task_id: str | None = None
         self.progress: JsonObject | None = None
         self.span_id = ""  # given when someone looks
+        self.parent: str | None = None  # the id of the request that this one is a part of
         self.number = self.revision = 0  # given by the journal
         self._monotonic, self._touched = monotonic, touched
         self._zero = monotonic()

@@ -2,6 +2,7 @@
 
 from emceepee.tools import (
     activity,
+    codemode,
     execution,
     observation,
     prompts,
@@ -16,6 +17,7 @@ from emceepee.tools import (
 )
 from emceepee.tools.declaration import Tool
 
+CODE_MODE = ("codemode_search", "codemode_execute")  # which an operator can switch off
 TOOLS: tuple[Tool, ...] = (
     servers.add_server,
     servers.remove_server,
@@ -53,6 +55,7 @@ TOOLS: tuple[Tool, ...] = (
     timers.list_timers,
     timers.get_timer,
     timers.delete_timer,
+    codemode.codemode_execute,
     sessions.open_session,
     sessions.close_session,
 )

@@ -23,6 +23,9 @@ def result_of(method: str, result: JsonObject, mentions: Mentions = NO_MENTIONS)
             return OwnResult(resource_content(result), result, mentions)
         case "prompts/get":
             return OwnResult(prompt_content(result), result, mentions)
+        case "codemode/execute":
+            failed = result.get("isError") is True
+            return OwnResult(result["content"], result["structuredContent"], mentions, is_error=failed)
         case _:
             return BackendResult(result, mentions)
 

@@ -12,6 +12,8 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
 from emceepee.surface import Surface
+from emceepee.telemetry.redaction import MASK
+from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
 from emceepee.tools.request_context import RequestContext
@@ -30,6 +32,12 @@ class NoParams(Params):
 
 
 MOST_ARGUMENTS = 100  # far more than any tool has
+# What these tools are for is a request to a backend; the arguments are what that request is about.
+BACKEND_REQUESTS = {
+    "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
+    "read_resource": (SpanKind.RESOURCE_READ, "uri", None),
+    "get_prompt": (SpanKind.PROMPT_GET, "name", "arguments"),
+}
 ServerName = Annotated[str, Field(description="Server name")]
 AnyServer = Annotated[str | None, Field(description="Default: all")]
 
@@ -72,6 +80,7 @@ class OwnResult(Generic[V]):
     content: list[JsonObject]
     value: V
     mentions: Mentions = NO_MENTIONS
+    is_error: bool = False
 
 
 OnEvents = Callable[[Session, Taken], None]
@@ -158,6 +167,22 @@ class Tool:
         """Of a name that was not taken for the argument it stands for: because that one is given too."""
         meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
         return meant and f"stands for {meant}, which is given too and differs; give one of them"
+
+    def begin_span(self, session: Session, arguments: JsonObject, parent: Span | None = None) -> Span:
+        """How a call of it shows in its session's journal; `parent` is the request that it is a part of."""
+        server = arguments.get("server")
+        if self.name in BACKEND_REQUESTS:
+            kind, about, inner = BACKEND_REQUESTS[self.name]
+            server = server if isinstance(server, str) else None
+            shown = arguments.get(inner) if inner else {}
+            given = shown if isinstance(shown, dict) else {}
+            name = arguments.get(about)
+            return session.journal.begin(kind, name if isinstance(name, str) else "", server, given, parent)
+        if self.private:  # a misspelt name may hold what should be private, too
+            public = self.aliases.own - self.private
+            arguments = {key: value if key in public else MASK for key, value in arguments.items()}
+        known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
+        return session.journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent)
 
 
 def tool(

@@ -54,15 +54,20 @@ class Promotion(TypedDict):
     next: str
 
 
-def describe_promotion(task: Task, session: Session, problem: str = "") -> OwnResult[Promotion]:
+def describe_promotion(
+    task: Task, session: Session, problem: str = "", asked_for_it: list[Question] | None = None
+) -> OwnResult[Promotion]:
     """A text that says all that is needed to go on, then what the contract promises as JSON.
 
     `problem` is what came in the way, and is said first.
 
     The words of a question stand once in the content, in the text, and once in the structured content.
     """
-    asked = session.questions.open(server=task.server)
-    shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
+    if asked_for_it is None:
+        asked = session.questions.open(server=task.server)
+        shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
+    else:  # a script: other servers than its own ask
+        asked, shown = asked_for_it, asked_for_it[:MOST_QUESTIONS]
     room = session.limits.event_notice_bytes
     native = session.questions.native
     shown_by_client = frozenset(

@@ -22,8 +22,8 @@ def reply(outcome: Outcome) -> JsonObject:
     match outcome:
         case BackendResult(result) | InputRequired(result):
             return result
-        case OwnResult(content, value):
-            return {"content": content, "structuredContent": value}
+        case OwnResult(content, value, is_error=is_error):
+            return {"content": content, "structuredContent": value} | ({"isError": True} if is_error else {})
         case value:
             return {"content": [text_block(encode_text(value))], "structuredContent": value}
 

@@ -15,7 +15,7 @@ from emceepee.store.store import Store
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock
 from support.sessions.scene import scripted_spec
-from support.sessions.session_parts import session_parts
+from support.sessions.session_parts import close_scripts, session_parts
 
 
 @dataclass
@@ -71,9 +71,11 @@ async def an_installation(
         await placement.refresh()
     storage = None if store is None else SessionStorage(store, clock, placement, settings)
     dialer = ScriptedDialer(**backends)
-    directory = SessionDirectory(session_parts(registry, dialer, clock, settings, store), storage)
+    parts = session_parts(registry, dialer, clock, settings, store)
+    directory = SessionDirectory(parts, storage)
     await directory.look_after_store()
     try:
         yield Installation(clock, directory, backend, backends, registry, dialer, placement)
     finally:
         await directory.close_all()
+        await close_scripts(parts)

@@ -17,7 +17,7 @@ from support.sessions.event_delivery import take
 from support.sessions.replies import own_part
 from support.sessions.request_contexts import call_tool
 from support.sessions.result_types import check_result
-from support.sessions.session_parts import session_parts
+from support.sessions.session_parts import close_scripts, session_parts
 
 BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
 
@@ -90,9 +90,8 @@ async def a_scene(
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
     registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
-    session = Session(
-        "01TESTSESSION0000000000000", "local", session_parts(registry, ScriptedDialer(**backends), clock, limits)
-    )
+    parts = session_parts(registry, ScriptedDialer(**backends), clock, limits)
+    session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
     if is_awake:
         session.wake()
@@ -101,3 +100,4 @@ async def a_scene(
         yield Scene(session, clock, backends)
     finally:
         await session.close()
+        await close_scripts(parts)

@@ -4,6 +4,7 @@ from typing import cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
+from emceepee.codemode.engine import CodeMode
 from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.registry import ServerRegistry
@@ -13,6 +14,8 @@ from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanBudget
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.inner_calls import ToolsForScripts
 from support.backends.scripted_backend import ScriptedDialer
 
 
@@ -35,5 +38,12 @@ def session_parts(
         results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
         sealing=Sealing(store),
         large_results=ResultStorage(ResultBudget(limits.result_bytes_in_all, limits.result_bytes_per_session), store),
+        scripts=CodeMode(limits, ToolsForScripts(TOOLS)),
         spread=lambda: 0.0,
     )
+
+
+async def close_scripts(parts: SessionParts) -> None:
+    """End what the scripts of these sessions ran in."""
+    if isinstance(parts.scripts, CodeMode):
+        await parts.scripts.close()

@@ -14,7 +14,8 @@ def test_every_name_is_listed_once() -> None:
 
 @EACH
 def test_every_tool_says_what_it_does_in_a_few_words(tool: Tool) -> None:
-    assert 10 <= len(tool.description) <= 250
+    most = 900 if tool.name == "codemode_execute" else 250  # which has a whole library to tell of
+    assert 10 <= len(tool.description) <= most
     assert "\n" not in tool.description
     assert tool.description.endswith(".")
 

@@ -15,7 +15,7 @@ READ_ONLY = {
 }
 CORE = {
     *("list_servers", "add_server", "list_tools", "execute_tool", "codemode_search"),
-    *("read_resource", "await_activity", "get_task_result", "respond_to_elicitation"),
+    *("read_resource", "await_activity", "get_task_result", "respond_to_elicitation", "codemode_execute"),
 }
 
 
@@ -44,6 +44,7 @@ def test_what_may_be_lost_by_a_call_is_said() -> None:
     assert destructive == {
         *("remove_server", "reconnect_server", "execute_tool", "respond_to_elicitation", "cancel_task"),
         *("cancel_elicitation_request", "cancel_sampling_request", "delete_timer", "close_session"),
+        "codemode_execute",
     }
 
 

@@ -72,6 +72,7 @@ export class RequestRowView {
     if (row === this.row) return;
     this.row = row;
     Object.assign(this.element.dataset, { id: row.id, status: row.status, type: row.type });
+    this.element.classList.toggle("is-nested", row.parent !== undefined); // a call of the script above
     this.#showStatus(row);
     setText(this.name, singleLine(row.name ?? ""));
     setAttribute(this.name, "title", row.name ?? "");

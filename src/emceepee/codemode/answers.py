@@ -1,0 +1,68 @@
+"""The answer to a call of a script: what it returns, or what it raises."""
+
+from typing import Any
+
+from emceepee.backends.catalog import Kind
+from emceepee.codemode.bindings import CALL_TOOL, read, said, spoken
+from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
+from emceepee.codemode.kept_script import PendingCall
+from emceepee.codemode.stubs import parameters
+from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+
+LONGEST_MESSAGE = 2000  # characters of what a server said
+_EXCEPTIONS = {
+    ErrorCode.INVALID_ARGUMENTS: "ValueError",
+    ErrorCode.NOT_ALLOWED: "PermissionError",
+    ErrorCode.SERVER_NOT_FOUND: "LookupError",
+    ErrorCode.TOOL_NOT_FOUND: "LookupError",
+    ErrorCode.TIMEOUT: "TimeoutError",
+}
+_ABOUT_PARAMETERS = (ErrorCode.EXECUTION_FAILED, ErrorCode.INVALID_ARGUMENTS)
+
+
+def returned(value: Any) -> JsonObject:
+    return {"return_value": value}
+
+
+def raised(name: str, message: str) -> JsonObject:
+    return {"exc_type": name, "message": message[:LONGEST_MESSAGE]}
+
+
+def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
+    """What the script gets. Raises: ExecutionFailed if the server says that its tool failed."""
+    if answer.is_raw:
+        if answer.value.get("isError"):
+            raise ExecutionFailed(str(said({"content": answer.value.get("content")})) or "it failed without a word")
+        return said(answer.value)
+    if call.key is not None:
+        return answer.value.get(call.key)
+    if call.function == "read_resource" and "contents" in answer.value:
+        return read(answer.value["contents"])
+    if call.function == "get_prompt" and "messages" in answer.value:
+        return spoken(answer.value["messages"])
+    return answer.value
+
+
+async def exception_for(call: PendingCall, error: EmceepeeError, session: Session, tools: InnerCalls) -> JsonObject:
+    """The exception that the script gets: what went wrong, and how the tool can be called."""
+    where = (
+        f"{call.arguments.get('server')}.{call.arguments.get('tool')}" if call.function == CALL_TOOL else call.function
+    )
+    words = f"{where}: {error}"
+    if error.code in _ABOUT_PARAMETERS and (known := await _parameters(call, session, tools)):
+        words = f"{words[: LONGEST_MESSAGE - len(known) - 20]} Parameters: {known}"
+    return raised(_EXCEPTIONS.get(error.code, "RuntimeError"), words)
+
+
+async def _parameters(call: PendingCall, session: Session, tools: InnerCalls) -> str:
+    if call.function != CALL_TOOL:
+        return tools.parameters_of(call.function)
+    server, name = call.arguments.get("server"), call.arguments.get("tool")
+    try:
+        entries = await session.connection(str(server)).entries(Kind.TOOLS)
+    except EmceepeeError:
+        return ""
+    schema = next((entry.get("inputSchema") for entry in entries if entry.get("name") == name), None)
+    return ", ".join(parameter.words for parameter in parameters(schema))[: LONGEST_MESSAGE // 2]

@@ -1,0 +1,86 @@
+"""Code mode: the scripts of all sessions."""
+
+from typing import Any
+
+from emceepee.backends.spec import RESERVED_NAME
+from emceepee.codemode.bindings import THIS_TOOL
+from emceepee.codemode.inner_calls import InnerCalls
+from emceepee.codemode.kept_script import KeptScript
+from emceepee.codemode.script import Script, ScriptParts
+from emceepee.codemode.workers import Workers, sandbox_version
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.sessions.call import Call, OnProgress, time_to_live
+from emceepee.sessions.records import RecordKind, UnreadableRecord
+from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
+from emceepee.state.task import Task
+from emceepee.telemetry import spans
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("codemode")
+METHOD = "codemode/execute"
+
+
+class CodeMode:
+    """One per installation. Nothing of the sandbox is loaded, and no process started, before the first script."""
+
+    def __init__(self, limits: Limits, tools: InnerCalls) -> None:
+        self._limits = limits
+        self._parts = ScriptParts(workers=Workers(limits), tools=tools)
+
+    async def close(self) -> None:
+        await self._parts.workers.close()
+
+    def prepare(
+        self, session: Session, code: str, *, patience: float, caller: Any, on_progress: OnProgress | None
+    ) -> Call:
+        """A script as a call that is to be run. Raises: EmceepeeError."""
+        size, most = len(code.encode("utf-8", "replace")), self._limits.script_code_bytes
+        if size > most:
+            raise InvalidArguments(f"code: it takes {size} bytes; a script has at most {most}.")
+        self._check_room(session)
+        return Call(
+            connection=Script(self._parts, session, code, caller=caller),
+            method=METHOD,
+            params={},
+            tool=THIS_TOOL,
+            arguments={"code": code},
+            ttl=time_to_live(self._limits, self._limits.longest_task_ttl_seconds),
+            on_progress=on_progress,
+            span=spans.current(),
+            patience=patience,
+            kept_as=RecordKind.SCRIPT,
+        )
+
+    def _check_room(self, session: Session) -> None:
+        here = sum(call.method == METHOD for call in session.calls.in_flight(RESERVED_NAME))
+        if here >= self._limits.scripts_per_session:
+            raise EmceepeeError(
+                f"{here} scripts run or wait in this session already, which is the limit. Wait for one with "
+                "get_task_result, or end one with cancel_task.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        if len(self._parts.running) >= self._limits.scripts_in_all:
+            raise EmceepeeError(
+                "As many scripts as this emceepee runs at once are at work. Try again in a while.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+
+    # At rest.
+
+    def record(self, call: Call) -> bytes | None:
+        return call.connection.record() if isinstance(call.connection, Script) else None
+
+    def restore(self, session: Any, task: Task, record: bytes) -> Script:
+        """One that cannot be read runs too: it fails at once, and says why."""
+        code = str(task.arguments.get("code", ""))
+        try:
+            kept = KeptScript.from_bytes(record)
+            found, ours = kept.version, sandbox_version()
+            if found != ours:
+                raise UnreadableRecord(f"it was parked by version {found} of the sandbox, and this is {ours}")
+            return Script(self._parts, session, code, kept=kept)
+        except (UnreadableRecord, KeyError, ValueError, TypeError, ImportError) as error:
+            log.warning("script_unreadable", taskId=task.task_id, error=f"{type(error).__name__}: {error}")
+            words = f"The script waited when emceepee was restarted, and cannot go on: {error}. Its calls may have run."
+            return Script(self._parts, session, code, broken=words)

@@ -1,0 +1,104 @@
+"""Why a script ended without a result, in the words of whoever wrote it."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from emceepee.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from pydantic_monty import MontyError, MontyTypingError
+
+MOST_PROBLEMS = 5  # of a script that is refused
+LONGEST_MESSAGE = 4000  # characters
+_NOT_AWAITED = ("unused-awaitable", "CoroutineType")
+_TOP_LEVEL_RETURN = "`return` statement outside of a function"
+
+
+class ScriptFailure(Exception):
+    """It goes back to the caller as `error`."""
+
+    def __init__(self, name: str, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.name, self.line = name, line
+
+    def body(self) -> JsonObject:
+        message = str(self)
+        message = message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "…"
+        return {"name": self.name, "message": message} | ({} if self.line is None else {"line": self.line})
+
+
+def failure_of(error: "MontyError", *, before: int, seconds: float) -> ScriptFailure:
+    """`before`: lines that were put before the script's own. `seconds`: what it may compute."""
+    from pydantic_monty import MontyCrashedError, MontySyntaxError, MontyTypingError
+
+    if isinstance(error, MontyTypingError):
+        return _refusal(problems_of(error), before)
+    if isinstance(error, MontyCrashedError):
+        if error.timed_out:
+            return ScriptFailure("TimeoutError", f"The script computed for more than {seconds:g} s, so it was ended.")
+        return ScriptFailure("SandboxCrashed", "The process that ran the script ended unexpectedly. Nothing else did.")
+    name, _, message = str(error).partition(": ")
+    if isinstance(error, MontySyntaxError):
+        name, message = "SyntaxError", str(error)
+    frames = error.traceback() if hasattr(error, "traceback") else []
+    own = [frame.line - before for frame in frames if frame.filename.startswith("<python-input")]
+    if name == "TimeoutError" and "time limit exceeded" in message:
+        message = f"The script computed for more than {seconds:g} s, so it was ended."
+    return ScriptFailure(name, message, own[-1] if own and own[-1] > 0 else None)
+
+
+def problems_of(error: "MontyTypingError") -> list[JsonObject]:
+    """What the check found, as data."""
+    try:
+        found = json.loads(error.display())
+    except ValueError:
+        return [{"message": str(error)}]
+    return [item for item in found if isinstance(item, dict) and item.get("severity") == "error"]
+
+
+def only_returns(problems: list[JsonObject]) -> bool:
+    """Whether nothing is wrong but a `return` that stands in no function, which is taken to mean the result."""
+    return bool(problems) and all(item.get("message") == _TOP_LEVEL_RETURN for item in problems)
+
+
+def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
+    """The code with `await` before calls that lack only that; None if more is wrong with it."""
+    places: list[Any] = [item.get("location") for item in problems if item.get("code") == _NOT_AWAITED[0]]
+    if not places or len(places) < len(problems):
+        return None
+    lines = code.split("\n")
+    for place in sorted(places, key=lambda place: (place["row"], place["column"]), reverse=True):
+        row, column = place["row"] - 1, place["column"] - 1
+        if not (0 <= row < len(lines) and 0 <= column < len(lines[row])):
+            return None
+        lines[row] = f"{lines[row][:column]}await {lines[row][column:]}"
+    return "\n".join(lines)
+
+
+def _refusal(problems: list[JsonObject], before: int) -> ScriptFailure:
+    told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
+    # In what cannot be read, imports are not looked for, and what they would give is told as missing.
+    unread = [item for item in told if item.get("code") == "invalid-syntax"]
+    told = unread or told
+    lines = [_line_of(item, before) for item in told]
+    words = [
+        f"line {line}: {item.get('message')}" if line else str(item.get("message"))
+        for item, line in zip(told, lines, strict=True)
+    ]
+    rest = len(words) - MOST_PROBLEMS
+    text = "; ".join(words[:MOST_PROBLEMS]) + (f"; and {rest} more" if rest > 0 else "")
+    if any(_is_not_awaited(item) for item in told):
+        text += ". Calls are coroutines: write await before each."
+    return ScriptFailure(
+        "SyntaxError" if unread else "TypeError", f"The script was not run. {text}", lines[0] if lines else None
+    )
+
+
+def _is_not_awaited(problem: JsonObject) -> bool:
+    return problem.get("code") == _NOT_AWAITED[0] or _NOT_AWAITED[1] in str(problem.get("message"))
+
+
+def _line_of(problem: JsonObject, before: int) -> int | None:
+    place: Any = problem.get("location")
+    row = place.get("row") if isinstance(place, dict) else None
+    return row - before if isinstance(row, int) and row > before else None

@@ -1,0 +1,138 @@
+"""`from servers import github`: the tools of servers as modules with typed functions."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
+from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
+from emceepee.codemode.failures import ScriptFailure
+from emceepee.codemode.stubs import parameters, python_names, signature
+from emceepee.errors import EmceepeeError
+from emceepee.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from pydantic_monty import ExternalModule
+
+PACKAGE = "servers"
+_WORDS = re.compile(r"\w+")
+_HEADER = "from typing import Any, Literal\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleFunction:
+    """A tool, as a function of its server's module."""
+
+    server: str
+    tool: str
+    names: Mapping[str, str]  # of parameters that are called otherwise in Python: theirs by ours
+    droppable: frozenset[str]  # parameters for which None means that they are not given
+
+    def arguments(self, given: JsonObject) -> JsonObject:
+        """By the names that the server has."""
+        return {
+            self.names.get(name, name): value
+            for name, value in given.items()
+            if value is not None or name not in self.droppable
+        }
+
+
+@dataclass(slots=True)
+class ServerModules:
+    """The modules of those servers that a script names. Functions are known by their dotted names."""
+
+    functions: dict[str, ModuleFunction] = field(default_factory=dict)
+    stubs: dict[str, str] = field(default_factory=dict)  # by module; only a script that is checked needs them
+
+    def find(self, dotted: str) -> ModuleFunction | None:
+        return self.functions.get(dotted)
+
+    def external(self) -> "dict[str, ExternalModule]":
+        """As the sandbox takes them, and `mcp` beside them.
+
+        What is behind a name is never called: the sandbox tells us of the call.
+        """
+        from pydantic_monty import ExternalModule
+
+        members: dict[str, dict[str, Any]] = {name: {} for name in self.stubs}
+        for dotted in self.functions:
+            _, module, function = dotted.split(".")
+            members.setdefault(module, {})[function] = _never_called
+        return {
+            MODULE: ExternalModule(dict.fromkeys(METHODS, _never_called), stubs=mcp_stub()),
+            PACKAGE: ExternalModule(
+                {
+                    name: ExternalModule(functions, stubs=self.stubs.get(name, _HEADER))
+                    for name, functions in members.items()
+                },
+                stubs="",
+            ),
+        }
+
+    def to_record(self) -> JsonObject:
+        return {
+            dotted: [function.server, function.tool, dict(function.names), sorted(function.droppable)]
+            for dotted, function in self.functions.items()
+        }
+
+    @classmethod
+    def from_record(cls, record: JsonObject) -> "ServerModules":
+        """Raises: ValueError, TypeError."""
+        functions = {
+            dotted: ModuleFunction(server=server, tool=tool, names=names, droppable=frozenset(droppable))
+            for dotted, (server, tool, names, droppable) in record.items()
+        }
+        return cls(functions)
+
+
+def _never_called() -> None: ...
+
+
+async def modules_for(code: str, connections: Sequence[Connection]) -> ServerModules:
+    """The modules of those servers whose names stand in the code. Raises: ScriptFailure."""
+    words = set(_WORDS.findall(code))
+    if PACKAGE not in words:
+        return ServerModules()
+    names = python_names(connection.spec.name for connection in connections)
+    wanted = [connection for connection in connections if names[connection.spec.name] in words]
+    modules = ServerModules()
+    for connection, tools in zip(wanted, await asyncio.gather(*map(_tools_of, wanted)), strict=True):
+        _add_module(modules, names[connection.spec.name], connection.spec.name, tools, words)
+    return modules
+
+
+async def _tools_of(connection: Connection) -> list[JsonObject]:
+    try:
+        return await connection.entries(Kind.TOOLS)
+    except EmceepeeError as error:
+        name = connection.spec.name
+        raise ScriptFailure(
+            "ImportError",
+            f'The tools of server "{name}" cannot be listed: {error} Without an import, mcp.call_tool("{name}", …) '
+            "waits for it.",
+        ) from None
+
+
+def _add_module(
+    modules: ServerModules, module: str, server: str, tools: list[JsonObject], words: AbstractSet[str]
+) -> None:
+    """Only what stands in the code: a server may have thousands of tools."""
+    by_name = {str(tool["name"]): tool for tool in tools if isinstance(tool.get("name"), str)}
+    lines = []
+    for name, python_name in python_names(by_name).items():
+        if python_name not in words:
+            continue
+        schema = by_name[name].get("inputSchema")
+        taken = parameters(schema)
+        modules.functions[f"{PACKAGE}.{module}.{python_name}"] = ModuleFunction(
+            server=server,
+            tool=name,
+            names={item.python_name: item.name for item in taken if item.python_name != item.name},
+            droppable=frozenset(item.python_name for item in taken if not item.is_required and not item.takes_null),
+        )
+        lines.append(signature(python_name, schema))
+    modules.stubs[module] = _HEADER + "\n".join(lines) + "\n"

@@ -1,0 +1,131 @@
+"""Where scripts run: processes of the sandbox, one for each stretch of a script, and never for two scripts."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from emceepee.errors import Unsupported
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, close_bounded
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
+
+if TYPE_CHECKING:
+    from pydantic_monty import AsyncMonty, AsyncMontySession, AsyncSnapshot, ExternalModule, PrintCallback
+
+log = EventLog("codemode")
+DEEPEST_CALL = 300  # frames
+GRACE_SECONDS = 1.0  # after its time to compute, before a worker that does not stop by itself is killed
+SUSPENSIONS_PER_CALL = 4  # a call, its answer, and what else is asked on the way
+LEAST_SUSPENSIONS = 1000
+# What the kernel refuses a worker: to open or write files, sockets among them, to start processes, to dump memory.
+_REFUSED = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_CORE")
+
+
+class Worker:
+    """A process that runs one stretch of a script, until it is let go."""
+
+    def __init__(self, session: "AsyncMontySession") -> None:
+        self._session = session
+
+    async def begin(self, code: str, on_print: "PrintCallback", *, is_checked: bool) -> "AsyncSnapshot":
+        """Raises: MontyError."""
+        return await self._session.feed_start(code, print_callback=on_print, skip_type_check=not is_checked)
+
+    async def load(self, snapshot: bytes, on_print: "PrintCallback") -> "AsyncSnapshot":
+        """Raises: MontyError."""
+        return await self._session.load_snapshot(snapshot, print_callback=on_print)
+
+    @property
+    def pid(self) -> int | None:
+        return self._session.worker_pid
+
+    async def close(self) -> None:
+        await close_bounded(
+            self._session.__aexit__(None, None, None), within=CLOSE_TASKS_SECONDS, what="a worker of the sandbox"
+        )
+
+
+class Workers:
+    """Those of an installation: none before the first script, and none that waits for one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pool: AsyncMonty | None = None
+        self._opening = asyncio.Lock()
+
+    async def take(self, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool) -> Worker:
+        """A fresh one, as soon as there may be another. Raises: Unsupported."""
+        pool = await self.open()
+        limits = self._limits
+        session = pool.checkout(
+            limits={
+                "max_feed_duration_secs": seconds,
+                "max_memory": limits.script_memory_bytes,
+                "max_recursion_depth": DEEPEST_CALL,
+                "max_suspensions": LEAST_SUSPENSIONS + SUSPENSIONS_PER_CALL * limits.calls_per_script,
+            },
+            type_check=is_checked,
+            type_check_format="json" if is_checked else None,
+            os_policy={"sleep": "call_host"},
+            external_modules=modules,
+        )
+        await session.__aenter__()
+        worker = Worker(session)
+        if worker.pid is not None:
+            _confine(worker.pid)
+        return worker
+
+    async def open(self) -> "AsyncMonty":
+        """Load the sandbox, if that was not done yet. Raises: Unsupported."""
+        async with self._opening:
+            if self._pool is None:
+                self._pool = await _open_pool(self._limits)
+            return self._pool
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await close_bounded(
+                pool.__aexit__(None, None, None), within=CLOSE_TASKS_SECONDS, what="the workers of the sandbox"
+            )
+
+
+async def _open_pool(limits: Limits) -> "AsyncMonty":
+    try:
+        from pydantic_monty import AsyncMonty
+
+        pool = AsyncMonty(
+            min_processes=0,
+            max_processes=limits.script_workers,
+            max_checkouts_per_worker=1,  # nothing of one script is left for another to find
+            feed_duration_limit_grace=GRACE_SECONDS,
+        )
+        await pool.__aenter__()
+    except (ImportError, FileNotFoundError) as error:
+        log.warning("sandbox_missing", error=str(error))
+        raise Unsupported(
+            "Code mode is not available here: the package pydantic-monty is missing, or has no build for this platform "
+            f"({sys.platform}). Use execute_tool, or install it and start emceepee again."
+        ) from None
+    return pool
+
+
+def _confine(pid: int) -> None:
+    """Behind the sandbox's own walls: a hole in it would still find nothing to open. On Linux only."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    for name in _REFUSED:
+        try:
+            resource.prlimit(pid, getattr(resource, name), (0, 0))
+        except (OSError, ValueError) as error:  # it has ended already, or the machine forbids it
+            log.debug("worker_not_confined", limit=name, error=str(error))
+
+
+def sandbox_version() -> Any:
+    """What snapshots are made by: another version may not read them."""
+    import pydantic_monty
+
+    return pydantic_monty.__version__

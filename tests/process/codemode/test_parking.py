@@ -1,0 +1,359 @@
+"""Scripts that wait: they hold no process, go on when the answer is there, and outlive emceepee. Time is the test's."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from emceepee.codemode import engine
+from emceepee.codemode.script import PARK_SECONDS, Script
+from emceepee.json_types import JsonObject
+from emceepee.sessions.calls import RECORD_SECONDS
+from emceepee.sessions.records import RecordKind
+from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
+from emceepee.state.session_key import KeyKind, SessionKey
+from support.backends.catalog_backend import text_result
+from support.backends.scripted_backend import ScriptedBackend
+from support.backends.task_backend import DONE, INTERVAL, TaskBackend
+from support.fakes.clock import settle
+from support.sessions.asking import elicit, task_id
+from support.sessions.installation import Installation
+from support.sessions.machine import Machine
+from support.sessions.replies import own_part
+from support.sessions.request_contexts import call_tool
+from support.sessions.scene import Scene, a_scene
+from support.waiting import eventually
+
+DESK = SessionKey("local", KeyKind.NAME, "desk")
+MOMENT = 0.05  # seconds: more than it takes until changes are saved
+ONE_CALL = "x = await mcp.call_tool('one', 'echo', {'n': 1})\n"
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        yield scene
+
+
+def scripts_of(session: Session) -> list[Script]:
+    return [call.connection for call in session.calls.in_flight("emceepee") if isinstance(call.connection, Script)]
+
+
+async def until_parked(session: Session, clock: Any) -> None:
+    """It waits, and time passes in which it gets no answer."""
+    await eventually(lambda: any(script.is_waiting for script in scripts_of(session)), what="the script waits")
+    await clock.advance(RECORD_SECONDS)
+    scripts = scripts_of(session)
+    await eventually(lambda: all(script.parked_bytes and script.is_waiting for script in scripts), what="it is kept")
+    await clock.advance(PARK_SECONDS)
+
+    def has_no_worker() -> bool:
+        return all(script.worker_pid is None and script.parked_bytes for script in scripts_of(session))
+
+    await eventually(has_no_worker, what="the script is parked")
+
+
+async def until_waiting(scene: Scene) -> None:
+    await eventually(lambda: any(script.is_waiting for script in scripts_of(scene.session)), what="the script waits")
+
+
+# In one process.
+
+
+async def test_a_script_that_waits_holds_no_process_and_goes_on_with_the_answer(scene: Scene) -> None:
+    call = scene.start("codemode_execute", code=f"local = [1, 2]\n{ONE_CALL}print('on')\n(local, x)")
+    asked = await scene.backends["one"].next_asked()
+    await until_parked(scene.session, scene.clock)
+    asked.reply(**text_result("late"))
+    value = own_part((await call)["structuredContent"])
+    assert (value["result"], value["logs"], value["stats"]["mcpCalls"]) == ([[1, 2], "late"], ["on"], 1)
+    assert value["stats"]["durationMs"] == round((RECORD_SECONDS + PARK_SECONDS) * 1000)
+
+
+async def test_a_script_that_is_not_done_in_time_becomes_a_task_that_can_be_taken_up(scene: Scene) -> None:
+    call = scene.start("codemode_execute", code=f"{ONE_CALL}x", timeout=5)
+    asked = await scene.backends["one"].next_asked()
+    await until_parked(scene.session, scene.clock)
+    await scene.clock.advance(5)
+    promotion = await call
+    name = task_id(promotion)
+    assert promotion["structuredContent"]["proxy_task"]["tool"] == "codemode_execute"
+    again = scene.start("codemode_execute", task_id=name, timeout=3)
+    await scene.clock.advance(3)
+    assert task_id(await again) == name, "it still waits"
+    again = scene.start("codemode_execute", task_id=name)
+    await settle()
+    asked.reply(**text_result("late"))
+    assert own_part((await again)["structuredContent"])["result"] == "late"
+    once_more = await scene.call("get_task_result", task_id=name)
+    assert own_part(once_more["structuredContent"])["result"] == "late"
+    assert (await scene.error("codemode_execute", task_id="nothing"))["code"] == "ERR_TASK_NOT_FOUND"
+
+
+async def test_a_failed_script_is_a_completed_task_whose_result_says_so(scene: Scene) -> None:
+    call = scene.start("codemode_execute", code=f"{ONE_CALL}1 / 0", timeout=1)
+    asked = await scene.backends["one"].next_asked()
+    await until_parked(scene.session, scene.clock)
+    name = task_id(await call)
+    asked.reply(content=[])
+    result = await scene.call("get_task_result", task_id=name)
+    assert result["isError"] is True
+    assert own_part(result["structuredContent"])["error"]["line"] == 2
+
+
+async def test_a_question_to_one_of_its_calls_promotes_the_script_and_shows_the_question(scene: Scene) -> None:
+    backend = scene.backends["one"]
+    call = scene.start("codemode_execute", code=f"{ONE_CALL}f'hello {{x}}'")
+    asked = await backend.next_asked()
+    answer = elicit(backend, origin=asked.origin)
+    promotion = await call
+    name = task_id(promotion)
+    (question,) = promotion["structuredContent"]["pending_on_server"]["elicitations_for_server"]
+    assert question["message"] == "Your name?"
+    assert "respond_to_elicitation" in promotion["content"][0]["text"]
+    await until_parked(scene.session, scene.clock)
+    await scene.value(
+        "respond_to_elicitation", request_id=question["requestId"], action="accept", content={"name": "Ann"}
+    )
+    asked.reply(**text_result(str((await answer)["content"]["name"])))
+    taken = await scene.call("codemode_execute", task_id=name)
+    assert own_part(taken["structuredContent"])["result"] == "hello Ann"
+
+
+async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
+    call = scene.start("codemode_execute", code="await mcp.sleep(600)\nawait asyncio.sleep(60)\n'awake'", timeout=1)
+    await until_parked(scene.session, scene.clock)
+    name = task_id(await call)
+    (script,) = scripts_of(scene.session)
+    await scene.clock.advance(600)
+    await eventually(lambda: script.is_waiting, what="it waits again")
+    await scene.clock.advance(60)
+    taken = await scene.call("codemode_execute", task_id=name)
+    assert own_part(taken["structuredContent"])["result"] == "awake"
+
+
+async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene) -> None:
+    backend = scene.backends["one"]
+    call = scene.start("codemode_execute", code=ONE_CALL, timeout=1)
+    await backend.next_asked()
+    await until_parked(scene.session, scene.clock)
+    await scene.value("cancel_task", task_id=task_id(await call))
+    await eventually(lambda: bool(backend.cancelled), what="the call is given up")
+    await eventually(lambda: len(scene.session.calls) == 0, what="nothing is left")
+
+
+async def test_parked_scripts_are_bounded_in_all() -> None:
+    async with a_scene(limits=Limits(parked_bytes_in_all=1000), one=ScriptedBackend()) as scene:
+        call = scene.start("codemode_execute", code=ONE_CALL, timeout=300)
+        await scene.backends["one"].next_asked()
+        await until_waiting(scene)
+        await scene.clock.advance(RECORD_SECONDS)
+        await eventually(lambda: scripts_of(scene.session)[0].parked_bytes > 0, what="it is kept")
+        await until_waiting(scene)
+        await scene.clock.advance(PARK_SECONDS)
+        assert (await call)["structuredContent"]["error"]["name"] == "ParkingFull"
+
+
+# When emceepee is killed or stopped.
+
+
+class Play:
+    """One backend, and the processes that know it."""
+
+    def __init__(self, backend: ScriptedBackend | None = None) -> None:
+        self.machine, self.backend = Machine(), backend or ScriptedBackend()
+
+    async def begin(self, place: Installation, code: str, asked: int = 1) -> list[Any]:
+        """A script in its session that is parked: what it asked of the server."""
+        session = await place.directory.find_or_open(DESK)
+        self.call = asyncio.create_task(
+            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
+        )
+        found = [await self.backend.next_asked() for _ in range(asked)]
+        await until_parked(session, place.clock)
+        self.task_id = task_id(await self.call)
+        await place.clock.advance(MOMENT)
+        return found
+
+    async def value(self, place: Installation) -> JsonObject:
+        session = await place.directory.find_or_open(DESK)
+        arguments = {"task_id": self.task_id, "timeout": 300}
+        result = await call_tool({"name": "codemode_execute", "arguments": arguments}, session)
+        return own_part(result["structuredContent"])
+
+
+CAREFUL = """
+first = await mcp.call_tool('one', 'echo', {'n': 1})
+try:
+    second = await mcp.call_tool('one', 'echo', {'n': 2})
+except RuntimeError as error:
+    second = str(error)
+third = await mcp.call_tool('one', 'echo', {'n': 3})
+print('done')
+(first, second, third)
+"""
+
+
+@pytest.mark.parametrize("dies", [True, False], ids=["killed", "stopped"])
+async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(dies: bool) -> None:
+    play = Play()
+    async with play.machine.process(dies=dies, backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = asyncio.create_task(
+            call_tool({"name": "codemode_execute", "arguments": {"code": CAREFUL, "timeout": 1}}, session)
+        )
+        (await play.backend.next_asked()).reply(**text_result("one"))
+        await play.backend.next_asked()
+        await until_parked(session, place.clock)
+        play.task_id = task_id(await play.call)
+        await place.clock.advance(MOMENT)
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        third = await play.backend.next_asked()
+        assert third.params["arguments"] == {"n": 3}
+        third.reply(**text_result("three"))
+        value = await taking
+    first, second, third_result = value["result"]
+    assert (first, third_result, value["logs"], value["stats"]["mcpCalls"]) == ("one", "three", ["done"], 3)
+    assert "not known whether it ran" in second
+    sent = [params["arguments"]["n"] for method, params in play.backend.seen if method == "tools/call"]
+    assert sent == [1, 2, 3], "each once"
+
+
+async def test_what_was_answered_before_the_kill_is_not_lost_while_another_call_waits() -> None:
+    play = Play()
+    code = """
+async def ask(n):
+    try:
+        return await mcp.call_tool('one', 'echo', {'n': n})
+    except RuntimeError as error:
+        return 'unknown'
+await asyncio.gather(ask(1), ask(2))
+"""
+    async with play.machine.process(backend=play.backend) as place:
+        one, _ = await play.begin(place, code, asked=2)
+        one.reply(**text_result("answered"))
+        await place.clock.advance(MOMENT)
+        await settle()
+        await place.clock.advance(MOMENT)
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == ["answered", "unknown"]
+
+
+async def test_a_call_is_in_the_store_before_it_is_sent() -> None:
+    play = Play()
+    code = """
+await mcp.sleep(5)
+try:
+    x = await mcp.call_tool('one', 'echo', {'n': 1})
+except RuntimeError as error:
+    x = 'may have run'
+x
+"""
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, code, asked=0)
+        await place.clock.advance(5)
+        await play.backend.next_asked()  # and in this very moment the process is killed
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == "may have run"
+    assert [method for method, _ in play.backend.seen].count("tools/call") == 1
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
+async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(modern: bool) -> None:
+    backend = TaskBackend(modern=modern)
+    play = Play(backend)
+    async with play.machine.process(backend=backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        code = "x = await mcp.call_tool('one', 'required')\nf'it said {x}'"
+        play.call = asyncio.create_task(
+            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
+        )
+        if not modern:
+            await backend.begin_asked()
+        else:
+            await eventually(lambda: backend.counted("tools/call") == 1, what="it is called")
+        await until_parked(session, place.clock)
+        play.task_id = task_id(await play.call)
+        await place.clock.advance(MOMENT)
+    async with play.machine.process(backend=backend) as place:
+        backend.task.complete()
+        await place.clock.advance(INTERVAL + MOMENT)
+        if not modern:
+            (await backend.next_asked("tasks/result")).reply(**DONE)
+        value = await play.value(place)
+    assert value["result"] == f"it said {DONE['content'][0]['text']}"
+    assert backend.counted("tools/call") == 1
+
+
+async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> None:
+    play = Play()
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, "import math\nawait mcp.sleep(100)\nmath.floor(2.5)", asked=0)
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        await settle()
+        await place.clock.advance(40)
+        assert not taking.done()
+        await place.clock.advance(60)
+        assert (await taking)["result"] == 2
+
+
+async def test_typed_functions_still_work_in_the_next_process() -> None:
+    play = Play()
+    code = "from servers import one\nawait mcp.sleep(5)\nasync def last():\n    from servers import one as again\n    "
+    code += "return await again.echo()\n(await one.slow(), await last())"
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, code, asked=0)
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        await settle()
+        await place.clock.advance(5)
+        for words in ("slow", "echo"):
+            asked = await play.backend.next_asked()
+            assert asked.params["name"] == words
+            asked.reply(**text_result(words))
+        assert (await taking)["result"] == ["slow", "echo"]
+
+
+async def test_a_snapshot_of_another_version_of_the_sandbox_fails_its_task_clearly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = Play()
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, ONE_CALL)
+    monkeypatch.setattr(engine, "sandbox_version", lambda: "9.9")
+    async with play.machine.process(backend=play.backend) as place:
+        error = (await play.value(place))["error"]
+    assert error["name"] == "SnapshotLost"
+    assert "and this is 9.9" in error["message"]
+
+
+async def test_a_snapshot_that_nobody_here_sealed_is_not_loaded() -> None:
+    play = Play()
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, ONE_CALL)
+    (row,) = play.machine.store._memory.sessions.values()
+    (key,) = [key for key in row.records if key.kind == RecordKind.SCRIPT]
+    assert b"echo" not in row.records[key], "it is sealed"
+    row.records[key] = row.records[key][:-1] + bytes([row.records[key][-1] ^ 1])
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        result = await call_tool({"name": "get_task_result", "arguments": {"task_id": play.task_id}}, session)
+    assert result["isError"] is True
+    assert "restarted" in result["content"][0]["text"]
+
+
+async def test_a_script_after_a_restart_cannot_add_servers() -> None:
+    play = Play()
+    code = "await mcp.sleep(5)\nawait mcp.tool('add_server', {'name': 'two', 'url': 'http://two.test/mcp'})"
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin(place, code, asked=0)
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        await settle()
+        await place.clock.advance(5)
+        error = (await taking)["error"]
+    assert (error["name"], "cannot add servers" in error["message"]) == ("PermissionError", True)

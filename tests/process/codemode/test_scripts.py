@@ -1,0 +1,258 @@
+"""Scripts that run to their end: what they can call, what they get, and what their errors say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.state.tool_filter import ToolFilter
+from support.backends.catalog_backend import text_result
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.replies import own_part
+from support.sessions.scene import Scene, a_scene, scripted_spec
+from support.sessions.scripts import failure_of, issue_tracker, result_of, run
+from support.waiting import eventually
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    async with a_scene(tracker=issue_tracker()) as scene:
+        yield scene
+
+
+# What comes back.
+
+
+async def test_the_last_expression_is_the_result_and_what_was_printed_is_in_the_logs(scene: Scene) -> None:
+    value = await run(scene, "print('one')\nmcp.log('two', 2)\n[n * n for n in range(4)]")
+    assert value == {
+        "success": True,
+        "result": [0, 1, 4, 9],
+        "logs": ["one", "two 2"],
+        "stats": {"durationMs": 0, "mcpCalls": 0},
+    }
+
+
+async def test_a_return_outside_of_a_function_is_the_result_too(scene: Scene) -> None:
+    assert await result_of(scene, "if True:\n    return 5\nreturn 6") == 5
+
+
+async def test_values_that_json_does_not_have_are_written_in_its_words(scene: Scene) -> None:
+    code = "import datetime\n({1}, b'ab', datetime.date(2026, 1, 2), float('inf'), {1: (2, None)})"
+    assert await result_of(scene, code) == [[1], "YWI=", "2026-01-02", None, {"1": [2, None]}]
+
+
+async def test_a_call_returns_structured_content_or_text_and_never_its_wrapper(scene: Scene) -> None:
+    code = (
+        "[await mcp.call_tool('tracker', 'create-issue', {'title': 'x'}), await mcp.call_tool('tracker', 'read_text')]"
+    )
+    assert await result_of(scene, code) == [{"tool": "create-issue", "arguments": {"title": "x"}}, "plain words"]
+
+
+async def test_what_is_no_text_comes_beside_the_text() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    backend = ScriptedBackend()
+    backend.answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "see"}, image]}
+    async with a_scene(painter=backend) as scene:
+        assert await result_of(scene, "await mcp.call_tool('painter', 'paint')") == ["see", image]
+
+
+async def test_resources_and_prompts_are_read_as_their_text() -> None:
+    backend = ScriptedBackend()
+    backend.answers["resources/list"] = lambda _: {"resources": [{"uri": "a:b", "name": "b"}]}
+    backend.answers["resources/read"] = lambda _: {"contents": [{"uri": "a:b", "text": "words"}]}
+    backend.answers["prompts/list"] = lambda _: {"prompts": [{"name": "greet"}]}
+    backend.answers["prompts/get"] = lambda _: {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Say hello."}}]
+    }
+    code = """
+names = [item["uri"] for item in await mcp.list_resources("library")]
+text = await mcp.read_resource("library", names[0])
+prompts = [item["name"] for item in await mcp.list_prompts()]
+said = await mcp.get_prompt("library", prompts[0], {})
+(names, text, prompts, said, await mcp.list_resource_templates())
+"""
+    async with a_scene(library=backend) as scene:
+        assert await result_of(scene, code) == [
+            ["a:b"],
+            "words",
+            ["greet"],
+            [{"role": "user", "content": "Say hello."}],
+            [],
+        ]
+
+
+async def test_every_method_has_its_name_in_camel_case_too(scene: Scene) -> None:
+    code = "[len(await mcp.listServers()), len(await mcp.listTools()), await mcp.callTool('tracker', 'read_text')]"
+    assert await result_of(scene, code) == [1, 3, "plain words"]
+
+
+async def test_emceepees_other_tools_can_be_called_but_not_the_one_that_runs_scripts(scene: Scene) -> None:
+    assert await result_of(scene, 'await mcp.tool("set_timer", {"duration_ms": 5000, "message": "tea"})')
+    assert len(scene.session.timers.all(include_inactive=False)) == 1
+    error = await failure_of(scene, 'await mcp.tool("codemode_execute", {"code": "1"})')
+    assert error["message"] == "mcp.tool: a script cannot start another one"
+    error = await failure_of(scene, 'await mcp.tool("set_timr")')
+    assert "Did you mean set_timer" in error["message"]
+
+
+# Side by side.
+
+
+async def test_gathered_calls_are_at_the_server_at_the_same_time() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(slow=backend) as scene:
+        code = "await asyncio.gather(*[mcp.call_tool('slow', 'echo', {'n': n}) for n in range(5)])"
+        call = scene.start("codemode_execute", code=code)
+        asked = [await backend.next_asked() for _ in range(5)]
+        for one in reversed(asked):
+            one.reply(**text_result(str(one.params["arguments"]["n"])))
+        value = own_part((await call)["structuredContent"])
+    assert (value["result"], value["stats"]["mcpCalls"]) == (["0", "1", "2", "3", "4"], 5)
+
+
+async def test_a_failure_among_gathered_calls_can_be_caught(scene: Scene) -> None:
+    code = """
+async def close(number):
+    try:
+        return await mcp.call_tool("tracker", "close-issue", {"number": number})
+    except RuntimeError as error:
+        return str(error).split(".")[0]
+await asyncio.gather(close(1), mcp.call_tool("tracker", "read_text"))
+"""
+    assert await result_of(scene, code) == ["tracker", "plain words"]
+
+
+# Typed modules.
+
+
+async def test_a_server_is_a_module_whose_functions_are_its_tools(scene: Scene) -> None:
+    code = "from servers import tracker\nawait tracker.create_issue(title='t', from_='me', labels=['a'], priority=None)"
+    assert await result_of(scene, code) == {
+        "tool": "create-issue",
+        "arguments": {"title": "t", "from": "me", "labels": ["a"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("tracker.create_issue(title=3)", "Expected `str`"),
+        ("tracker.create_issue()", "`title`"),
+        ("tracker.create_issue(title='t', heading='u')", "heading"),
+        ("tracker.create_issue(title='t', priority='urgent')", "Literal"),
+        ("tracker.delete_all()", "delete_all"),
+    ],
+)
+async def test_a_mistake_in_a_typed_call_is_told_with_its_line_before_anything_ran(
+    scene: Scene, call: str, words: str
+) -> None:
+    code = f"from servers import tracker\nawait tracker.read_text()\nawait {call}"
+    backend = scene.backends["tracker"]
+    error = await failure_of(scene, code)
+    assert (error["name"], error["line"], words in error["message"]) == ("TypeError", 3, True), error
+    assert [method for method, _ in backend.seen if method == "tools/call"] == []
+
+
+async def test_a_forgotten_await_is_put_in(scene: Scene) -> None:
+    code = "from servers import tracker\ntracker.read_text()\nx = tracker.read_text()\nx"
+    assert await result_of(scene, code) == "plain words"
+    calls = [method for method, _ in scene.backends["tracker"].seen if method == "tools/call"]
+    assert len(calls) == 2
+
+
+async def test_a_result_that_is_used_without_await_says_so(scene: Scene) -> None:
+    error = await failure_of(scene, "x = mcp.call_tool('tracker', 'read_text')\nx['a']")
+    assert (error["name"], error["line"]) == ("TypeError", 2)
+    assert "write await before each" in error["message"]
+
+
+async def test_an_unknown_server_cannot_be_imported(scene: Scene) -> None:
+    error = await failure_of(scene, "from servers import trackr\n1")
+    assert (error["line"], "trackr" in error["message"]) == (1, True)
+
+
+async def test_a_server_whose_tools_cannot_be_listed_is_named() -> None:
+    backend = ScriptedBackend()
+    backend.refuses = LinkError(Failure.CLOSED, "nobody is there")
+    async with a_scene(tracker=backend) as scene:
+        error = await failure_of(scene, "from servers import tracker\n1")
+    assert (error["name"], 'server "tracker" cannot be listed' in error["message"]) == ("ImportError", True)
+
+
+# Errors.
+
+
+async def test_an_exception_has_its_name_its_message_and_its_line(scene: Scene) -> None:
+    error = await failure_of(scene, "def half(n):\n    return 1 / n\n\nhalf(0)")
+    assert error == {"name": "ZeroDivisionError", "message": "division by zero", "line": 2}
+
+
+async def test_a_script_that_cannot_be_read_has_a_line_too(scene: Scene) -> None:
+    error = await failure_of(scene, "x = 1\ny = (")
+    assert (error["name"], error["line"]) == ("SyntaxError", 2)
+
+
+async def test_a_tool_that_fails_raises_with_the_parameters_that_it_takes(scene: Scene) -> None:
+    error = await failure_of(scene, "await mcp.call_tool('tracker', 'close-issue', {'number': 7})")
+    assert error == {
+        "name": "RuntimeError",
+        "message": "tracker.close-issue: no issue 7 Parameters: number: int",
+        "line": 1,
+    }
+
+
+async def test_a_wrong_server_or_argument_raises_what_the_tool_would_say(scene: Scene) -> None:
+    error = await failure_of(scene, "await mcp.call_tool('trackr', 'read_text')")
+    assert (error["name"], "Did you mean tracker?" in error["message"]) == ("LookupError", True)
+    error = await failure_of(scene, "await mcp.tool('set_timer', {'duration_ms': 0, 'message': 'x'})")
+    assert (error["name"], "Parameters: duration_ms: int" in error["message"]) == ("ValueError", True)
+
+
+async def test_code_or_the_task_of_a_script_is_needed_and_not_both(scene: Scene) -> None:
+    for arguments in ({}, {"code": "1", "task_id": "2"}, {"code": ""}, {"code": "1", "timeout": 301}):
+        error = await scene.error("codemode_execute", **arguments)
+        assert error["code"] == "ERR_INVALID_ARGUMENTS", arguments
+
+
+# Through the same session.
+
+
+async def test_a_tool_that_is_not_allowed_is_not_allowed_to_scripts_either() -> None:
+    spec = replace(scripted_spec("tracker"), tools=ToolFilter(denied=("read_*",)))
+    async with a_scene(specs=[spec], tracker=issue_tracker()) as scene:
+        error = await failure_of(scene, "await mcp.call_tool('tracker', 'read_text')")
+        assert (error["name"], "does not allow" in error["message"]) == ("PermissionError", True)
+        error = await failure_of(scene, "from servers import tracker\nawait tracker.read_text()")
+        assert error["name"] == "TypeError"
+
+
+async def test_calls_of_a_script_are_nested_in_its_row_of_the_waterfall(scene: Scene) -> None:
+    await result_of(scene, "await mcp.call_tool('tracker', 'read_text')\nawait mcp.list_servers()")
+    outer, *inner = scene.session.journal.since(0)
+    assert [(span.name, span.parent) for span in inner] == [
+        ("read_text", outer.span_id),
+        ("list_servers", outer.span_id),
+    ]
+    assert [str(span.status) for span in (outer, *inner)] == ["success"] * 3
+
+
+async def test_a_script_that_is_cancelled_takes_its_calls_with_it() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(slow=backend) as scene:
+        call = scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')")
+        await backend.next_asked()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await eventually(lambda: bool(backend.cancelled), what="the call is cancelled")
+        assert len(scene.session.calls) == 0
+
+
+async def test_a_session_sees_nothing_of_another_ones_scripts() -> None:
+    async with a_scene(tracker=issue_tracker()) as one, a_scene(tracker=issue_tracker()) as other:
+        assert await result_of(one, "hidden = 'secret'\nhidden") == "secret"
+        assert "hidden" in (await failure_of(other, "hidden"))["message"]
+        assert "hidden" in (await failure_of(one, "hidden"))["message"]

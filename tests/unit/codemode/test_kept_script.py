@@ -1,0 +1,30 @@
+import pytest
+
+from emceepee.codemode.kept_script import KeptScript, PendingCall
+from emceepee.sessions.records import UnreadableRecord
+
+KEPT = KeptScript(
+    version="1.4.0",
+    snapshot=b"\x00\xff",
+    pending=[
+        PendingCall(number=1, function="execute_tool", arguments={"server": "a"}, key="b", call_id="c"),
+        PendingCall(number=2, function="sleep", arguments={}, wakes_at="2026-01-01T00:00:00+00:00"),
+        PendingCall(number=3, function="list_tools", arguments={}, answer={"return_value": [1]}),
+    ],
+    modules={"servers.a.b": ["a", "b", {"from_": "from"}, ["c"]]},
+    log="words\n",
+    log_dropped=3,
+    calls=2,
+    computed=0.5,
+    began_at="2026-01-01T00:00:00+00:00",
+)
+
+
+def test_what_is_kept_is_read_as_it_was() -> None:
+    assert KeptScript.from_bytes(KEPT.to_bytes()) == KEPT
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", KEPT.to_bytes().replace(b'"pending":[[1', b'"pending":[["x"')])
+def test_what_is_damaged_is_refused(data: bytes) -> None:
+    with pytest.raises((UnreadableRecord, KeyError, TypeError, ValueError)):
+        KeptScript.from_bytes(data)
