@@ -160,12 +160,14 @@ async def test_servers_and_tools_stay_text(page: Page) -> None:
     await harmless(page)
     tools = page.get_by_test_id("tool")
     await expect(tools).to_have_count(5)
-    for index in range(1, 5):
-        await tools.nth(index).locator("summary").first.click()
-        await expect(tools.nth(index).get_by_role("button", name="Call")).to_be_visible()
-        await tools.nth(index).get_by_text("Schema", exact=True).click()
-    await expect(tools.nth(1)).to_contain_text(shown("tool description"))
-    await expect(tools.nth(1)).to_contain_text(shown("schema title"))
+    for index in range(5):
+        tool = tools.nth(index)
+        if not await tool.get_by_role("button", name="Call").is_visible():  # one is open already
+            await tool.locator("summary").first.click()
+        await expect(tool.get_by_role("button", name="Call")).to_be_visible()
+        await tool.get_by_text("Schema", exact=True).click()
+        await expect(tool).to_contain_text(shown("schema title"))
+    await expect(tools.filter(has_text=shown("tool description"))).not_to_have_count(0)
     await harmless(page)
 
 

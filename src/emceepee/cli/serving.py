@@ -52,6 +52,8 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
         check_secrets(config)
+        if config.surface is not Surface.FULL and not config.has_codemode:
+            raise ConfigError(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
         if config.session_name is not None and config.location.is_memory:
             raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
         count = options.workers if options.command == "serve" and worker is None else 1

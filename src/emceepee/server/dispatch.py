@@ -9,7 +9,7 @@ from emceepee.codec import decode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.surface import OWN_SERVER, Surface, call_to
+from emceepee.surface import OWN_SERVER, Surface, UnknownSurface, call_to, order_of_listing
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.catalogue import CODE_MODE
@@ -34,6 +34,11 @@ class Tools:
     def __init__(self, tools: Iterable[Tool], surface: Surface = Surface.FULL) -> None:
         self._by_name = {tool.name: tool for tool in tools}
         self.surface = surface
+
+    def check_surface(self, surface: Surface) -> None:
+        """Raises: UnknownSurface if there is nothing to list on it."""
+        if not order_of_listing(surface, self._by_name.keys() & CODE_MODE) and surface is not Surface.FULL:
+            raise UnknownSurface(f"the surface {surface} needs code mode, which is switched off here; ask for full")
 
     async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
         """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.

@@ -168,6 +168,9 @@ async def test_code_mode_can_be_switched_off(tmp_path: Path, by: str) -> None:
         assert [tool["name"] for tool in listed if tool["name"].startswith("codemode")] == []
         answer = await caller.request("tools/call", {"name": "codemode_execute", "arguments": {"code": "1"}})
         assert "code mode is switched off" in answer["error"]["message"]
+        caller.headers["emceepee-surface"] = "lite"
+        async with caller.post("tools/list") as response:
+            assert (response.status, "switched off here; ask for full" in await response.text()) == (400, True)
 
 
 async def test_a_missing_sandbox_is_told_plainly(tmp_path: Path) -> None:

@@ -213,6 +213,8 @@ class HttpEndpoint:
         try:  # most ask for none
             asks = SURFACE_HEADER in headers or b"surface=" in query
             surface = pinned_surface(headers, query) if asks else None
+            if surface is not None:
+                self._parts.tools.check_surface(surface)
         except UnknownSurface as error:
             await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: {error}")
             return
