@@ -20,7 +20,7 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
 from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, Message, Signer
-from emceepee.replicas.wire import SETTLE_PATH, proof_in, settlement
+from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, proof_in, settlement
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection
@@ -106,7 +106,7 @@ class HolderLink:
         """Whether the holder itself has answered; if not, it has not even looked at the request."""
         if self.parts.signer.is_proof(proof_in(hop.response.raw_headers), hop.number):
             return True
-        if not self._is_refusal_logged:
+        if not self._is_refusal_logged and hop.response.status != LEAVING_STATUS:
             self._is_refusal_logged = True
             hint = "the clocks of the machines may differ by more than two minutes"
             log.warning("hop_refused", address=self.holder.address, status=hop.response.status, hint=hint)

@@ -9,7 +9,15 @@ from emceepee.clock import Clock, epoch_milliseconds
 from emceepee.json_types import JsonObject
 from emceepee.replicas.senders import HopExchange, Senders
 from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
-from emceepee.replicas.wire import CHECKED, NOT_HELD_STATUS, SETTLE_PATH, parse_settlement, request_target, signed
+from emceepee.replicas.wire import (
+    CHECKED,
+    LEAVING_STATUS,
+    NOT_HELD_STATUS,
+    SETTLE_PATH,
+    parse_settlement,
+    request_target,
+    signed,
+)
 from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.endpoint import MCP_PATH
 from emceepee.server.http.exchange import HttpRequest
@@ -55,6 +63,15 @@ class HopConnection(ServerConnection):
 
     def refusal(self, status: HTTPStatus) -> bytes:
         return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+    def shutdown(self) -> None:
+        """The server stops. A request that is on its way here is answered, though nobody will look at it."""
+        if self._serving is None and self._instance is not None:
+            head = b"HTTP/1.1 %d Leaving\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % LEAVING_STATUS
+            self.transport.write(head)
+            self.transport.close()
+        else:
+            super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

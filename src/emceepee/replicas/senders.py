@@ -41,7 +41,10 @@ class HopExchange:
         return self._is_abandoned or self._below.is_gone()
 
     def give_up_response(self) -> None:
-        self._below.give_up_response()
+        if self._is_abandoned:  # by a sender that seemed to be gone; if it lives, it waits for the response
+            self._below.abort_response()
+        else:
+            self._below.give_up_response()
 
     def abort_response(self) -> None:
         self._below.abort_response()

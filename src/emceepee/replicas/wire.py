@@ -8,6 +8,7 @@ from emceepee.web.asgi import Header, Scope
 
 SETTLE_PATH = b"/replica/settle"
 NOT_HELD_STATUS = 421  # Misdirected Request
+LEAVING_STATUS = 503  # of a replica that stops, before it closes a connection
 CHECKED = b" check"  # behind the proof in a response: the holder wants to know whether it was read
 FAREWELL = b"bye"
 

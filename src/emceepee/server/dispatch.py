@@ -56,9 +56,9 @@ class Tools:
             if context.session is None or not tool.needs_session or context.is_gone:
                 return result
             carrying = with_notices(result, context.session, error, context.record_events)
-            if context.session.unsaved:
-                await _save(context.session, context)
-            return with_move(result, context.session, error) if context.session.is_lost else carrying
+            if context.session.unsaved and not await _is_kept(context.session, context):
+                return with_move(result, context.session, error)
+            return carrying
         if params is not None and (STATE in params or RESPONSES in params):
             context.answers = _read_round(params, tool, session)
         arguments = tool.aliases.resolve(arguments)
@@ -83,9 +83,9 @@ class Tools:
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if takes_notices and not context.is_gone:
             carrying = with_notices(result, session, outcome, context.record_events)
-        if session.unsaved:
-            await _save(session, context)
-        return _last_reply(tool, result, outcome, session) if session.is_lost else carrying
+        if session.is_lost or (session.unsaved and not await _is_kept(session, context)):
+            return _last_reply(tool, result, outcome, session)
+        return carrying
 
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
@@ -168,13 +168,19 @@ def _moved(tool: Tool) -> EmceepeeError:
     )
 
 
-async def _save(session: Session, context: RequestContext) -> None:
-    """What the reply tells is in the store before it leaves."""
+async def _is_kept(session: Session, context: RequestContext) -> bool:
+    """What the reply tells is in the store before it leaves, or waits for it. False: another may have the session."""
     try:
         await session.unsaved.save()
     except BaseException:  # cancelled
         context.take_back_events()
         raise
+    if session.is_lost:
+        return False
+    if session.unsaved and session.unsaved.is_in_doubt:
+        context.take_back_events()
+        return False
+    return True
 
 
 async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext) -> tuple[Session, JsonObject]:

@@ -10,7 +10,7 @@ soon as the store says that it is back.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from emceepee.clock import Clock, Handle
@@ -74,6 +74,8 @@ class _Saved:
 class _NotYet:
     """Follows a session that is being created: what it changes meanwhile is written with the next commit."""
 
+    is_in_doubt = False
+
     def schedule(self, session: Session) -> None: ...
 
     async def save(self, session: Session) -> None: ...
@@ -101,6 +103,7 @@ class Saver:
         store.on_found_again = self.try_again
         self.problem: str | None = None  # why nothing can be written just now
         self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
+        self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store what is still held here
 
     def follow(self, session: Session, stored: StoredSession | None = None) -> None:
         """Write what it changes from now on."""
@@ -161,7 +164,23 @@ class Saver:
             session.unsaved.mark(RecordKind.SESSION)
 
     async def save(self, session: Session) -> None:
-        """Returns when all that it has changed is in the store, or cannot be."""
+        """Returns when all that it has changed is in the store, or cannot be.
+
+        A process that stood still may find its connection to the store lost, and its sessions too: then it asks first.
+        """
+        await self._save(session)
+        if self.is_in_doubt and self.confirm is not None:
+            await self.confirm()
+            if not self._store.is_in_doubt and session in self._dirty:
+                self.try_again()
+                await self._save(session)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows if what is held here still is."""
+        return self._store.is_in_doubt
+
+    async def _save(self, session: Session) -> None:
         if session in self._dirty:
             if self.problem is not None or (self._runner is None and self._save_now()):
                 return

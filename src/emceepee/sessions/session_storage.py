@@ -52,6 +52,7 @@ class SessionStorage:
         self._asks_again_at = 0.0  # while the store does not answer, not every request waits to find that out
         self._confirming = asyncio.Lock()
         self.saver = Saver(store, clock)
+        self.saver.confirm = self.confirm
 
     @property
     def problem(self) -> str | None:

@@ -10,6 +10,9 @@ from emceepee.store.store import RecordKey
 class Follower(Protocol):
     """Whoever saves sessions."""
 
+    @property
+    def is_in_doubt(self) -> bool: ...
+
     def schedule(self, session: Any) -> None: ...
 
     async def save(self, session: Any) -> None: ...
@@ -35,6 +38,11 @@ class Unsaved:
     @property
     def count(self) -> int:
         return len(self._marks)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether another process may have the session by now: what is unsaved may never be saved."""
+        return self._saver is not None and self._saver.is_in_doubt
 
     @property
     def is_followed(self) -> bool:

@@ -7,7 +7,10 @@ import struct
 import pytest
 
 from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.response import Response
 from emceepee.replicas.holder_link import SETTLE_AFTER
+from emceepee.replicas.hop_app import HopConnection
 from emceepee.replicas.senders import GONE_SECONDS
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop
@@ -307,3 +310,28 @@ async def test_a_request_that_is_cancelled_is_over_for_the_holder_too(replicas: 
     await eventually(replicas.target.requests[0].connection.is_gone)
     answer.go.set()
     await asyncio.wait_for(answer.was_gone.wait(), 10)
+
+
+async def test_a_request_that_meets_a_holder_just_when_it_stops_was_not_done(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies in the socket of a connection that is closed: its sender hears that nobody has looked at it."""
+    joined: list[HopConnection] = []
+    join, send = HopConnection.join, ClientConnection.send
+
+    def watched_join(connection: HopConnection, hop: Hop) -> None:
+        joined.append(connection)
+        join(connection, hop)
+
+    def send_too_late(connection: ClientConnection, request: bytes) -> Response:
+        response = send(connection, request)
+        joined[0].shutdown()
+        return response
+
+    monkeypatch.setattr(HopConnection, "join", watched_join)
+    replicas.post(b"1")
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    monkeypatch.setattr(ClientConnection, "send", send_too_late)
+    replicas.post(b"2")
+    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED, Outcome.UNREACHABLE])
+    assert replicas.target.bodies == [b"1"]

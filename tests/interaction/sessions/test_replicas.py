@@ -464,6 +464,62 @@ async def test_a_named_session_is_not_opened_twice_because_its_holder_seems_to_b
             await second.directory.find_or_open(DESK)
 
 
+class WakingStore(UnsteadyStore):
+    """Of a process that stood still: its connection is lost, and it does not know what it still holds."""
+
+    is_sure = True
+    is_in_doubt = False
+    stays_away = False
+
+    def another_process(self, address: str = "") -> "WakingStore":
+        return WakingStore(is_durable=True, address=address, _memory=self._memory)
+
+    def wake(self, *, stays_away: bool = False) -> None:
+        self.is_sure, self.is_in_doubt, self.is_away, self.stays_away = False, True, True, stays_away
+
+    async def confirm(self, leases: Any) -> Any:
+        if self.stays_away:
+            raise StoreUnavailable("it does not answer")
+        self.is_sure, self.is_in_doubt, self.is_away = True, False, False
+        return await super().confirm(leases)
+
+
+TIMER = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
+
+
+@pytest.mark.parametrize("stays_away", [False, True])
+async def test_a_reply_that_cannot_be_saved_after_its_process_stood_still_promises_nothing(stays_away: bool) -> None:
+    """Not even if the store does not answer: another may have the session."""
+    replicas = Replicas(WakingStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, WakingStore)
+        session = await first.directory.find_or_open(DESK)
+        await session.unsaved.save()
+        with paused(store):
+            assert await second.directory.use(DESK, may_guess=False) is not None
+        store.wake(stays_away=stays_away)
+        result = await call_tool(TIMER, session, None)
+        assert result["structuredContent"]["error"]["details"]["reason"] == "replica"
+        assert session.is_lost is not stays_away
+        store.stays_away = False
+
+
+async def test_a_process_that_stood_still_and_lost_nothing_saves_what_it_promises() -> None:
+    replicas = Replicas(WakingStore(is_durable=True))
+    async with replicas.start(2) as (first, second):
+        (store, _) = replicas.stores
+        assert isinstance(store, WakingStore)
+        session = await first.directory.find_or_open(DESK)
+        await session.unsaved.save()
+        store.wake()
+        assert not (await call_tool(TIMER, session, None)).get("isError")
+        store.die()
+        taken = await second.directory.use(DESK, may_guess=False)
+        assert taken is not None
+        assert len(taken.timers.all(include_inactive=True)) == 1
+
+
 async def test_with_too_much_unsaved_no_session_begins() -> None:
     replicas = Replicas(UnsteadyStore(is_durable=True))
     async with replicas.start(1, unsaved_records=3) as (place,):

@@ -57,9 +57,18 @@ async def send(
 
 
 async def within_bound(
-    world: World, replica: RestartableProcess, request: Coroutine[Any, Any, Got], *, own: float, what: str
+    world: World,
+    replica: RestartableProcess,
+    request: Coroutine[Any, Any, Got],
+    *,
+    own: float,
+    what: str,
+    is_resumed: bool = False,
 ) -> Got:
-    """Its answer. A request to a process that stands still may be given up. Raises: Unanswered."""
+    """Its answer. A request to a process that stands still may be given up. Raises: Unanswered.
+
+    A stream that `is_resumed` ends with whoever has the session, and is taken up again.
+    """
     began, number = moment(), world.number_of(replica)
     sending = asyncio.create_task(request)
     try:
@@ -78,7 +87,9 @@ async def within_bound(
                 raise Unanswered(text)
         return sending.result()
     except LOST as error:
-        _hear_of_an_end(world, number, Span(began - JUST_BEFORE, moment()), error)
+        ended = Span(began - JUST_BEFORE, moment())
+        if not (is_resumed and world.timeline.unclean(world.timeline.before(ended, world.felt))):
+            _hear_of_an_end(world, number, ended, f"{what}: {error!r}")
         raise Unanswered(str(error)) from error
     finally:
         sending.cancel()
@@ -148,11 +159,11 @@ def hear_of_a_loss(world: World, answer: Answer, text: str) -> None:
     raise Unanswered(text)
 
 
-def _hear_of_an_end(world: World, number: int, asked: Span, error: BaseException) -> None:
+def _hear_of_an_end(world: World, number: int, asked: Span, what: str) -> None:
     """A connection may end with the process that it leads to, and not with another."""
     world.counts["connections that ended with a process"] += 1
     if not world.timeline.of(number, asked):
-        text = f"process {number}, {error!r} in {asked.began:.3f}-{asked.ended:.3f}"
+        text = f"process {number}, {what} in {asked.began:.3f}-{asked.ended:.3f}"
         world.findings.add(Rule.ANSWERED, f"the connection to a live process ended: {text}")
 
 

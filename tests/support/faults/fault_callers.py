@@ -171,7 +171,7 @@ class FaultCaller(SessionCaller):
             process = await self.world.choose(self.chance)
             try:
                 resuming, what = self._resume(process, last_id), f"{self.name}: the rest of {call_id} after {last_id}"
-                message = await within_bound(self.world, process, resuming, own=0, what=what)
+                message = await within_bound(self.world, process, resuming, own=0, what=what, is_resumed=True)
             except UnknownStream as error:
                 if not self.world.timeline.explains_loss(Span(began, moment())):
                     self.world.findings.add(Rule.RIGHT_ANSWERS, f"{self.name}: {error}")

@@ -150,3 +150,23 @@ def test_what_is_kept_is_bounded(holder: Holder, monkeypatch: pytest.MonkeyPatch
     assert holder.kept() == 3
     holder.settle(unread=tuple(range(10)))
     assert holder.unread == [7, 8, 9]
+
+
+class WatchedConnection(OpenConnection):
+    """Counts how often its response was broken off."""
+
+    aborts = 0
+
+    def abort_response(self) -> None:
+        self.aborts += 1
+
+
+def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_for_ever(holder: Holder) -> None:
+    """The store was away, and its lease had lapsed for a moment: its connection ends instead of a response."""
+    below = WatchedConnection()
+    holder.senders.join(hop(1))
+    exchange = holder.senders.begin(hop(1), below)
+    holder.senders.drop(Sender(1, 7))
+    assert exchange.is_gone()
+    exchange.give_up_response()
+    assert below.aborts == 1

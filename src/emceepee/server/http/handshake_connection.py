@@ -249,7 +249,8 @@ class HandshakeConnection:
 
     @property
     def is_lost(self) -> bool:
-        return self.session.is_lost
+        unsaved = self.session.unsaved
+        return self.session.is_lost or (bool(unsaved) and unsaved.is_in_doubt)
 
     async def save(self) -> None:
         await self.session.unsaved.save()

@@ -51,7 +51,7 @@ class MessageRecords(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing is kept here any more, because another process has the session."""
+        """Whether nothing is kept here any more, because another process has the session, or may have it."""
         ...
 
     async def save(self) -> None:
