@@ -159,7 +159,7 @@ soak: $(VENV)/.installed
 
 site: $(VENV)/.installed
 	@echo "== the documentation, in site"
-	@$(BIN)/mkdocs build --quiet --strict --clean
+	@$(BIN)/mkdocs build --strict --clean
 
 screenshots: setup
 	@echo "== pictures of the console, in tests/output; one goes into the docs"
