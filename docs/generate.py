@@ -603,8 +603,8 @@ emceepee install {client.key}
 ```
 
 The first command moves the servers of {client.title} into emceepee's own configuration. The second writes the entry
-with which {client.title} starts emceepee. Both show what they would write, and ask. If you have no servers there yet, the
-second is enough.
+with which {client.title} starts emceepee. Both show what they would write, and ask. If you have no servers there
+yet, the second is enough.
 
 Afterwards: {client.afterwards[0].lower()}{client.afterwards[1:]}.
 {project}

@@ -1,4 +1,4 @@
-"""The pages are a site: each has its place in the navigation, every link leads somewhere, nothing comes from elsewhere."""
+"""The pages are a site: each has its place in the navigation, links lead somewhere, nothing comes from elsewhere."""
 
 import re
 import shutil
