@@ -8,7 +8,7 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins programs \
+.PHONY: serve demo test eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
 	browser nginx haproxy redis tinyproxy clean help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make simulate     a thousand replicas and a million sessions on a fake clock; a tenth of them is lost at once"
 	@echo "make chaos        two minutes of faults for three replicas and their Redis, and planted bugs that these find"
 	@echo "make soak         the long tests: a thousand sessions, a hundred restarts, fifty kills and fifteen minutes of chaos"
+	@echo "make site         the documentation as a site, in site"
 	@echo "make screenshots  the picture of the console in the docs, taken anew"
 	@echo "make setup        only install what they need"
 	@echo "make programs     only the browser and the servers that the tests need; with sudo, unless they are there"
@@ -43,6 +44,8 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
 	$(PIN) --extra dev --extra keyring --extra semantic $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) -c requirements.txt pyproject.toml -o deploy/run.txt
+	echo hatchling | $(PIN) -c requirements.txt - -o deploy/build.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
 		sed -e '/--hash=/d' -e 's/ *\\$$//' $$list | $(PIN) --no-deps - -o $$list.new && mv $$list.new $$list || exit 1; \
 	done
@@ -153,6 +156,10 @@ chaos: $(VENV)/.installed
 soak: $(VENV)/.installed
 	@echo "== the long tests"
 	@$(BIN)/pytest tests/soak/*.py
+
+site: $(VENV)/.installed
+	@echo "== the documentation, in site"
+	@$(BIN)/mkdocs build --strict --clean
 
 screenshots: setup
 	@echo "== pictures of the console, in tests/output; one goes into the docs"

@@ -49,6 +49,7 @@ from emceepee.tools.promotion import Promotion
 from emceepee.tools.schema import compact_schema
 
 REFERENCE = Path(__file__).parent / "reference"
+CLIENT_PAGES = Path(__file__).parent / "how-to" / "clients"
 MARK = "<!-- Written by docs/generate.py from the code. Change the code or the script, then run it again. -->"
 
 # What the `data` of an event holds, by type and key.
@@ -185,7 +186,7 @@ def main() -> int:
     is_check = parser.parse_args().check
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
-        sys.stdout.write(f"{'out of date' if is_check else 'written'}: docs/reference/{path.name}\n")
+        sys.stdout.write(f"{'out of date' if is_check else 'written'}: {path.relative_to(REFERENCE.parents[1])}\n")
         if not is_check:
             path.parent.mkdir(exist_ok=True)
             path.write_text(pages()[path], "utf-8")
@@ -204,7 +205,9 @@ def pages() -> dict[Path, str]:
         "cli": commands(),
         "clients": clients(),
     }
-    return {REFERENCE / f"{name}.md": f"{MARK}\n\n{text.strip()}\n" for name, text in made.items()}
+    places = {REFERENCE / f"{name}.md": text for name, text in made.items()}
+    places |= {CLIENT_PAGES / f"{client.key}.md": client_page(client) for client in CLIENTS}
+    return {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
 
 
 # Tools.
@@ -571,6 +574,61 @@ Where the clients that `emceepee import`, `install` and `undo` know have their s
 [How to use them](../how-to/use-with-clients.md).
 
 {"".join(_client(client) for client in CLIENTS)}"""
+
+
+def client_page(client: Client) -> str:
+    """How one client gets emceepee, from nothing to undone."""
+    anchor = client.title.lower().replace(" ", "-")
+    project = (
+        f"""
+To have it in one project only, write that project's file instead:
+
+```sh
+emceepee install {client.key} --to {client.project_file}
+```
+"""
+        if client.project_file
+        else ""
+    )
+    return f"""
+# Use emceepee with {client.title}
+
+You need `emceepee` on this machine: [install it](../install.md) with `pipx install emceepee`.
+
+## Put its servers behind emceepee
+
+```sh
+emceepee import {client.key} --take
+emceepee install {client.key}
+```
+
+The first command moves the servers of {client.title} into emceepee's own configuration. The second writes the entry
+with which {client.title} starts emceepee. Both show what they would write, and ask. If you have no servers there
+yet, the second is enough.
+
+Afterwards: {client.afterwards[0].lower()}{client.afterwards[1:]}.
+{project}
+## See whether it works
+
+```sh
+emceepee doctor
+```
+
+starts each server and says what is wrong with it. Then ask your model:
+
+> Which servers does emceepee have, and which tools do they have?
+
+## Go back
+
+```sh
+emceepee undo --all
+```
+
+Every file is again what it was, byte for byte.
+
+What is written, and where, is in the [reference](../../reference/clients.md#{anchor}); flags and special cases are in
+[use emceepee with your clients](../use-with-clients.md).
+"""
 
 
 def _client(client: Client) -> str:

@@ -100,8 +100,10 @@ def test_client_configurations_reach_emceepee_or_start_it_with_flags_that_it_kno
     if "url" in server:
         assert urlsplit(server["url"]).path == MCP_PATH
         return
-    assert Path(server["command"]).name in PROJECT["scripts"]
-    build_parser().parse_args(server.get("args", []))  # exits if it does not understand
+    words = [server["command"], *server.get("args", [])]
+    program, *arguments = words[1:] if words[0] == "uvx" else words
+    assert Path(program).name in PROJECT["scripts"]
+    build_parser().parse_args(arguments)  # exits if it does not understand
     inline = server.get("env", {}).get(CONFIG_VARIABLE)
     assert inline is None or config.load(None, {CONFIG_VARIABLE: inline}).servers
 

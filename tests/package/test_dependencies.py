@@ -23,6 +23,7 @@ NOT_IMPORTED = {
     "mcp-server-git": "a program",
     "mcp-server-time": "a program",
     "mypy": "a program",
+    "pipx": "a program",
     "pydantic-monty-runtime": "the program that pydantic-monty-client starts",
     "pytest-cov": "a plugin",
     "pytest-timeout": "a plugin",

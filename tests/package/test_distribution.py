@@ -1,77 +1,19 @@
 """What is published: a source archive, the wheel that is built from it, and emceepee installed from that alone."""
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 import tarfile
-import tomllib
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from support.callers.emceepee_process import BOUND, EmceepeeProcess
+from support.distribution import ENVIRONMENT, VERSION, Distribution, run
 from support.documentation import ROOT
 from support.sessions.replies import text_of
 
 pytestmark = pytest.mark.timeout(300)  # packages are fetched and installed
-
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EMCEEPEE"))}
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Both files that are published."""
-
-    archive: Path
-    wheel: Path
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def an_environment(place: Path, package: str | Path) -> Path:
-    """A new one with only this package and what it needs; the folder of its programs."""
-    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place.parent)
-    (place / "pins.txt").write_text("\n".join(pins()))
-    pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
-    run(*pip, "install", "--no-compile", "-c", place / "pins.txt", package, cwd=place.parent)
-    return place / "bin"
-
-
-def pins() -> list[str]:
-    """The versions that the tests run with, without hashes: what is built here has none."""
-    [file] = (path for path in (ROOT / "requirements.txt", ROOT / "constraints.txt") if path.exists())
-    return re.findall(r"^[\w.-]+==[^\s;]+(?: ;[^\\\n]*)?", file.read_text("utf-8"), re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def distribution(tmp_path_factory: pytest.TempPathFactory) -> Distribution:
-    """The wheel is built from the archive, so nothing can be in it that the archive lacks."""
-    place = tmp_path_factory.mktemp("distribution")
-    python = an_environment(place / "builder", "hatchling") / "python"
-    run(python, "-m", "hatchling", "build", "-t", "sdist", "-d", place, cwd=ROOT)
-    [archive] = place.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        opened.extractall(place, filter="data")
-    run(
-        python, "-m", "hatchling", "build", "-t", "wheel", "-d", place, cwd=place / archive.name.removesuffix(".tar.gz")
-    )
-    [wheel] = place.glob("*.whl")
-    return Distribution(archive, wheel)
-
-
-@pytest.fixture(scope="module")
-def programs(distribution: Distribution, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an environment in which there is emceepee and nothing that it does not need."""
-    return an_environment(tmp_path_factory.mktemp("installed") / "environment", distribution.wheel)
 
 
 def test_the_wheel_holds_all_sources_and_files_of_the_page_and_nothing_else(distribution: Distribution) -> None:
