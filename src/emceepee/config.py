@@ -176,17 +176,23 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     Raises:
         ConfigError
     """
-    if path is not None:
-        return _load_file(path, environment)
-    if CONFIG_VARIABLE not in environment:
-        own = usual_config(environment) if environment.get("HOME") else None
-        return _load_file(str(own), environment) if own is not None and own.exists() else Config()
-    inline = environment[CONFIG_VARIABLE].strip()
+    if (file := find_file(path, environment)) is not None:
+        return _load_file(file, environment)
+    inline = environment.get(CONFIG_VARIABLE, "").strip()
     if not inline:
         return Config()
-    if inline.startswith("{"):
-        return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
-    return _load_file(inline, environment)
+    return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
+
+
+def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The file that `load` reads; None if there is none to read."""
+    if path is not None:
+        return path
+    if CONFIG_VARIABLE not in environment:
+        own = usual_config(environment) if environment.get("HOME") else None
+        return str(own) if own is not None and own.exists() else None
+    inline = environment[CONFIG_VARIABLE].strip()
+    return None if not inline or inline.startswith("{") else inline
 
 
 def _load_file(path: str, environment: Mapping[str, str]) -> Config:

@@ -70,6 +70,11 @@ def build_sdk_server(
     return sdk_server
 
 
+def name_servers(sdk_server: Server[EventsFeed], servers: Iterable[BackendSpec]) -> None:
+    """Those who connect from now on are told of these."""
+    sdk_server.instructions = instructions(servers)
+
+
 def _listed(tool: Tool, schema: JsonObject) -> types.Tool:
     return types.Tool(
         name=tool.name,

@@ -86,9 +86,11 @@ class RemovedServer(TypedDict):
 
 
 class ServerList(TypedDict):
-    """Those of the operator and those that were added."""
+    """Those of the operator and those that were added. `configurationProblem`: the operator's file was changed, and
+    cannot be used as it is; the servers are those of before."""
 
     servers: list[ServerSummary]
+    configurationProblem: NotRequired[str]
 
 
 class ServerStatus(ServerView):
@@ -150,9 +152,12 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
 
 
 @tool(title="List servers", effect=READS_RECORDS, load=CORE)
-async def list_servers(params: NoParams, session: Session) -> ServerList:
+async def list_servers(params: NoParams, session: Session, caller: RequestContext) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
-    return {"servers": [server_summary(connection) for connection in session.connections]}
+    servers = ServerList(servers=[server_summary(connection) for connection in session.connections])
+    if (problem := session.configuration_problem(is_remote=caller.is_remote)) is not None:
+        servers["configurationProblem"] = problem
+    return servers
 
 
 @tool(
