@@ -81,6 +81,7 @@ class Reloader:
         from watchfiles import awatch
 
         while True:
+            await self.look()  # the changes from before there is a watch
             folders = folders_of(self._source.file)
             changes = awatch(
                 *folders,

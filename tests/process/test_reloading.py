@@ -85,7 +85,7 @@ async def test_twenty_edits_under_load_drop_no_call_to_an_unchanged_server(tmp_p
             writers[number % len(writers)](file, {"one": ONE} | others)
             before = answered
             await until_servers(watcher, *(["one", "changing", f"other{number}"] if number else ["one", *others]))
-            await until(lambda before=before: answered > before + CALLERS, "everyone has called meanwhile")  # type: ignore[misc]
+            await until(lambda before=before: answered > before + CALLERS, "everyone has called meanwhile")
         is_over.set()
         async with asyncio.timeout(60):
             await asyncio.gather(*calling)
@@ -124,7 +124,7 @@ async def test_a_changed_server_is_started_anew_and_a_disabled_one_ends(tmp_path
 
         async def is_another() -> bool:
             status = await caller.value("get_server_status", server="one")
-            return status["connected"] and status["process"]["pid"] != first
+            return bool(status["connected"] and status["process"]["pid"] != first)
 
         await until(is_another, "it runs as another process")
         write_by_renaming(file, {"one": ONE | {"disabled": True}})

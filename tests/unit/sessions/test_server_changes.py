@@ -20,7 +20,7 @@ def test_servers_are_added_and_removed_by_their_names() -> None:
 def test_every_setting_makes_it_another_server() -> None:
     others: list[BackendSpec] = [
         replace(ONE, target=HttpTarget(url="http://elsewhere.test/mcp")),
-        replace(ONE, target=replace(ONE.target, headers={"authorization": "Bearer new"})),
+        replace(ONE, target=HttpTarget(url=ONE.target.label, headers={"authorization": "Bearer new"})),
         replace(ONE, tools=ToolFilter(("a*",), ())),
         replace(ONE, timeout=1.0),
         replace(ONE, mode="legacy"),
