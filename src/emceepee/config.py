@@ -41,6 +41,7 @@ _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
     *("notices", "nativeElicitation", "searchVectors", "logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
+SCHEMA_KEY = "$schema"  # for editors
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
 
@@ -211,7 +212,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
     spelled_out = [found for key, entry in _entries(document, source) for found in literal_secrets(entry, key)]
     document = _resolved(document, source, "", references)
     servers: dict[str, BackendSpec] = {}
-    ignored = [key for key in document if key not in _TOP_KEYS]
+    ignored = [key for key in document if key not in _TOP_KEYS and key != SCHEMA_KEY]
     for key, entry in _entries(document, source):
         spec = _spec(key, entry, source, ignored, references.folder)
         if spec is None:
