@@ -497,6 +497,8 @@ def config_schema() -> dict[str, Any]:
         "disabled": {"type": "boolean"},
         "serverUrl": {"type": "string"},
     }
+    scopes = entry["properties"]["oauth"]["properties"]
+    scopes["scopes"] = {"anyOf": [{"type": "string"}, scopes["scopes"]]}  # with spaces between them, too
     words = SERVER_KEYS | CONFIG_ONLY_KEYS
     for name, item in entry["properties"].items():
         entry["properties"][name] = item | ({"description": words[name]} if name in words else {})
