@@ -18,8 +18,9 @@ from types import MappingProxyType, ModuleType
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from emceepee import config, errors
-from emceepee.backends.configured_entry import ConfiguredEntry, TlsEntry
+from emceepee.backends.configured_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
 from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE
+from emceepee.backends.oauth.entry import OAuthEntry
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
@@ -30,7 +31,7 @@ from emceepee.clients.catalogue import CLIENTS
 from emceepee.clients.client import Client, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.writing import Launch, entry_for
-from emceepee.own_files import CONFIG_VARIABLE, SYNCS
+from emceepee.own_files import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS
 from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
@@ -170,6 +171,7 @@ TLS_KEYS = {
 }
 CONFIG_ONLY_KEYS = {
     "tls": "How it proves who it is, and what it is shown. See [below](#tls).",
+    "tags": f"Up to {MOST_TAGS} words of yours, which `list_servers` shows.",
     "disabled": "`true` leaves the entry out.",
     "serverUrl": "Another name for `url`.",
 }
@@ -207,7 +209,8 @@ def pages() -> dict[Path, str]:
     }
     places = {REFERENCE / f"{name}.md": text for name, text in made.items()}
     places |= {CLIENT_PAGES / f"{client.key}.md": client_page(client) for client in CLIENTS}
-    return {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
+    written = {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
+    return written | {REFERENCE / "config.schema.json": json.dumps(config_schema(), indent=2) + "\n"}
 
 
 # Tools.
@@ -440,6 +443,9 @@ Flags win over the file; see [the command line](cli.md).
 ## The file
 
 {_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config._TOP_KEYS])}
+What changes in the file changes in a running emceepee, too ([more](../how-to/configure-servers.md#change-the-file)).
+[config.schema.json](config.schema.json) is the file as JSON Schema, for editors: name it under `$schema`.
+
 All three kinds of server list can stand in one file; a name may be used once. Unknown keys are ignored with a warning.
 In every string, references are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
 `${{NAME:-default}}` by the same or the default, `${{file:PATH}}` by the text of a file (from the folder of the
@@ -483,6 +489,63 @@ else: secrets are given by name.
 
 
 # Errors, limits, command line.
+
+
+def config_schema() -> dict[str, Any]:
+    """The configuration file as JSON Schema, for editors. Other keys may stand in it: emceepee only warns of them."""
+    entry = compact_schema(ConfiguredEntry, keeps_bounds=True)
+    entry["properties"] |= {
+        "restartConfig": compact_schema(RestartConfig, keeps_bounds=True),
+        "oauth": compact_schema(OAuthEntry, keeps_bounds=True),
+        "type": {"enum": ["http", "sse", "stdio", *config._TYPE_ALIASES]},
+        "disabled": {"type": "boolean"},
+        "serverUrl": {"type": "string"},
+    }
+    scopes = entry["properties"]["oauth"]["properties"]
+    scopes["scopes"] = {"anyOf": [{"type": "string"}, scopes["scopes"]]}  # with spaces between them, too
+    words = SERVER_KEYS | CONFIG_ONLY_KEYS
+    for name, item in entry["properties"].items():
+        entry["properties"][name] = item | ({"description": words[name]} if name in words else {})
+    named = {key: value for key, value in entry.items() if key != "required"}
+    strings = {"type": "array", "items": {"type": "string"}}
+    choices = {
+        "notices": NOTICES,
+        "nativeElicitation": NATIVE_ELICITATION,
+        "logLevel": logs.LEVELS,
+        "logFormat": logs.FORMATS,
+        "stateSync": SYNCS,
+        "secrets": SECRETS,
+    }
+    by_name = {"type": "object", "additionalProperties": {"$ref": "#/$defs/server"}}
+    listed = {"type": "array", "items": {"$ref": "#/$defs/server", "required": ["name"]}}
+    top: dict[str, Any] = {
+        "servers": {"anyOf": [listed, by_name]},
+        "mcpServers": by_name,
+        "mcpClients": by_name,
+        "limits": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {item.name: _limit_schema(item.name, item.type is int) for item in fields(Limits)},
+        },
+        "roots": strings,
+        "searchVectors": {"type": "string"},
+        "state": {"type": "string"},
+        **{key: {"enum": list(values)} for key, values in choices.items()},
+    }
+    _all_described("key of the schema", config._TOP_KEYS, top)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of emceepee",
+        "type": "object",
+        "properties": {config.SCHEMA_KEY: {"type": "string"}}
+        | {key: top[key] | {"description": TOP_KEYS[key]} for key in config._TOP_KEYS},
+        "$defs": {"server": named},
+    }
+
+
+def _limit_schema(name: str, is_whole: bool) -> dict[str, Any]:
+    least, most = range_of(name)
+    return {"type": "integer" if is_whole else "number", "minimum": least, "maximum": most}
 
 
 def error_codes() -> str:

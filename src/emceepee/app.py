@@ -11,6 +11,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.codemode.engine import CodeMode
 from emceepee.config import Config, HttpConfig
+from emceepee.config_source import ConfigSource
 from emceepee.console.api import ConsoleApi
 from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
@@ -25,11 +26,12 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.own_files import KEYRING
+from emceepee.reloading import Reloader, follow_file
 from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.uvicorn_server import serve_http
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.sdk_server import build_sdk_server, name_servers
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.kept_results import ResultStorage
@@ -184,6 +186,7 @@ async def session_parts(
         most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
         large_results = ResultStorage(most, durable)
         scripts = CodeMode(config.limits, ToolsForScripts(served_tools(config))) if config.has_codemode else None
+        structured_notices, asks_natively = _manners(config)
         parts = SessionParts(
             registry=registry,
             scripts=scripts,
@@ -196,8 +199,8 @@ async def session_parts(
             sealing=Sealing(durable),
             large_results=large_results,
             logins=logins,
-            structured_notices=config.notices == "all",
-            asks_natively=config.native_elicitation == "auto",
+            structured_notices=structured_notices,
+            asks_natively=asks_natively,
             vectors=_vectors(config),
         )
         try:
@@ -211,6 +214,11 @@ def served_tools(config: Config) -> list[Tool]:
     """The tools as this configuration has them."""
     tools = [tool for tool in TOOLS if config.has_codemode or tool.name not in CODE_MODE]
     return fit_tools(tools, config.limits)
+
+
+def _manners(config: Config) -> tuple[bool, bool]:
+    """Whether notices are in structured content, too, and whether callers are asked by their own means."""
+    return config.notices == "all", config.native_elicitation == "auto"
 
 
 def _vectors(config: Config) -> "SharedVectors | None":
@@ -260,7 +268,9 @@ def shared_changes(store: Store, parts: SessionParts, logins: Logins | None = No
     return changes
 
 
-async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) -> None:
+async def run_stdio(
+    config: Config, *, stdin: int, stdout: int, invite: Invite, source: ConfigSource | None = None
+) -> None:
     """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
     use_surface(config.surface)
     clock = SystemClock()
@@ -271,10 +281,19 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
         stdio_session(config, store, parts) as session,
     ):
         session.update_profile(transport="stdio")
-        async with console_beside(session, config, parts, invite) as open_console:
-            tools = served_tools(config)
+        tools = served_tools(config)
+        sdk_server = build_sdk_server(tools, servers=config.servers, takes_handles=False)
+
+        def take_over(config: Config) -> None:
+            name_servers(sdk_server, config.servers)
+            session.structured_notices, session.asks_natively = _manners(config)
+
+        async with (
+            console_beside(session, config, parts, invite) as open_console,
+            follow_file(source, lambda source: Reloader(source, config, parts.registry, clock, take_over)),
+        ):
             await serve_stdio(
-                build_sdk_server(tools, servers=config.servers, takes_handles=False),
+                sdk_server,
                 Tools(tools, config.surface),
                 session,
                 stdin=stdin,
@@ -326,7 +345,9 @@ async def console_beside(
         await directory.close_all()
 
 
-async def run_http(config: Config, *, announce: Callable[[str], object], invite: Invite | None) -> None:
+async def run_http(
+    config: Config, *, announce: Callable[[str], object], invite: Invite | None, source: ConfigSource | None = None
+) -> None:
     """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open.
 
     Without `invite`, nobody is told where the console is.
@@ -358,8 +379,16 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
             if logins is not None and invite is not None:
                 await welcome(address, config.http, logins, invite)
 
+        def take_over(config: Config) -> None:
+            name_servers(made.sdk_server, config.servers)
+            directory.set_manners(*_manners(config))
+
         try:
-            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint, console):
+            async with (
+                follow_changes(shared_changes(store, parts, logins)),
+                follow_file(source, lambda source: Reloader(source, config, parts.registry, clock, take_over)),
+                replication.serving(endpoint, console),
+            ):
                 await directory.look_after_store()
                 await serve_http(
                     endpoint,

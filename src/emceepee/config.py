@@ -43,6 +43,7 @@ _TOP_KEYS = (
     *("notices", "nativeElicitation", "surface", "searchVectors"),
     *("logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
+SCHEMA_KEY = "$schema"  # for editors
 _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
 
 
@@ -180,17 +181,23 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     Raises:
         ConfigError
     """
-    if path is not None:
-        return _load_file(path, environment)
-    if CONFIG_VARIABLE not in environment:
-        own = usual_config(environment) if environment.get("HOME") else None
-        return _load_file(str(own), environment) if own is not None and own.exists() else Config()
-    inline = environment[CONFIG_VARIABLE].strip()
+    if (file := find_file(path, environment)) is not None:
+        return _load_file(file, environment)
+    inline = environment.get(CONFIG_VARIABLE, "").strip()
     if not inline:
         return Config()
-    if inline.startswith("{"):
-        return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
-    return _load_file(inline, environment)
+    return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
+
+
+def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The file that `load` reads; None if there is none to read."""
+    if path is not None:
+        return path
+    if CONFIG_VARIABLE not in environment:
+        own = usual_config(environment) if environment.get("HOME") else None
+        return str(own) if own is not None and own.exists() else None
+    inline = environment[CONFIG_VARIABLE].strip()
+    return None if not inline or inline.startswith("{") else inline
 
 
 def _load_file(path: str, environment: Mapping[str, str]) -> Config:
@@ -209,7 +216,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
     spelled_out = [found for key, entry in _entries(document, source) for found in literal_secrets(entry, key)]
     document = _resolved(document, source, "", references)
     servers: dict[str, BackendSpec] = {}
-    ignored = [key for key in document if key not in _TOP_KEYS]
+    ignored = [key for key in document if key not in _TOP_KEYS and key != SCHEMA_KEY]
     for key, entry in _entries(document, source):
         spec = _spec(key, entry, source, ignored, references.folder)
         if spec is None:

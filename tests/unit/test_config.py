@@ -427,3 +427,14 @@ def test_an_address_that_others_cannot_use_is_refused(listen: str) -> None:
 def test_tls_between_replicas_needs_its_files_and_an_address(listen: str | None, tls: str) -> None:
     with pytest.raises(ConfigError, match="--replica-tls: expected CERT,KEY"):
         ReplicaConfig.of(listen, tls, None)
+
+
+def test_tags_are_words_of_the_operators_own() -> None:
+    references = References(environment={})
+    text = json.dumps({"$schema": "x", "mcpServers": {"one": {"command": "x", "tags": ["work", "slow"]}}})
+    config = parse(text, source="a.json", references=references)
+    assert (config.servers[0].tags, config.ignored) == (("work", "slow"), ())
+    for wrong in (["two words"], [""], ["x" * 51], ["x"] * 21, "work"):
+        text = json.dumps({"mcpServers": {"one": {"command": "x", "tags": wrong}}})
+        with pytest.raises(ConfigError, match=r"mcpServers\.one\.tags"):
+            parse(text, source="a.json", references=references)

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
+
+MOST_TAGS, LONGEST_TAG = 20, 50
 
 
 class TlsEntry(BaseModel):
@@ -34,10 +37,14 @@ class TlsEntry(BaseModel):
         return TlsSettings(ca=ca, cert=cert, key=key, server_name=self.server_name, insecure=self.insecure)
 
 
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TAG, pattern=r"^\S+$")]
+
+
 class ConfiguredEntry(ServerEntry):
     """What add_server takes, and more."""
 
     tls: TlsEntry | None = None
+    tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> "ConfiguredEntry":
@@ -47,7 +54,7 @@ class ConfiguredEntry(ServerEntry):
 
     def spec_in(self, folder: Path) -> BackendSpec:
         """Raises: BadTlsFile: better at the start than when someone calls."""
-        spec = self.spec()
+        spec = replace(self.spec(), tags=tuple(self.tags or ()))
         if self.tls is None or not isinstance(spec.target, HttpTarget):
             return spec
         settings = self.tls.settings(folder)

@@ -112,6 +112,12 @@ class BackendSpec:
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
+    tags: tuple[str, ...] = field(default=(), compare=False)  # the same
+
+    @property
+    def words(self) -> tuple[str | None, tuple[str, ...]]:
+        """What is said of it, and changes nothing about it."""
+        return self.description, self.tags
 
 
 def root_uri(root: str) -> str:

@@ -135,6 +135,11 @@ def _login_options(parser: argparse.ArgumentParser) -> None:
 def _common(parser: argparse.ArgumentParser) -> None:
     _place_options(parser)
     _login_options(parser)
+    parser.add_argument(
+        "--no-reload",
+        action="store_true",
+        help="leave the configuration as it was read; without it, what changes in the file changes here, too",
+    )
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
         "--notices",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Set
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -19,7 +20,17 @@ from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
-from emceepee.config import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, load, locate_state
+from emceepee.config import (
+    Config,
+    ConfigError,
+    HttpConfig,
+    ReplicaConfig,
+    check_secrets,
+    find_file,
+    load,
+    locate_state,
+)
+from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.own_files import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading
 from emceepee.store.location import MEMORY, SQLITE
@@ -37,9 +48,10 @@ log = logs.EventLog("cli")
 
 def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[int]) -> int:
     """`closed` are the standard streams that were. Returns the exit code."""
+    source = _source(options)
     try:
         worker = claim_worker(os.environ) if options.command == "serve" else None
-        config = _config(options)
+        config = _config(options, options.config)
         if options.command == "serve":
             if config.console_port is not None:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
@@ -73,11 +85,11 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         sys.stderr.write(f"emceepee: the log file {config.log_file} cannot be used: {error.strerror}\n")
         return USAGE_ERROR
     if worker is not None:
-        return _serve_as(worker, config)
+        return _serve_as(worker, config, source)
     _warn_of_configuration(config)
     if options.command == "serve":
         _warn_of_short_tokens(config.http)
-        return _serve(config) if count == 1 else _serve_with(count, config, arguments)
+        return _serve(config, source) if count == 1 else _serve_with(count, config, arguments)
     if closed & {STDIN, STDOUT}:
         sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
         return USAGE_ERROR
@@ -87,26 +99,26 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
 
     try:
         with link_file_removed(config):
-            _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config)))
+            _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config), source=source))
     except StoreError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
     return 0
 
 
-def _serve(config: Config) -> int:
+def _serve(config: Config, source: ConfigSource | None) -> int:
     with link_file_removed(config):
-        failure = _run_http(config, announce=announce, invite=inviting(config))
+        failure = _run_http(config, source, announce=announce, invite=inviting(config))
     if failure is not None:
         sys.stderr.write(f"emceepee: {failure}\n")
     return 0 if failure is None else USAGE_ERROR
 
 
-def _serve_as(worker: Worker, config: Config) -> int:
+def _serve_as(worker: Worker, config: Config, source: ConfigSource | None) -> int:
     """What is to be said, the parent says."""
     worker.end_with_parent()
     link = partial(worker.report, LINK) if worker.index == 0 else None
-    failure = _run_http(config, announce=partial(worker.report, READY), invite=link)
+    failure = _run_http(config, source, announce=partial(worker.report, READY), invite=link)
     if failure is not None:
         worker.report(FAILED, failure)
     return 0 if failure is None else USAGE_ERROR
@@ -129,13 +141,13 @@ def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
         return runner.run(Workers(command, count, told, SystemClock()).run())
 
 
-def _run_http(config: Config, *, announce: Tell, invite: Tell | None) -> str | None:
+def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, invite: Tell | None) -> str | None:
     """None, or why it cannot serve."""
     with collect_less_while_loading():
         from emceepee.app import run_http
 
     try:
-        _run(run_http(config, announce=announce, invite=invite))
+        _run(run_http(config, announce=announce, invite=invite, source=source))
     except StoreError as error:
         return str(error)
     except OSError as error:
@@ -152,8 +164,18 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-def _config(options: argparse.Namespace) -> Config:
-    config = load(options.config)
+def _source(options: argparse.Namespace) -> ConfigSource | None:
+    """The file that is followed, if there is one. Called before it is read."""
+    if (name := find_file(options.config)) is None:
+        return None
+    file = Path(name)
+    return ConfigSource(
+        file=file, read=partial(_config, options, name), stamp=stamp_of(file), is_watched=not options.no_reload
+    )
+
+
+def _config(options: argparse.Namespace, path: str | None) -> Config:
+    config = load(path)
     if options.max_result_bytes is not None:
         config = replace(config, limits=replace(config.limits, largest_result_bytes=options.max_result_bytes))
     return replace(

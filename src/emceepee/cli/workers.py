@@ -20,6 +20,7 @@ from functools import partial
 from emceepee.cli.restarts import CANNOT_START, WorkerEnd, is_hopeless, pause_before_restart
 from emceepee.cli.worker import FAILED, LINK, READY, STOP_SECONDS, WORKER_VARIABLE
 from emceepee.clock import Clock
+from emceepee.config_source import RELOAD_SIGNAL
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.stop_signals import stop_signals
 from emceepee.telemetry.logs import EventLog
@@ -76,6 +77,7 @@ class Workers:
         loop, owner = asyncio.get_running_loop(), TaskOwner("workers")
         for number in stop_signals():
             loop.add_signal_handler(number, partial(self._stop, number))
+        loop.add_signal_handler(RELOAD_SIGNAL, self._pass_on_reload)
         keeping = [owner.spawn(self._keep(seat), name=str(seat.index)) for seat in self._seats]
         try:
             await self._stopping.wait()
@@ -85,6 +87,11 @@ class Workers:
             return self._code
         finally:
             await owner.close()
+
+    def _pass_on_reload(self) -> None:
+        for seat in self._seats:
+            if seat.is_ready:  # before it listens for it, it would end it
+                seat.signal(RELOAD_SIGNAL)
 
     def _stop(self, number: int) -> None:
         """The first is passed on as SIGTERM, which a worker obeys while it still loads; later ones as they are."""

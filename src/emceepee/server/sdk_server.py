@@ -77,6 +77,12 @@ def build_sdk_server(
     return sdk_server
 
 
+def name_servers(sdk_server: Server[EventsFeed], servers: Sequence[BackendSpec]) -> None:
+    """Those who connect from now on are told of these."""
+    assert isinstance(sdk_server, _SurfaceServer)  # made here
+    sdk_server.configured = servers
+
+
 class _SurfaceServer(Server[EventsFeed]):
     """Its instructions are those for the surface of the request that asks for them."""
 

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -96,6 +97,17 @@ class SessionDirectory:
     def state_problem(self) -> str | None:
         """Why sessions cannot be saved just now."""
         return None if self._storage is None else self._storage.problem
+
+    @property
+    def has_configuration_problem(self) -> bool:
+        """Whether the operator's configuration, as it is now, is not used."""
+        return self._parts.registry.problem is not None
+
+    def set_manners(self, structured_notices: bool, asks_natively: bool) -> None:
+        """How callers are told and asked from now on, in every session."""
+        self._parts = replace(self._parts, structured_notices=structured_notices, asks_natively=asks_natively)
+        for session in [*self._sessions.values(), *self._adopted]:
+            session.structured_notices, session.asks_natively = structured_notices, asks_natively
 
     def begin_stop(self) -> None:
         self._is_stopping = True

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.sessions.server_changes import ServerChanges
 from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
 from emceepee.store.store import NameTaken, NoKey, Store, StoreError
@@ -22,6 +23,7 @@ class Watcher(Protocol):
 
     def on_server_added(self, spec: BackendSpec) -> None: ...
     async def on_server_removed(self, name: str) -> None: ...
+    async def on_server_configured(self, spec: BackendSpec) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +64,7 @@ class ServerRegistry:
         self._store = store
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
+        self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
 
     def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
         """Follow a principal's servers from now on; returns those there are."""
@@ -144,6 +147,44 @@ class ServerRegistry:
         del added[name]
         if not added:
             del self._added[principal]
+
+    # The operator's configuration, when it has changed.
+
+    def problem_for(self, *, is_remote: bool) -> str | None:
+        """What a caller is told of it. What is in the operator's file is not for every caller to know."""
+        if self.problem is None or not (is_remote or self._operators_are_fixed):
+            return self.problem
+        return "The operator's configuration has a mistake, so the one before it is in use. emceepee's log says more."
+
+    async def apply(self, changes: ServerChanges) -> None:
+        """Returns when every session has the servers as they are configured now, and nothing is left of the others.
+
+        A server that a principal has added under the same name stays.
+        """
+        await self._end_of_trials({spec.name for spec in changes.added})
+        work = []
+        for name in changes.removed:
+            if self._operators.pop(name, None) is not None:
+                work += [watcher.on_server_removed(name) for watcher in self._users_of_operators(name)]
+        for spec in (*changes.changed, *changes.reworded, *changes.added):
+            if spec.name not in self._operators and spec in changes.reworded:
+                continue  # a caller has removed it, and other words do not bring it back
+            self._operators[spec.name] = spec
+            work += [watcher.on_server_configured(spec) for watcher in self._users_of_operators(spec.name)]
+        await asyncio.gather(*work)
+
+    async def _end_of_trials(self, names: set[str]) -> None:
+        while trials := [trial.outcome for (_, name), trial in self._trials.items() if name in names]:
+            await asyncio.wait(trials)
+
+    def _users_of_operators(self, name: str) -> list[Watcher]:
+        """The sessions for which that name is the operator's server."""
+        return [
+            watcher
+            for principal, watchers in self._watchers.items()
+            if name not in self._added.get(principal, {})
+            for watcher in watchers
+        ]
 
     # The store.
 

@@ -389,6 +389,34 @@ class Session:
             await self._discard(connection)
             self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
+    async def on_server_configured(self, spec: BackendSpec) -> None:
+        """The operator's configuration has it now, or says something else of it. Its calls fail if it is another."""
+        name, before = spec.name, self._connections.get(spec.name)
+        if before is not None and before.spec == spec:
+            before.spec = spec
+            self.change_signal.notify()
+            return
+        connection = self._connections[name] = self._connection(spec)
+        if before is None:
+            self.activity.emit(EventType.SERVER_ADDED, name, name=name, url=spec.target.label)
+        else:
+            connection.restore_settings(before.log_level, before.subscriptions)
+            if before.is_connected:
+                reason = "its configuration was changed"
+                self.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=reason)
+            self._fail_all_of(
+                name,
+                f'The configuration of server "{name}" was changed during the call, so it is connected anew. '
+                "The call may have run there: look before you repeat it.",
+            )
+            await self._discard(before)
+        if self.is_awake and not self.profile.connects_on_use and self._connections.get(name) is connection:
+            connection.start()
+
+    def configuration_problem(self, *, is_remote: bool) -> str | None:
+        """Why the operator's configuration, as it is now, is not used."""
+        return self._registry.problem_for(is_remote=is_remote)
+
     def server_record(self, name: str) -> ServerRecord | None:
         """What a caller asked of the server for all links to come; None if that is nothing."""
         connection = self._connections.get(name)

@@ -97,6 +97,7 @@ class ServerSummary(TypedDict):
     connected: bool
     healthStatus: str
     description: NotRequired[str]
+    tags: NotRequired[list[str]]
     connectedAt: NotRequired[str]
     lastError: NotRequired[str]
     authorizationUrl: NotRequired[str]
@@ -209,6 +210,7 @@ def server_summary(connection: Connection) -> ServerSummary:
     failures = connection.health.failures if connection.is_connected else 0
     optional = {
         "description": connection.spec.description,
+        "tags": list(connection.spec.tags) or None,
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
         "lastError": state.reason or connection.login_trouble or (connection.health.last_error if failures else None),
         "authorizationUrl": connection.authorization_url,

@@ -61,8 +61,13 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    logging.getLogger("emceepee").setLevel(_PYTHON_LEVEL[level])
+    set_level(level)
     logging.captureWarnings(capture=True)
+
+
+def set_level(level: str) -> None:
+    """From now on. That of libraries stays."""
+    logging.getLogger("emceepee").setLevel(_PYTHON_LEVEL[level])
 
 
 def tell_operator(words: str) -> None:

@@ -88,9 +88,11 @@ class RemovedServer(TypedDict):
 
 
 class ServerList(Rest):
-    """Those of the operator and those that were added."""
+    """Those of the operator and those that were added. `configurationProblem`: the operator's file was changed, and
+    cannot be used as it is; the servers are those of before."""
 
     servers: list[ServerSummary]
+    configurationProblem: NotRequired[str]
 
 
 class ServerStatus(ServerView):
@@ -167,10 +169,13 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
     brief=Brief("List all servers: name, status, purpose, last error, number of tools.", ()),
     unlisted=PAGING,
 )
-async def list_servers(params: Detailed, session: Session) -> ServerList:
+async def list_servers(params: Detailed, session: Session, caller: RequestContext) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
     entries = [cast(JsonObject, server_summary(connection)) for connection in session.connections]
-    return cast(ServerList, page(entries, params, SERVERS, room=session.limits.list_reply_bytes))
+    servers = cast(ServerList, page(entries, params, SERVERS, room=session.limits.list_reply_bytes))
+    if (problem := session.configuration_problem(is_remote=caller.is_remote)) is not None:
+        servers["configurationProblem"] = problem
+    return servers
 
 
 @tool(

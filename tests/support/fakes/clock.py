@@ -37,6 +37,11 @@ class FakeClock:
     def monotonic(self) -> float:
         return self._elapsed
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether anything falls due later."""
+        return any(handle.callback is not None for _, _, handle in self._due)
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> FakeHandle:
         handle = FakeHandle(callback)
         heapq.heappush(self._due, (self._elapsed + delay, next(self._order), handle))

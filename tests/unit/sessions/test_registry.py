@@ -1,11 +1,13 @@
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.server_changes import ServerChanges
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, ServerConfiguration
 from support.fakes.clock import settle
@@ -18,6 +20,7 @@ class Watching:
     def __init__(self, *, lets_go: bool = True) -> None:
         self.added: list[str] = []
         self.removed: list[str] = []
+        self.configured: list[str] = []
         self.may_let_go = asyncio.Event()
         if lets_go:
             self.may_let_go.set()
@@ -28,6 +31,9 @@ class Watching:
     async def on_server_removed(self, name: str) -> None:
         await self.may_let_go.wait()
         self.removed.append(name)
+
+    async def on_server_configured(self, spec: BackendSpec) -> None:
+        self.configured.append(spec.name)
 
 
 def a_registry(*operators: str, fixed: bool = False) -> ServerRegistry:
@@ -186,3 +192,61 @@ class StoreWithoutKey(MemoryStore):
     async def add_server(self, server: ServerConfiguration) -> None:
         self.asked += 1
         raise NoKey("the operator has to set a key")
+
+
+# The operator's configuration, when it has changed.
+
+
+async def test_changes_reach_the_sessions_of_every_principal() -> None:
+    registry, ann, bob = a_registry("old", "same", "other"), Watching(), Watching()
+    registry.join("ann", ann)
+    registry.join("bob", bob)
+    changed = replace(scripted_spec("other"), timeout=1.0)
+    await registry.apply(ServerChanges(added=(scripted_spec("new"),), removed=("old",), changed=(changed,)))
+    for watcher in (ann, bob):
+        assert (watcher.added, watcher.removed, watcher.configured) == ([], ["old"], ["other", "new"])
+    assert list(registry.join("cyd", Watching())) == ["same", "other", "new"]
+
+
+async def test_a_server_that_a_principal_has_under_the_same_name_stays() -> None:
+    registry, ann, bob = a_registry(), Watching(), Watching()
+    registry.join("ann", ann)
+    registry.join("bob", bob)
+    registry.add("ann", scripted_spec("one"), by=ann)
+    await registry.apply(ServerChanges(added=(replace(scripted_spec("one"), timeout=9.0),)))
+    assert (ann.configured, bob.configured) == ([], ["one"])
+    await registry.apply(ServerChanges(removed=("one",)))
+    assert (ann.removed, bob.removed) == ([], ["one"])
+
+
+async def test_a_server_that_is_just_being_added_under_the_same_name_is_waited_for() -> None:
+    registry, ann = a_registry(), Watching()
+    registry.join("ann", ann)
+    with registry.reserve_name("ann", scripted_spec("one")):
+        applying = asyncio.ensure_future(registry.apply(ServerChanges(added=(scripted_spec("one"),))))
+        await settle()
+        assert not applying.done()
+        registry.add("ann", scripted_spec("one"), by=ann)
+    await asyncio.wait_for(applying, 5)
+    assert ann.configured == []
+
+
+async def test_other_words_do_not_bring_a_removed_server_back() -> None:
+    registry, ann = a_registry("one"), Watching()
+    registry.join("ann", ann)
+    await registry.remove("ann", "one")
+    await registry.apply(ServerChanges(reworded=(replace(scripted_spec("one"), description="the first"),)))
+    assert (ann.configured, list(registry.join("bob", Watching()))) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("fixed", "is_remote", "is_told"), [(False, False, True), (True, False, False), (False, True, False)]
+)
+def test_only_the_operators_own_callers_are_told_what_is_wrong_with_the_configuration(
+    fixed: bool, is_remote: bool, is_told: bool
+) -> None:
+    registry = a_registry(fixed=fixed)
+    assert registry.problem_for(is_remote=is_remote) is None
+    registry.problem = "servers.json: not valid JSON"
+    assert ("servers.json" in (registry.problem_for(is_remote=is_remote) or "")) == is_told
+    assert registry.problem_for(is_remote=is_remote)

@@ -341,4 +341,6 @@ class HttpEndpoint:
         body = {"status": "ok" if is_ready else "shutting down"}
         if path == "/readyz" and self.directory.state_problem is not None:  # callers are served all the same
             body["state"] = "not saved"
+        if path == "/readyz" and self.directory.has_configuration_problem:
+            body["configuration"] = "not reloaded: the file has a mistake, which the log names"
         await respond_json(send, 200 if is_ready else 503, body)

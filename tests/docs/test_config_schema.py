@@ -1,0 +1,52 @@
+"""The published schema of the configuration file takes what emceepee takes, and refuses what it refuses."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from support.documentation import ROOT, Page
+
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "config.schema.json").read_text("utf-8"))
+KEYS = {"servers", "mcpServers", "mcpClients", "limits"}
+
+
+def configurations() -> list[Any]:
+    """Every example of a configuration file in the docs."""
+    found = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for block in Page(path).blocks():
+            if block.language == "json":
+                document = json.loads(block.body)
+                if isinstance(document, dict) and KEYS & document.keys():
+                    found.append(document)
+    return found
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_example_in_the_docs_fits() -> None:
+    examples = configurations()
+    assert len(examples) > 10
+    for example in examples:
+        jsonschema.validate(example, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"mcpServers": {"one": {"url": 5}}},
+        {"servers": [{"url": "http://one.test"}]},
+        {"limits": {"no_such_limit": 1}},
+        {"limits": {"connect_seconds": -1}},
+        {"logLevel": "loud"},
+        {"mcpServers": {"one": {"command": "x", "tags": ["two words"]}}},
+        {"mcpServers": {"one": {"command": "x", "disabled": "yes"}}},
+    ],
+)
+def test_what_is_wrong_does_not_fit(document: Any) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, SCHEMA)

@@ -1,0 +1,187 @@
+"""The configuration file of a real `emceepee serve` is edited while it is used."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.callers.emceepee_process import emceepee
+from support.callers.http_process import HttpCaller, HttpProcess, http_process, until
+from support.server_programs.stdio_entries import stdio_server
+
+EDITS = 20
+CALLERS = 4
+ONE = stdio_server()
+Servers = dict[str, dict[str, Any]]
+
+
+def write_by_renaming(file: Path, servers: Servers) -> None:
+    new = file.with_name(f".{file.name}.swp")
+    new.write_text(json.dumps({"mcpServers": servers}))
+    new.replace(file)
+
+
+def write_in_place(file: Path, servers: Servers) -> None:
+    file.write_text(json.dumps({"mcpServers": servers}))
+
+
+def write_in_pieces(file: Path, servers: Servers) -> None:
+    text = json.dumps({"mcpServers": servers})
+    with file.open("w") as opened:
+        for start in range(0, len(text), 20):
+            opened.write(text[start : start + 20])
+            opened.flush()
+
+
+async def server_names(caller: HttpCaller) -> list[str]:
+    return [server["name"] for server in (await caller.value("list_servers"))["servers"]]
+
+
+async def until_servers(caller: HttpCaller, *names: str) -> None:
+    async def holds() -> bool:
+        return await server_names(caller) == list(names)
+
+    await until(holds, f"the servers are {names}")
+
+
+@asynccontextmanager
+async def served(file: Path, *arguments: str, **one: Any) -> AsyncIterator[HttpProcess]:
+    write_in_place(file, {"one": ONE | one})
+    async with http_process("--config", str(file), *arguments) as endpoint:
+        yield endpoint
+
+
+async def pid_of(caller: HttpCaller, server: str) -> int:
+    status = await caller.value("get_server_status", server=server)
+    return int(status["process"]["pid"])
+
+
+async def test_twenty_edits_under_load_drop_no_call_to_an_unchanged_server(tmp_path: Path) -> None:
+    file, is_over, answered = tmp_path / "servers.json", asyncio.Event(), 0
+    writers = (write_by_renaming, write_in_place, write_in_pieces)
+
+    async def calls(caller: HttpCaller) -> None:
+        nonlocal answered
+        while not is_over.is_set():
+            text = f"call {answered}"
+            result = await caller.call("execute_tool", server="one", tool="echo", arguments={"text": text})
+            assert not result.get("isError"), result
+            assert result["content"][0]["text"] == text
+            answered += 1
+
+    async with served(file) as endpoint:
+        callers = [await endpoint.caller() for _ in range(CALLERS)]
+        pids = [await _connected_pid(caller) for caller in callers]
+        calling = [asyncio.ensure_future(calls(caller)) for caller in callers]
+        watcher = await endpoint.caller()
+        for number in range(EDITS):
+            others = {f"other{number}": ONE, "changing": ONE | {"timeout_ms": 1000 + number}}
+            writers[number % len(writers)](file, {"one": ONE} | others)
+            before = answered
+            await until_servers(watcher, *(["one", "changing", f"other{number}"] if number else ["one", *others]))
+            await until(lambda before=before: answered > before + CALLERS, "everyone has called meanwhile")
+        is_over.set()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*calling)
+        assert [await pid_of(caller, "one") for caller in callers] == pids
+    assert answered > EDITS * CALLERS
+
+
+async def _connected_pid(caller: HttpCaller) -> int:
+    await caller.value("list_tools", server="one")
+    return await pid_of(caller, "one")
+
+
+async def test_a_broken_file_keeps_the_servers_and_says_why_where_people_look(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    async with served(file) as endpoint:
+        caller = await endpoint.caller()
+        file.write_text('{"mcpServers": {"one": ')
+        await until(lambda: any("config_not_reloaded" in line for line in endpoint.log), "it says why")
+        assert any(str(file) in line and "not valid JSON" in line for line in endpoint.log)
+        listed = await caller.value("list_servers")
+        assert [server["name"] for server in listed["servers"]] == ["one"]
+        assert "not valid JSON" in listed["configurationProblem"]
+        async with endpoint.http.get(f"{endpoint.origin}/readyz") as response:
+            assert (response.status, "configuration" in await response.json()) == (200, True)
+        write_by_renaming(file, {"two": ONE})
+        await until_servers(caller, "two")
+        assert "configurationProblem" not in await caller.value("list_servers")
+
+
+async def test_a_changed_server_is_started_anew_and_a_disabled_one_ends(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    async with served(file) as endpoint:
+        caller = await endpoint.caller()
+        first = await _connected_pid(caller)
+        write_by_renaming(file, {"one": ONE | {"env": {"NEW": "yes"}}})
+
+        async def is_another() -> bool:
+            status = await caller.value("get_server_status", server="one")
+            return bool(status["connected"] and status["process"]["pid"] != first)
+
+        await until(is_another, "it runs as another process")
+        write_by_renaming(file, {"one": ONE | {"disabled": True}})
+        await until_servers(caller)
+        write_by_renaming(file, {"one": ONE})
+        await until_servers(caller, "one")
+        result = await caller.call("execute_tool", server="one", tool="echo", arguments={"text": "back"})
+        assert result["content"][0]["text"] == "back"
+
+
+async def test_a_link_that_is_pointed_elsewhere_is_a_change(tmp_path: Path) -> None:
+    """As a Kubernetes volume changes: the file is a link through a link to a folder."""
+    for name, servers in (("..1", {"one": ONE}), ("..2", {"two": ONE}), ("..3", {"three": ONE})):
+        (tmp_path / name).mkdir()
+        write_in_place(tmp_path / name / "servers.json", servers)
+    (tmp_path / "..data").symlink_to("..1")
+    file = tmp_path / "servers.json"
+    file.symlink_to("..data/servers.json")
+    async with http_process("--config", str(file)) as endpoint:
+        caller = await endpoint.caller()
+        for name, server in (("..2", "two"), ("..3", "three")):
+            (tmp_path / "..new").symlink_to(name)
+            os.replace(tmp_path / "..new", tmp_path / "..data")
+            await until_servers(caller, server)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_signal_reads_the_file_where_it_is_not_followed(tmp_path: Path, workers: int) -> None:
+    file = tmp_path / "servers.json"
+    async with served(file, "--no-reload", "--workers", str(workers)) as endpoint:
+        caller = await endpoint.caller()
+        write_by_renaming(file, {"two": ONE})
+        assert await server_names(caller) == ["one"]
+        endpoint.process.send_signal(signal.SIGUSR1)
+        await until_servers(caller, "two")
+
+
+async def test_instructions_name_the_servers_of_the_changed_file(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    async with served(file) as endpoint:
+        caller = await endpoint.caller()
+        write_by_renaming(file, {"fresh": ONE | {"description": "just added"}})
+        await until_servers(caller, "fresh")
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        answer = await HttpCaller(endpoint, {}).request("initialize", hello)
+        assert "- fresh: just added" in answer["result"]["instructions"]
+
+
+async def test_a_caller_on_standard_input_has_the_changed_servers_too(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    write_in_place(file, {"one": ONE})
+    async with emceepee("--config", str(file)) as caller:
+        await caller.initialize()
+        write_by_renaming(file, {"one": ONE, "two": ONE})
+
+        async def has_both() -> bool:
+            servers = (await caller.value("list_servers"))["servers"]
+            return [server["name"] for server in servers] == ["one", "two"]
+
+        await until(has_both, "the new server is there")

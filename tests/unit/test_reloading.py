@@ -1,0 +1,139 @@
+import asyncio
+import json
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee.config import Config, load
+from emceepee.config_source import ConfigSource, stamp_of
+from emceepee.reloading import SETTLE_SECONDS, Reloader, needing_restart
+from emceepee.sessions.registry import ServerRegistry
+from emceepee.state.limits import Limits
+from emceepee.telemetry import logs
+from support.fakes.clock import FakeClock
+from support.waiting import eventually
+
+URL = "http://one.test/mcp"
+
+
+@dataclass
+class Bench:
+    """A file, and what follows it."""
+
+    file: Path
+    clock: FakeClock
+    registry: ServerRegistry
+    reloader: Reloader
+    taken_over: list[Config]
+
+    def write(self, **document: Any) -> None:
+        new = self.file.with_name("new")
+        new.write_text(json.dumps(document))
+        new.replace(self.file)
+
+    def servers(self) -> dict[str, str]:
+        return {name: spec.target.label for name, spec in self.registry._operators.items()}
+
+    async def look(self) -> None:
+        """Let it look, and wait as long as it wants to."""
+        looking = asyncio.ensure_future(self.reloader.look())
+        await eventually(lambda: looking.done() or self.clock.is_waited_for)
+        if not looking.done():
+            await self.clock.advance(SETTLE_SECONDS)
+        await asyncio.wait_for(looking, 5)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"one": {"url": URL}}}))
+    config, clock, taken_over = load(str(file)), FakeClock(), list[Config]()
+    registry = ServerRegistry(config.servers)
+    source = ConfigSource(file=file, read=lambda: load(str(file)), stamp=stamp_of(file))
+    return Bench(file, clock, registry, Reloader(source, config, registry, clock, taken_over.append), taken_over)
+
+
+async def test_a_file_that_is_as_it_was_is_not_read(bench: Bench) -> None:
+    await bench.look()
+    assert bench.taken_over == []
+
+
+async def test_what_was_changed_is_taken_over(bench: Bench) -> None:
+    bench.write(mcpServers={"one": {"url": URL}, "two": {"url": "http://two.test/mcp"}})
+    await bench.look()
+    assert bench.servers() == {"one": URL, "two": "http://two.test/mcp"}
+    bench.write(mcpServers={"two": {"url": "http://three.test/mcp"}})
+    await bench.look()
+    assert bench.servers() == {"two": "http://three.test/mcp"}
+    assert [len(config.servers) for config in bench.taken_over] == [2, 1]
+
+
+async def test_a_disabled_server_goes_and_comes_back(bench: Bench) -> None:
+    bench.write(mcpServers={"one": {"url": URL, "disabled": True}})
+    await bench.look()
+    assert bench.servers() == {}
+    bench.write(mcpServers={"one": {"url": URL, "disabled": False}})
+    await bench.look()
+    assert bench.servers() == {"one": URL}
+
+
+@pytest.mark.parametrize("text", ["", '{"mcpServers": {"o', '{"mcpServers": {"one": {}}}', "[" * 100_000])
+async def test_a_broken_file_changes_nothing_and_says_why(
+    bench: Bench, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.file.write_text(text)
+    with caplog.at_level(logging.WARNING, logger="emceepee.config"):
+        await bench.look()
+    assert bench.servers() == {"one": URL}
+    assert bench.registry.problem is not None
+    assert str(bench.file) in bench.registry.problem
+    assert [record.message for record in caplog.records] == ["config_not_reloaded"]
+    bench.write(mcpServers={})
+    await bench.look()
+    assert bench.servers() == {}
+    assert not bench.registry.problem
+
+
+async def test_a_file_that_is_gone_changes_nothing(bench: Bench) -> None:
+    bench.file.unlink()
+    await bench.look()
+    assert bench.servers() == {"one": URL}
+    assert "no such file" in (bench.registry.problem or "")
+
+
+async def test_a_file_that_is_still_being_written_is_read_again(bench: Bench) -> None:
+    bench.file.write_text('{"mcpServers": {"on')
+    looking = asyncio.ensure_future(bench.reloader.look())
+    await eventually(lambda: bench.clock.is_waited_for)
+    bench.file.write_text(json.dumps({"mcpServers": {"whole": {"url": URL}}}))
+    await bench.clock.advance(SETTLE_SECONDS)
+    await asyncio.wait_for(looking, 5)
+    assert (bench.servers(), bench.registry.problem) == ({"whole": URL}, None)
+
+
+async def test_the_log_level_changes_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[str] = []
+    monkeypatch.setattr(logs, "set_level", levels.append)
+    bench.write(mcpServers={"one": {"url": URL}}, logLevel="debug")
+    await bench.look()
+    assert levels == ["debug"]
+
+
+async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.write(mcpServers={"one": {"url": URL}}, limits={"connect_seconds": 5}, notices="blocks")
+    with caplog.at_level(logging.WARNING, logger="emceepee.config"):
+        await bench.look()
+    (record,) = caplog.records
+    assert (record.message, vars(record)["fields"]["keys"]) == ("config_needs_restart", ["limits.connect_seconds"])
+
+
+def test_only_what_is_looked_at_when_it_starts_needs_a_restart() -> None:
+    before = Config()
+    assert (
+        needing_restart(before, replace(before, notices="blocks", native_elicitation="never", log_level="warn")) == []
+    )
+    after = replace(before, limits=replace(Limits(), line_bytes=99_999), state="memory", roots=("file:///a",))
+    assert needing_restart(before, after) == ["limits.line_bytes", "roots", "state"]
