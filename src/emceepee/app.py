@@ -27,7 +27,9 @@ from emceepee.own_files import KEYRING
 from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.metrics_app import MetricsApp, metrics_listener
 from emceepee.server.http.uvicorn_server import serve_http
+from emceepee.server.metrics import Metrics, MetricSources
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
@@ -45,8 +47,10 @@ from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
-from emceepee.telemetry.journal import SpanBudget
+from emceepee.telemetry.journal import SpanBudget, SpanObserver
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.loop_lag import LoopLag
+from emceepee.telemetry.request_figures import RequestFigures
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.limited import fit_tools
 from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, LoopbackCallback
@@ -160,7 +164,11 @@ async def server_logins(
 
 @asynccontextmanager
 async def session_parts(
-    config: Config, clock: Clock, store: Store | None = None, callback: FixedCallback | None = None
+    config: Config,
+    clock: Clock,
+    store: Store | None = None,
+    callback: FixedCallback | None = None,
+    observers: tuple[SpanObserver, ...] = (),
 ) -> AsyncIterator[SessionParts]:
     async with (
         Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer,
@@ -174,7 +182,7 @@ async def session_parts(
             store=store if store is not None and store.is_durable else None,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
-        journals = SpanBudget(config.limits.requests_in_all)
+        journals = SpanBudget(config.limits.requests_in_all, observers)
         yield SessionParts(
             registry=registry,
             dialer=dialer,
@@ -309,10 +317,12 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
     Without `invite`, nobody is told where the console is.
     """
     clock, callback = SystemClock(), FixedCallback()
+    figures = RequestFigures(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
+    observers: tuple[SpanObserver, ...] = () if figures is None else (figures,)
     async with (
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
-        session_parts(config, clock, store, callback) as parts,
+        session_parts(config, clock, store, callback, observers) as parts,
         replication.joined(store) as replicas,
     ):
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
@@ -323,6 +333,9 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
         directory = SessionDirectory(parts, storage)
         made = http_parts(config, directory, clock, logins, peers=replication.consoles)
         made = replace(made, replicas=replicas, logins=parts.logins)
+        metrics = None if figures is None else metrics_of(figures, directory, parts, store)
+        if metrics is not None and config.telemetry.metrics:
+            made = replace(made, metrics=MetricsApp(metrics, made.gate))
         endpoint = HttpEndpoint(made)
         console = made.fallback if isinstance(made.fallback, ConsoleApp) else None
         if logins is not None:
@@ -335,7 +348,11 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
                 await welcome(address, config.http, logins, invite)
 
         try:
-            async with follow_changes(shared_changes(store, parts, logins)), replication.serving(endpoint, console):
+            async with (
+                follow_changes(shared_changes(store, parts, logins)),
+                replication.serving(endpoint, console),
+                listen_for_scrapes(config, metrics, made),
+            ):
                 await directory.look_after_store()
                 await serve_http(
                     endpoint,
@@ -352,6 +369,34 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
                 await made.oauth.close()
 
 
+def metrics_of(figures: RequestFigures, directory: SessionDirectory, parts: SessionParts, store: Store) -> Metrics:
+    sources = MetricSources(
+        requests=figures,
+        directory=directory,
+        backends=parts.dialer.figures,
+        store=store,
+        lag=LoopLag(parts.clock),
+        clock=parts.clock,
+    )
+    return Metrics(sources, replica=str(store.replica.slot if store.replica is not None else 0))
+
+
+@asynccontextmanager
+async def listen_for_scrapes(config: Config, metrics: Metrics | None, parts: HttpParts) -> AsyncIterator[None]:
+    """Look after the figures that have to be, and serve them at an address of their own, if they have one."""
+    if metrics is None:
+        yield
+        return
+    with metrics.following():
+        if (listen := config.telemetry.metrics_listen) is None:
+            yield
+            return
+        host, port = listen
+        app = MetricsApp(metrics, Gate(gate_rules(replace(config.http, host=host)), parts.oauth))
+        async with metrics_listener(app, host, port, config.limits, lambda url: log.info("metrics_listen", url=url)):
+            yield
+
+
 async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
     """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
     address = reachable(address)
@@ -365,6 +410,17 @@ async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite
 def reachable(address: str) -> str:
     """For a browser here. Some addresses name no machine that it could ask."""
     return address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
+
+
+def gate_rules(http: HttpConfig, *, only_logins: bool = False) -> GateRules:
+    return GateRules(
+        tokens=http.tokens,
+        hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
+        origins=frozenset(http.allow_origins),
+        any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
+        any_address=not http.is_loopback,
+        only_logins=only_logins,
+    )
 
 
 def http_parts(
@@ -387,15 +443,7 @@ def http_parts(
             clock=clock,
             egress=config.egress,
         )
-    rules = GateRules(
-        tokens=http.tokens,
-        hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
-        origins=frozenset(http.allow_origins),
-        any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
-        any_address=not http.is_loopback,
-        only_logins=only_logins,
-    )
-    gate = Gate(rules, oauth, logins, LoginThrottle(clock))
+    gate = Gate(gate_rules(http, only_logins=only_logins), oauth, logins, LoginThrottle(clock))
     tools = fit_tools(TOOLS, limits)
     return HttpParts(
         sdk_server=build_sdk_server(tools, servers=config.servers),

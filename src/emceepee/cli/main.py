@@ -179,6 +179,14 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--public-url", metavar="URL", help="where browsers reach this server, to come back from logins to servers"
     )
+    parser.add_argument(
+        "--metrics", action="store_true", help="serve figures for Prometheus at /metrics, to whoever may call at /mcp"
+    )
+    parser.add_argument(
+        "--metrics-listen",
+        metavar="HOST:PORT",
+        help="serve them on a port of their own; with --workers on as many, from PORT on",
+    )
     parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
     parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")

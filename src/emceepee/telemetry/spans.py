@@ -62,6 +62,14 @@ class PhaseKind(StrEnum):
     """The backend waits for someone's answer."""
 
 
+class SpanWatch:
+    """What an observer of all requests wants to know of one. It does not keep the span, which keeps it."""
+
+    __slots__ = ()
+
+    def ended(self, span: "Span", result: JsonObject | None) -> None: ...
+
+
 class Phase:
     """A part of a request's time; a context manager. `ended` is None while it lasts."""
 
@@ -107,6 +115,7 @@ class Span:
         "span_id",
         "status",
         "task_id",
+        "watches",
     )
 
     def __init__(
@@ -132,6 +141,7 @@ class Span:
         self.progress: JsonObject | None = None
         self.span_id = ""  # given when someone looks
         self.number = self.revision = 0  # given by the journal
+        self.watches: tuple[SpanWatch, ...] = ()
         self._monotonic, self._touched = monotonic, touched
         self._zero = monotonic()
 
@@ -183,6 +193,8 @@ class Span:
         self._result, is_cut = _packed(result)
         self.is_cut = self.is_cut or is_cut
         self.touch()
+        if self.watches:
+            self._tell_watches(result)
         if log.is_debugging():
             log.debug(
                 "request_done",
@@ -192,6 +204,14 @@ class Span:
                 status=str(status),
                 durationMs=round(self.ended * 1000, 1),
             )
+
+    def _tell_watches(self, result: JsonObject | None) -> None:
+        watches, self.watches = self.watches, ()
+        for watch in watches:
+            try:
+                watch.ended(self, result)
+            except Exception as error:  # a defect of ours, for which no caller is to wait
+                log.error("request_not_observed", observer=type(watch).__name__, error=repr(error))
 
 
 class _NoPhase:
