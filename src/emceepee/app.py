@@ -199,6 +199,24 @@ async def session_parts(
         )
 
 
+@asynccontextmanager
+async def observing(
+    config: Config, clock: Clock, figures: RequestFigures | None = None
+) -> AsyncIterator[tuple[SpanObserver, ...]]:
+    """Who wants to know of every request. Raises: OSError."""
+    counting = () if figures is None else (figures,)
+    if config.telemetry.audit_log is None:
+        yield counting
+        return
+    from emceepee.telemetry.audit_log import AuditLog
+
+    audit = AuditLog(config.telemetry.audit_log, clock, with_arguments=config.telemetry.audit_arguments)
+    try:
+        yield (*counting, audit)
+    finally:
+        await asyncio.to_thread(audit.close)
+
+
 def _vectors(config: Config) -> "SharedVectors | None":
     if config.search_vectors is None:
         return None
@@ -251,7 +269,8 @@ async def run_stdio(config: Config, *, stdin: int, stdout: int, invite: Invite) 
     clock = SystemClock()
     async with (
         open_store(config, clock) as store,
-        session_parts(config, clock, store) as parts,
+        observing(config, clock) as observers,
+        session_parts(config, clock, store, observers=observers) as parts,
         follow_changes(shared_changes(store, parts)),
         stdio_session(config, store, parts) as session,
     ):
@@ -318,10 +337,10 @@ async def run_http(config: Config, *, announce: Callable[[str], object], invite:
     """
     clock, callback = SystemClock(), FixedCallback()
     figures = RequestFigures(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
-    observers: tuple[SpanObserver, ...] = () if figures is None else (figures,)
     async with (
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
+        observing(config, clock, figures) as observers,
         session_parts(config, clock, store, callback, observers) as parts,
         replication.joined(store) as replicas,
     ):

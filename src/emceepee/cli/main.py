@@ -148,6 +148,15 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=LOG_FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
+    parser.add_argument(
+        "--audit-log",
+        type=Path,
+        metavar="FILE",
+        help="append a line of JSON for each request: who, what, when, outcome",
+    )
+    parser.add_argument(
+        "--audit-arguments", action="store_true", help="with the arguments, and not only a digest of them"
+    )
     parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest link to the console there")
 
 

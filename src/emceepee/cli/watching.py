@@ -1,18 +1,33 @@
-"""The options that say what can be seen of the requests: metrics."""
+"""The options that say what can be seen of the requests: metrics, an audit log."""
 
 import argparse
+import os
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from emceepee.config import ConfigError, HttpConfig
 from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.own_files import TOKEN_VARIABLE
+from emceepee.telemetry.log_writer import open_log_file
 from emceepee.telemetry.settings import TelemetrySettings
 
 LAST_PORT = 65_535
 
 
+def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
+    """Raises: ConfigError."""
+    if options.audit_arguments and options.audit_log is None:
+        raise ConfigError("--audit-arguments is for the audit log: say --audit-log FILE, too")
+    if options.audit_log is not None:
+        try:
+            os.close(open_log_file(options.audit_log))
+        except OSError as error:
+            raise ConfigError(f"the audit log {options.audit_log} cannot be used: {error.strerror}") from None
+    return TelemetrySettings(audit_log=options.audit_log, audit_arguments=options.audit_arguments)
+
+
 def serve_telemetry(
-    options: argparse.Namespace, http: HttpConfig, *, worker: int | None, workers: int
+    options: argparse.Namespace, common: TelemetrySettings, http: HttpConfig, *, worker: int | None, workers: int
 ) -> TelemetrySettings:
     """`worker` is the number of this process among its siblings, if it has any. Raises: ConfigError."""
     if options.metrics:
@@ -20,7 +35,7 @@ def serve_telemetry(
     listen = None if options.metrics_listen is None else _listen(options.metrics_listen, worker or 0, workers)
     if listen is not None:
         _check_listen(listen[0], http)
-    return TelemetrySettings(metrics=options.metrics, metrics_listen=listen)
+    return replace(common, metrics=options.metrics, metrics_listen=listen)
 
 
 def _check_shared(http: HttpConfig, has_siblings: bool) -> None:

@@ -1,10 +1,11 @@
 """Figures are shown where the operator says, and to nobody else."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from emceepee.cli.watching import serve_telemetry
+from emceepee.cli.watching import common_telemetry, serve_telemetry
 from emceepee.config import ConfigError, HttpConfig
 from emceepee.telemetry.settings import TelemetrySettings
 
@@ -18,7 +19,7 @@ def settings(
     workers: int = 1,
 ) -> TelemetrySettings:
     options = argparse.Namespace(metrics=metrics, metrics_listen=listen)
-    return serve_telemetry(options, http or HttpConfig(), worker=worker, workers=workers)
+    return serve_telemetry(options, TelemetrySettings(), http or HttpConfig(), worker=worker, workers=workers)
 
 
 def test_nothing_is_measured_unless_it_is_asked_for() -> None:
@@ -57,3 +58,12 @@ def test_other_machines_need_a_token() -> None:
         settings("0.0.0.0:9464")
     assert settings("0.0.0.0:9464", http=HttpConfig(tokens={"a" * 20: "ann"})).metrics_listen == ("0.0.0.0", 9464)
     assert settings("0.0.0.0:9464", http=HttpConfig(insecure=True)).metrics_listen == ("0.0.0.0", 9464)
+
+
+def test_an_audit_log_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=r"the audit log .* cannot be used: it is a symbolic link"):
+        common_telemetry(argparse.Namespace(audit_log=link, audit_arguments=False))
+    with pytest.raises(ConfigError, match="--audit-log FILE"):
+        common_telemetry(argparse.Namespace(audit_log=None, audit_arguments=True))
