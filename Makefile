@@ -9,7 +9,7 @@ PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
 .PHONY: serve demo test eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
-	browser nginx haproxy redis tinyproxy clean help
+	browser nginx haproxy redis tinyproxy promtool clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
@@ -85,7 +85,7 @@ define install
 endef
 
 # What the tests need of the system. All but this is installed below this directory.
-programs: browser nginx haproxy redis tinyproxy
+programs: browser nginx haproxy redis tinyproxy promtool
 
 browser:
 	$(call install,$(BROWSERS),chromium fonts-dejavu-core,The console is tested in Chromium or Chrome)
@@ -101,6 +101,9 @@ redis:
 
 tinyproxy:
 	$(call install,tinyproxy,tinyproxy,Servers are reached through a real proxy)
+
+promtool:
+	$(call install,promtool,prometheus,Figures are checked by Prometheus's own tool)
 
 setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed programs
 

@@ -42,6 +42,7 @@ from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
+from emceepee.surface import SURFACES
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
@@ -511,6 +512,7 @@ def config_schema() -> dict[str, Any]:
     choices = {
         "notices": NOTICES,
         "nativeElicitation": NATIVE_ELICITATION,
+        "surface": SURFACES,
         "logLevel": logs.LEVELS,
         "logFormat": logs.FORMATS,
         "stateSync": SYNCS,

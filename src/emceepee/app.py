@@ -30,7 +30,9 @@ from emceepee.reloading import Reloader, follow_file
 from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.metrics_app import MetricsApp, metrics_listener
 from emceepee.server.http.uvicorn_server import serve_http
+from emceepee.server.metrics import Metrics, MetricSources
 from emceepee.server.sdk_server import build_sdk_server, name_servers
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory import SessionDirectory
@@ -50,8 +52,10 @@ from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
 from emceepee.surface import use_surface
-from emceepee.telemetry.journal import SpanBudget
+from emceepee.telemetry.journal import SpanBudget, SpanObserver
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.loop_lag import LoopLag
+from emceepee.telemetry.request_figures import RequestFigures
 from emceepee.tools.catalogue import CODE_MODE, TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.inner_calls import ToolsForScripts
@@ -167,7 +171,11 @@ async def server_logins(
 
 @asynccontextmanager
 async def session_parts(
-    config: Config, clock: Clock, store: Store | None = None, callback: FixedCallback | None = None
+    config: Config,
+    clock: Clock,
+    store: Store | None = None,
+    callback: FixedCallback | None = None,
+    observers: tuple[SpanObserver, ...] = (),
 ) -> AsyncIterator[SessionParts]:
     async with (
         Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer,
@@ -182,7 +190,7 @@ async def session_parts(
             store=durable,
         )
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
-        journals = SpanBudget(config.limits.requests_in_all)
+        journals = SpanBudget(config.limits.requests_in_all, observers)
         most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
         large_results = ResultStorage(most, durable)
         scripts = CodeMode(config.limits, ToolsForScripts(served_tools(config))) if config.has_codemode else None
@@ -219,6 +227,24 @@ def served_tools(config: Config) -> list[Tool]:
 def _manners(config: Config) -> tuple[bool, bool]:
     """Whether notices are in structured content, too, and whether callers are asked by their own means."""
     return config.notices == "all", config.native_elicitation == "auto"
+
+
+@asynccontextmanager
+async def observing(
+    config: Config, clock: Clock, figures: RequestFigures | None = None
+) -> AsyncIterator[tuple[SpanObserver, ...]]:
+    """Who wants to know of every request. Raises: OSError."""
+    counting = () if figures is None else (figures,)
+    if config.telemetry.audit_log is None:
+        yield counting
+        return
+    from emceepee.telemetry.audit_log import AuditLog
+
+    audit = AuditLog(config.telemetry.audit_log, clock, with_arguments=config.telemetry.audit_arguments)
+    try:
+        yield (*counting, audit)
+    finally:
+        await asyncio.to_thread(audit.close)
 
 
 def _vectors(config: Config) -> "SharedVectors | None":
@@ -276,7 +302,8 @@ async def run_stdio(
     clock = SystemClock()
     async with (
         open_store(config, clock) as store,
-        session_parts(config, clock, store) as parts,
+        observing(config, clock) as observers,
+        session_parts(config, clock, store, observers=observers) as parts,
         follow_changes(shared_changes(store, parts)),
         stdio_session(config, store, parts) as session,
     ):
@@ -354,10 +381,12 @@ async def run_http(
     """
     use_surface(config.surface)  # what happens by itself is told in words for it
     clock, callback = SystemClock(), FixedCallback()
+    figures = RequestFigures(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
     async with (
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
-        session_parts(config, clock, store, callback) as parts,
+        observing(config, clock, figures) as observers,
+        session_parts(config, clock, store, callback, observers) as parts,
         replication.joined(store) as replicas,
     ):
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
@@ -368,6 +397,9 @@ async def run_http(
         directory = SessionDirectory(parts, storage)
         made = http_parts(config, directory, clock, logins, peers=replication.consoles)
         made = replace(made, replicas=replicas, logins=parts.logins)
+        metrics = None if figures is None else metrics_of(figures, directory, parts, store)
+        if metrics is not None and config.telemetry.metrics:
+            made = replace(made, metrics=MetricsApp(metrics, made.gate))
         endpoint = HttpEndpoint(made)
         console = made.fallback if isinstance(made.fallback, ConsoleApp) else None
         if logins is not None:
@@ -388,6 +420,7 @@ async def run_http(
                 follow_changes(shared_changes(store, parts, logins)),
                 follow_file(source, lambda source: Reloader(source, config, parts.registry, clock, take_over)),
                 replication.serving(endpoint, console),
+                listen_for_scrapes(config, metrics, made),
             ):
                 await directory.look_after_store()
                 await serve_http(
@@ -405,6 +438,34 @@ async def run_http(
                 await made.oauth.close()
 
 
+def metrics_of(figures: RequestFigures, directory: SessionDirectory, parts: SessionParts, store: Store) -> Metrics:
+    sources = MetricSources(
+        requests=figures,
+        directory=directory,
+        backends=parts.dialer.figures,
+        store=store,
+        lag=LoopLag(parts.clock),
+        clock=parts.clock,
+    )
+    return Metrics(sources, replica=str(store.replica.slot if store.replica is not None else 0))
+
+
+@asynccontextmanager
+async def listen_for_scrapes(config: Config, metrics: Metrics | None, parts: HttpParts) -> AsyncIterator[None]:
+    """Look after the figures that have to be, and serve them at an address of their own, if they have one."""
+    if metrics is None:
+        yield
+        return
+    with metrics.following():
+        if (listen := config.telemetry.metrics_listen) is None:
+            yield
+            return
+        host, port = listen
+        app = MetricsApp(metrics, Gate(gate_rules(replace(config.http, host=host)), parts.oauth))
+        async with metrics_listener(app, host, port, config.limits, lambda url: log.info("metrics_listen", url=url)):
+            yield
+
+
 async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
     """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
     address = reachable(address)
@@ -418,6 +479,17 @@ async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite
 def reachable(address: str) -> str:
     """For a browser here. Some addresses name no machine that it could ask."""
     return address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
+
+
+def gate_rules(http: HttpConfig, *, only_logins: bool = False) -> GateRules:
+    return GateRules(
+        tokens=http.tokens,
+        hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
+        origins=frozenset(http.allow_origins),
+        any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
+        any_address=not http.is_loopback,
+        only_logins=only_logins,
+    )
 
 
 def http_parts(
@@ -440,15 +512,7 @@ def http_parts(
             clock=clock,
             egress=config.egress,
         )
-    rules = GateRules(
-        tokens=http.tokens,
-        hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
-        origins=frozenset(http.allow_origins),
-        any_host=http.asks_for_proof and not http.is_loopback and not http.allow_hosts,
-        any_address=not http.is_loopback,
-        only_logins=only_logins,
-    )
-    gate = Gate(rules, oauth, logins, LoginThrottle(clock))
+    gate = Gate(gate_rules(http, only_logins=only_logins), oauth, logins, LoginThrottle(clock))
     tools = served_tools(config)
     return HttpParts(
         sdk_server=build_sdk_server(tools, servers=config.servers),

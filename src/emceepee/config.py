@@ -34,6 +34,7 @@ from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, pa
 from emceepee.store.platform_keyring import NoKeyring, check_keyring
 from emceepee.surface import SURFACES, Surface
 from emceepee.telemetry.logs import FORMATS, LEVELS
+from emceepee.telemetry.settings import TelemetrySettings
 from emceepee.validation import mismatches
 
 # What other programs call the same transports.
@@ -154,6 +155,7 @@ class Config:
     link_file: Path | None = None  # holds the newest link to the console
     http: HttpConfig = field(default_factory=HttpConfig)
     replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
     state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
     state_sync: str = SYNCS[0]

@@ -36,6 +36,7 @@ async def test_emceepees_own_resources_can_be_listed() -> None:
         assert [(entry["server"], entry["uri"]) for entry in listed] == [
             ("emceepee", "emceepee://diagrams"),
             ("emceepee", "emceepee://events"),
+            ("emceepee", "emceepee://metrics"),
         ]
 
 
@@ -44,7 +45,10 @@ async def test_they_stand_behind_those_of_the_servers_when_all_are_listed() -> N
     one.answers["resources/list"] = lambda _: {"resources": [{"uri": "a:b", "name": "b"}]}
     async with a_scene(one=one) as scene:
         listed = (await scene.value("list_resources"))["resources"]
-        assert [entry["uri"] for entry in listed] == ["a:b", "emceepee://diagrams", "emceepee://events"]
+        assert [entry["uri"] for entry in listed] == [
+            "a:b",
+            *(f"emceepee://{name}" for name in ("diagrams", "events", "metrics")),
+        ]
         assert [entry["uri"] for entry in (await scene.value("list_resources", server="one"))["resources"]] == ["a:b"]
 
 

@@ -50,7 +50,7 @@ def imported(*folders: str) -> set[str]:
     """The names, as they are installed by, of all packages that the files in these folders import."""
     distributions = packages_distributions()
     return {
-        distributions.get(module, [module])[0].lower()
+        distributions.get(module, [module])[0].lower().replace("_", "-")
         for folder in folders
         for file in files_in(ROOT / folder)
         for module in modules_of(file)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from emceepee import __version__
+from emceepee.backends.backend_figures import BackendFigures
 from emceepee.backends.eras import EraMemory
 from emceepee.backends.http.http_link import HttpLink
 from emceepee.backends.http.sse_link import SseLink
@@ -48,6 +49,7 @@ class Dialer:
         self._child_processes = child_processes
         self._process_links: WeakSet[StdioLink] = WeakSet()  # whoever uses one keeps it until its process has ended
         self._eras = EraMemory(clock)
+        self.figures = BackendFigures()
 
     @classmethod
     @asynccontextmanager

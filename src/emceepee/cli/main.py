@@ -173,6 +173,15 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=LOG_FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
+    parser.add_argument(
+        "--audit-log",
+        type=Path,
+        metavar="FILE",
+        help="append a line of JSON for each request: who, what, when, outcome",
+    )
+    parser.add_argument(
+        "--audit-arguments", action="store_true", help="with the arguments, and not only a digest of them"
+    )
     parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest link to the console there")
 
 
@@ -203,6 +212,14 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--public-url", metavar="URL", help="where browsers reach this server, to come back from logins to servers"
+    )
+    parser.add_argument(
+        "--metrics", action="store_true", help="serve figures for Prometheus at /metrics, to whoever may call at /mcp"
+    )
+    parser.add_argument(
+        "--metrics-listen",
+        metavar="HOST:PORT",
+        help="serve them on a port of their own; with --workers on as many, from PORT on",
     )
     parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
     parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")

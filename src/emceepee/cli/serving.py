@@ -17,6 +17,7 @@ from emceepee.backends.spec import root_uri
 from emceepee.cli.announcements import announce, inviting, link_file_removed
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.watching import common_telemetry, serve_telemetry
 from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
@@ -61,6 +62,9 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
             http = _http_config(options, shares_port=worker is not None)
             config = replace(config, http=http, replicas=replicas)
             config.http.check()
+            index = None if worker is None else worker.index
+            telemetry = serve_telemetry(options, config.telemetry, http, worker=index, workers=options.workers)
+            config = replace(config, telemetry=telemetry)
         usual = SQLITE if options.command == "serve" else MEMORY
         config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
         check_secrets(config)
@@ -194,6 +198,7 @@ def _config(options: argparse.Namespace, path: str | None) -> Config:
         state_sync=options.state_sync or config.state_sync,
         secrets=options.secrets or config.secrets,
         session_name=options.session,
+        telemetry=common_telemetry(options),
     )
 
 

@@ -216,7 +216,7 @@ class ModernEra:
             request.method,
             request.params,
             connection=connection,
-            lifespan_state=EventsFeed(None if session is None else session.activity, send),
+            lifespan_state=EventsFeed(session, send),
         )
 
     async def handle_notification(self, notification: Notification) -> None:

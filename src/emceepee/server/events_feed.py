@@ -7,18 +7,18 @@ from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
-from emceepee.sessions.activity import Activity
+from emceepee.sessions.session import Session
 from emceepee.tools.own_resources import EVENTS_URI
 
 
 class EventsFeed:
     """What the SDK's handlers may touch of the caller they serve. It has the methods of the SDK's SubscriptionBus.
 
-    `activity` is the session's; None for a caller without a session, to whom nothing can happen.
+    `session` is None for a caller without one, to whom nothing can happen.
     """
 
-    def __init__(self, activity: Activity | None, send: Callable[[JsonObject], None]) -> None:
-        self._activity, self.send = activity, send
+    def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
+        self.session, self.send = session, send
         self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
@@ -44,14 +44,14 @@ class EventsFeed:
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         token = object()
-        if not self._listeners and self._activity is not None:
-            self._activity.event_signal.watch(self._publish_soon)
+        if not self._listeners and self.session is not None:
+            self.session.activity.event_signal.watch(self._publish_soon)
         self._listeners[token] = listener
 
         def unsubscribe() -> None:
             last = self._listeners.pop(token, None) is not None and not self._listeners
-            if last and self._activity is not None:
-                self._activity.event_signal.unwatch(self._publish_soon)
+            if last and self.session is not None:
+                self.session.activity.event_signal.unwatch(self._publish_soon)
 
         return unsubscribe
 

@@ -121,7 +121,8 @@ def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     try:
-        return types.ReadResourceResult.model_validate(read_own_resource(str(params.uri)))
+        contents = read_own_resource(str(params.uri), ctx.lifespan_context.session)
+        return types.ReadResourceResult.model_validate(contents)
     except EmceepeeError as error:
         raise MCPError(INVALID_PARAMS, str(error), {"uri": str(params.uri)}) from None
 

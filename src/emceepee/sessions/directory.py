@@ -181,6 +181,11 @@ class SessionDirectory:
         adopted = [session for session in self._adopted if session.principal == principal]
         return adopted + list(self._of_principals.get(principal, {}).values())
 
+    @property
+    def sessions(self) -> list[Session]:
+        """All that are here, whosever they are."""
+        return list(self._sessions.values())
+
     def adopt(self, session: Session) -> None:
         """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
         self._adopted.append(session)

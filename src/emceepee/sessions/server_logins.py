@@ -120,6 +120,7 @@ class ServerLogins:
     async def renew(self, key: ServerKey, target: HttpTarget, stale: TokenSet) -> Renewal:
         sender = self._dialer.login_sender(target, key.principal)
         outcome = await self._repository.refresh(key, stale, lambda tokens: refresh(tokens, sender))
+        self._dialer.figures.count_refresh(is_done=isinstance(outcome, TokenSet))
         if isinstance(outcome, TokenSet):
             self._known[key] = outcome
         elif isinstance(outcome, Rejected) and self._known.get(key) == stale:

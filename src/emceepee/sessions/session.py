@@ -52,7 +52,7 @@ from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
 from emceepee.surface import call_to
 from emceepee.telemetry import spans
-from emceepee.telemetry.journal import Journal
+from emceepee.telemetry.journal import NOBODY, Journal, SpanOwner
 from emceepee.telemetry.logs import EventLog
 
 if TYPE_CHECKING:
@@ -148,7 +148,12 @@ class Session:
         self.activity = Activity(self.clock, ids, self.limits, parts.budget, self.unsaved)
         self.activity.event_signal.watch(self.change_signal.notify)
         self.journal = Journal(
-            parts.journals, self.clock, ids, most=self.limits.requests_per_session, changed=self.change_signal.notify
+            parts.journals,
+            self.clock,
+            ids,
+            most=self.limits.requests_per_session,
+            changed=self.change_signal.notify,
+            owner=SpanOwner(session_id, principal) if parts.journals.observers else NOBODY,
         )
         context = SessionContext(
             activity=self.activity,
@@ -463,6 +468,8 @@ class Session:
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Unless the connection is being given up anyway."""
+        if event is EventType.RESTARTED:
+            self._dialer.figures.count_restart(server)
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
             self.activity.emit(event, server, **data)
 

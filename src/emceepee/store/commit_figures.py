@@ -9,22 +9,24 @@ DURATIONS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class CommitFigures:
-    """How many commits succeeded, and how long each of the last ones took from the asking on."""
+    """How many commits succeeded, how long they took in all, and each of the last ones, from the asking on."""
 
     count: int
     seconds: Sequence[float]
+    total_seconds: float = 0.0
 
 
 class CommitCounter:
     """Of one store."""
 
     def __init__(self) -> None:
-        self._count, self._seconds = 0, deque[float](maxlen=DURATIONS_KEPT)
+        self._count, self._total, self._seconds = 0, 0.0, deque[float](maxlen=DURATIONS_KEPT)
 
     def add(self, seconds: float) -> None:
         self._count += 1
+        self._total += seconds
         self._seconds.append(seconds)
 
     @property
     def figures(self) -> CommitFigures:
-        return CommitFigures(self._count, tuple(self._seconds))
+        return CommitFigures(self._count, tuple(self._seconds), self._total)

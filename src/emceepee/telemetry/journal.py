@@ -2,18 +2,46 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
-from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
+
+
+@dataclass(frozen=True, slots=True)
+class SpanOwner:
+    """Whose requests those of a journal are."""
+
+    session_id: str
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRequest:
+    """A request as observers see it when it begins. `arguments` are whole, but for what is private in them."""
+
+    span: Span
+    owner: SpanOwner
+    arguments: JsonObject = field(repr=False)
+
+
+class SpanObserver(Protocol):
+    """Wants to know of every request of the process."""
+
+    def begin(self, begun: BegunRequest) -> SpanWatch: ...
+
+
+NOBODY = SpanOwner("", "")
 
 
 class SpanBudget:
-    """How many requests are kept in all; beyond it the oldest goes, whosever it is."""
+    """How many requests are kept in all; beyond it the oldest goes, whosever it is. And who observes all of them."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, observers: tuple[SpanObserver, ...] = ()) -> None:
+        self._most, self.observers = most, observers
         self._spans: OrderedDict[Span, Journal] = OrderedDict()
 
     def __len__(self) -> int:
@@ -51,7 +79,18 @@ def _nobody() -> None:
 class Journal:
     """One session's requests, oldest first. `changed` is called whenever one of them is different from before."""
 
-    def __init__(self, room: SpanBudget, clock: Clock, ids: Ulids, *, most: int, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        room: SpanBudget,
+        clock: Clock,
+        ids: Ulids,
+        *,
+        most: int,
+        changed: Callable[[], None],
+        owner: SpanOwner = NOBODY,
+    ) -> None:
+        """`owner` is for observers; without any, it need not be known."""
+        self._owner = owner
         self._room, self._clock, self._ids, self._most = room, clock, ids, most
         self._revisions = _Revisions(changed)
         self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
@@ -64,6 +103,10 @@ class Journal:
     def __len__(self) -> int:
         return len(self._spans)
 
+    @property
+    def spans(self) -> list[Span]:
+        return list(self._spans)
+
     def begin(
         self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject, parent: Span | None = None
     ) -> Span:
@@ -71,6 +114,9 @@ class Journal:
         span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=touch)
         if parent is not None:
             span.parent = self._named(parent).span_id
+        if self._room.observers:
+            begun = BegunRequest(span, self._owner, arguments)
+            span.watches = tuple(observer.begin(begun) for observer in self._room.observers)
         if not self._most:
             return span
         self._begun += 1

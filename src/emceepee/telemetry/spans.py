@@ -62,6 +62,14 @@ class PhaseKind(StrEnum):
     """The backend waits for someone's answer."""
 
 
+class SpanWatch:
+    """What an observer of all requests wants to know of one. It does not keep the span, which keeps it."""
+
+    __slots__ = ()
+
+    def ended(self, span: "Span", result: JsonObject | None) -> None: ...
+
+
 class Phase:
     """A part of a request's time; a context manager. `ended` is None while it lasts."""
 
@@ -108,6 +116,7 @@ class Span:
         "span_id",
         "status",
         "task_id",
+        "watches",
     )
 
     def __init__(
@@ -134,6 +143,7 @@ class Span:
         self.span_id = ""  # given when someone looks
         self.parent: str | None = None  # the id of the request that this one is a part of
         self.number = self.revision = 0  # given by the journal
+        self.watches: tuple[SpanWatch, ...] = ()
         self._monotonic, self._touched = monotonic, touched
         self._zero = monotonic()
 
@@ -185,6 +195,8 @@ class Span:
         self._result, is_cut = _packed(result)
         self.is_cut = self.is_cut or is_cut
         self.touch()
+        if self.watches:
+            self._tell_watches(result)
         if log.is_debugging():
             log.debug(
                 "request_done",
@@ -194,6 +206,14 @@ class Span:
                 status=str(status),
                 durationMs=round(self.ended * 1000, 1),
             )
+
+    def _tell_watches(self, result: JsonObject | None) -> None:
+        watches, self.watches = self.watches, ()
+        for watch in watches:
+            try:
+                watch.ended(self, result)
+            except Exception as error:  # a defect of ours, for which no caller is to wait
+                log.error("request_not_observed", observer=type(watch).__name__, error=repr(error))
 
 
 class _NoPhase:

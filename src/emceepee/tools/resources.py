@@ -67,8 +67,9 @@ ResourceResult = Annotated[
     CallResult | JsonObject,
     Described(
         "The server's own result: `{contents: […]}`, or [the task](#a-call-that-becomes-a-task) that the call became. "
-        "emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)) and `emceepee://events`, "
-        "which a client can subscribe to (to hear *that* something happened)."
+        "emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)), `emceepee://events`, "
+        "which a client can subscribe to (to hear *that* something happened), and `emceepee://metrics`, figures of the "
+        "session."
     ),
 ]
 
@@ -122,7 +123,7 @@ async def list_resource_templates(params: ListOf, session: Session) -> ListedTem
 async def read_resource(params: ReadResource, session: Session, caller: RequestContext) -> ResourceResult:
     """Read a resource, text or binary; a slow one becomes a task."""
     if params.server == RESERVED_NAME:
-        return read_own_resource(params.uri)
+        return read_own_resource(params.uri, session)
     if caller.answers is not None:
         return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms), params.max_bytes)
     with relay_progress(caller, session.clock) as on_progress:

@@ -29,7 +29,7 @@ class Core:
     def __init__(self, scene: Scene, *, answers_cancelled: bool) -> None:
         self.scene, self.sent = scene, list[Any]()
         self.requests = Requests("tests", ALL_TOOLS, answers_cancelled=answers_cancelled)
-        self.era = HandshakeEra(build_sdk_server(), EventsFeed(scene.session.activity, NO_CHANNEL.send))
+        self.era = HandshakeEra(build_sdk_server(), EventsFeed(scene.session, NO_CHANNEL.send))
 
     def context(self, request_id: int | str, method: str = "ping", params: JsonObject | None = None) -> RequestContext:
         return RequestContext(Request(request_id, method, params), self.scene.session)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from emceepee.backends.backend_figures import BackendFigures
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.spec import BackendSpec
@@ -202,6 +203,7 @@ class ScriptedDialer:
 
     def __init__(self, **backends: ScriptedBackend) -> None:
         self.backends = dict(backends)
+        self.figures = BackendFigures()
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         return spec.roots

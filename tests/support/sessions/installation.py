@@ -12,6 +12,7 @@ from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
+from emceepee.telemetry.journal import SpanObserver
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock
 from support.sessions.scene import scripted_spec
@@ -51,6 +52,7 @@ async def an_installation(
     clock: FakeClock | None = None,
     backend: ScriptedBackend | None = None,
     specs: dict[str, BackendSpec] | None = None,
+    observers: tuple[SpanObserver, ...] = (),
     **limits: Any,
 ) -> AsyncIterator[Installation]:
     """`others` are further servers besides "one": "other1" and so on, which only answer lists.
@@ -71,7 +73,7 @@ async def an_installation(
         await placement.refresh()
     storage = None if store is None else SessionStorage(store, clock, placement, settings)
     dialer = ScriptedDialer(**backends)
-    parts = session_parts(registry, dialer, clock, settings, store)
+    parts = session_parts(registry, dialer, clock, settings, store, observers)
     directory = SessionDirectory(parts, storage)
     await directory.look_after_store()
     try:

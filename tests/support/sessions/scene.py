@@ -10,6 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
+from emceepee.telemetry.journal import SpanObserver
 from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
@@ -82,6 +83,7 @@ async def a_scene(
     limits: Limits | None = None,
     specs: list[BackendSpec] | None = None,
     is_awake: bool = True,
+    observers: tuple[SpanObserver, ...] = (),
     **backends: ScriptedBackend,
 ) -> AsyncIterator[Scene]:
     """A session whose backends are scripted. Every named backend is configured, and if it is awake, connected."""
@@ -90,7 +92,7 @@ async def a_scene(
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
     registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
-    parts = session_parts(registry, ScriptedDialer(**backends), clock, limits)
+    parts = session_parts(registry, ScriptedDialer(**backends), clock, limits, observers=observers)
     session = Session("01TESTSESSION0000000000000", "local", parts)
     await session.open()
     if is_awake:

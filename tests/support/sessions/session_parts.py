@@ -13,7 +13,7 @@ from emceepee.sessions.sealing import Sealing
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
-from emceepee.telemetry.journal import SpanBudget
+from emceepee.telemetry.journal import SpanBudget, SpanObserver
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.inner_calls import ToolsForScripts
 from support.backends.scripted_backend import ScriptedDialer
@@ -25,6 +25,7 @@ def session_parts(
     clock: Clock,
     limits: Limits | None = None,
     store: Store | None = None,
+    observers: tuple[SpanObserver, ...] = (),
 ) -> SessionParts:
     """Budgets as the limits have them, and attempts to reconnect without jitter."""
     limits = limits or Limits()
@@ -34,7 +35,7 @@ def session_parts(
         clock=clock,
         limits=limits,
         budget=EventBudget(limits.events_in_all),
-        journals=SpanBudget(limits.requests_in_all),
+        journals=SpanBudget(limits.requests_in_all, observers),
         results=ResultBudget(limits.task_bytes_in_all, limits.task_bytes_per_session),
         sealing=Sealing(store),
         large_results=ResultStorage(ResultBudget(limits.result_bytes_in_all, limits.result_bytes_per_session), store),

@@ -1,12 +1,15 @@
 """Subscribers of emceepee://events hear that something happened, once a moment, until they leave."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import cast
 
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
 from emceepee.sessions.activity import Activity
+from emceepee.sessions.session import Session
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.events import EventBudget, EventType
 from emceepee.state.limits import Limits
@@ -17,6 +20,11 @@ from support.sessions.event_delivery import take
 NEWS = ResourceUpdated(uri="emceepee://events")
 
 
+def a_feed(activity: Activity) -> EventsFeed:
+    """Of a session of which nothing else is looked at."""
+    return EventsFeed(cast(Session, SimpleNamespace(activity=activity)), NO_CHANNEL.send)
+
+
 def an_activity() -> Activity:
     clock, limits = FakeClock(), Limits()
     ids = Ulids(lambda: int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()))
@@ -25,7 +33,7 @@ def an_activity() -> Activity:
 
 async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity, NO_CHANNEL.send)
+    feed = a_feed(activity)
     first: list[ServerEvent] = []
     second: list[ServerEvent] = []
     feed.subscribe(first.append)
@@ -41,7 +49,7 @@ async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscrib
 
 async def test_news_deliver_no_event() -> None:
     activity = an_activity()
-    EventsFeed(activity, NO_CHANNEL.send).subscribe(lambda _: None)
+    a_feed(activity).subscribe(lambda _: None)
     activity.emit(EventType.NOTIFICATION, "one")
     await settle()
     assert len(take(activity).events) == 1
@@ -49,7 +57,7 @@ async def test_news_deliver_no_event() -> None:
 
 async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity, NO_CHANNEL.send)
+    feed = a_feed(activity)
     heard: list[ServerEvent] = []
     leave = feed.subscribe(heard.append)
     leave()
@@ -67,7 +75,7 @@ async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
 
 async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
     activity = an_activity()
-    feed = EventsFeed(activity, NO_CHANNEL.send)
+    feed = a_feed(activity)
     heard: list[ServerEvent] = []
     leave = feed.subscribe(heard.append)
     activity.emit(EventType.NOTIFICATION, "one")
@@ -77,7 +85,7 @@ async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing()
 
 
 async def test_what_is_published_reaches_every_subscriber() -> None:
-    feed = EventsFeed(an_activity(), NO_CHANNEL.send)
+    feed = a_feed(an_activity())
     heard: list[ServerEvent] = []
     feed.subscribe(heard.append)
     await feed.publish(NEWS)

@@ -23,6 +23,7 @@ from emceepee.server.http.handshake_connection import HandshakeConnection, hands
 from emceepee.server.http.handshake_connections import HandshakeConnections
 from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
+from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
@@ -69,6 +70,12 @@ class FallbackApp(Protocol):
     async def close(self) -> None: ...
 
 
+class MetricsRoute(Protocol):
+    """Serves the figures of this process to whoever may see them."""
+
+    async def serve(self, scope: Scope, headers: Headers, send: Send) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpParts:
     """What the endpoint is made of."""
@@ -85,6 +92,7 @@ class HttpParts:
     finish_seconds: float = FINISH_SECONDS
     replicas: ReplicaParts | None = None
     logins: ServerLogins | None = None  # to servers: browsers come back from them
+    metrics: MetricsRoute | None = None
 
 
 def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
@@ -136,6 +144,8 @@ class HttpEndpoint:
             await self._login_page(self._parts.logins, path, scope, send)
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
+        elif path == METRICS_PATH and self._parts.metrics is not None:
+            await self._parts.metrics.serve(scope, headers, send)
         elif (fallback := self._parts.fallback) is None or not await fallback.serve(scope, headers, receive, send):
             await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
 

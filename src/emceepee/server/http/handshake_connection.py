@@ -59,7 +59,7 @@ class HandshakeConnection:
         self._header: Header = (b"mcp-session-id", connection_id.encode())
         self._requests = Requests("http", tools, answers_cancelled=True, directory=directory, policy=policy)
         self._replay = Replay(session.clock, session.limits, self._requests.tasks, self)
-        self._feed = EventsFeed(session.activity, self._replay.push)
+        self._feed = EventsFeed(session, self._replay.push)
         self._handshake: bytes | None = None  # what the caller said of itself, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(sdk_server, self._feed)

@@ -40,7 +40,7 @@ class Conversation:
 
     def __init__(self, sdk_server: Server[EventsFeed], session: Session, send: SendMessages, tools: Tools) -> None:
         self._sdk_server, self._session, self.send = sdk_server, session, send
-        self._feed = EventsFeed(session.activity, send)
+        self._feed = EventsFeed(session, send)
         self._era: Era | None = None
         self._asked: ElicitationRequests | None = None  # of a caller that takes questions
         self._is_probing = True  # until it has asked for more than who is there

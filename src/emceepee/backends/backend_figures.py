@@ -1,0 +1,22 @@
+"""What happened to the backends of this process, counted."""
+
+from collections import Counter
+
+from emceepee.telemetry.label_values import LabelValues
+
+MOST_SERVERS = 100  # with a count of their own
+
+
+class BackendFigures:
+    """One per process."""
+
+    def __init__(self) -> None:
+        self._servers = LabelValues(MOST_SERVERS)
+        self.restarts: Counter[str] = Counter()  # of programs, by server
+        self.refreshes: Counter[str] = Counter()  # of tokens, by outcome
+
+    def count_restart(self, server: str) -> None:
+        self.restarts[self._servers.value_of(server)] += 1
+
+    def count_refresh(self, *, is_done: bool) -> None:
+        self.refreshes["success" if is_done else "error"] += 1

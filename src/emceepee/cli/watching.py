@@ -1,0 +1,71 @@
+"""The options that say what can be seen of the requests: metrics, an audit log."""
+
+import argparse
+import os
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from emceepee.config import ConfigError, HttpConfig
+from emceepee.guard.gate import LOOPBACK_NAMES
+from emceepee.own_files import TOKEN_VARIABLE
+from emceepee.telemetry.log_writer import open_log_file
+from emceepee.telemetry.settings import TelemetrySettings
+
+LAST_PORT = 65_535
+
+
+def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
+    """Raises: ConfigError."""
+    if options.audit_arguments and options.audit_log is None:
+        raise ConfigError("--audit-arguments is for the audit log: say --audit-log FILE, too")
+    if options.audit_log is not None:
+        try:
+            os.close(open_log_file(options.audit_log))
+        except OSError as error:
+            raise ConfigError(f"the audit log {options.audit_log} cannot be used: {error.strerror}") from None
+    return TelemetrySettings(audit_log=options.audit_log, audit_arguments=options.audit_arguments)
+
+
+def serve_telemetry(
+    options: argparse.Namespace, common: TelemetrySettings, http: HttpConfig, *, worker: int | None, workers: int
+) -> TelemetrySettings:
+    """`worker` is the number of this process among its siblings, if it has any. Raises: ConfigError."""
+    if options.metrics:
+        _check_shared(http, worker is not None or workers > 1)
+    listen = None if options.metrics_listen is None else _listen(options.metrics_listen, worker or 0, workers)
+    if listen is not None:
+        _check_listen(listen[0], http)
+    return replace(common, metrics=options.metrics, metrics_listen=listen)
+
+
+def _check_shared(http: HttpConfig, has_siblings: bool) -> None:
+    """Of figures on the port for callers."""
+    if has_siblings:
+        raise ConfigError(
+            "--metrics: each of several --workers has figures of its own, and any of them may get a request; say "
+            "--metrics-listen HOST:PORT instead, and they listen on PORT, PORT+1 and so on"
+        )
+    if http.sole_principal is None:
+        raise ConfigError(
+            "--metrics: there are several principals, and each could read which servers the others use; say "
+            "--metrics-listen HOST:PORT instead"
+        )
+
+
+def _check_listen(host: str, http: HttpConfig) -> None:
+    if host not in LOOPBACK_NAMES and not (http.asks_for_proof or http.insecure):
+        raise ConfigError(
+            f"--metrics-listen: listening on {host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}), "
+            "or say --insecure"
+        )
+
+
+def _listen(text: str, worker: int, workers: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or port is None or (port and port + max(worker, workers - 1) > LAST_PORT):
+        raise ConfigError(f"--metrics-listen: expected HOST:PORT, such as 127.0.0.1:9464, found {text!r}")
+    return host, port + worker if port else 0

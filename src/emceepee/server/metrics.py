@@ -1,0 +1,177 @@
+"""What Prometheus reads: the figures of this process, most of them looked up when it asks."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from emceepee import __version__
+from emceepee.backends.backend_figures import BackendFigures
+from emceepee.clock import Clock
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.state.connection import ConnectionStatus
+from emceepee.state.task import TaskStatus
+from emceepee.store.commit_figures import CommitFigures
+from emceepee.store.store import Store
+from emceepee.telemetry.loop_lag import LoopLag
+from emceepee.telemetry.request_figures import BOUNDS, RequestFigures
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+METRICS_PATH = "/metrics"
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+SHORTEST_SECONDS = 1.0  # between two looks through all sessions; whoever asks sooner gets the same text again
+_REQUEST_LABELS = ("kind", "server", "tool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSources:
+    """Where the figures come from."""
+
+    requests: RequestFigures
+    directory: SessionDirectory
+    backends: BackendFigures
+    store: Store
+    lag: LoopLag
+    clock: Clock
+
+
+class Metrics:
+    """The text of one process. `replica` is in every line, so that those of several can be told apart."""
+
+    def __init__(self, sources: MetricSources, *, replica: str = "0") -> None:
+        from prometheus_client import CollectorRegistry, ProcessCollector  # here: most never measure
+
+        self._sources, self._replica = sources, replica
+        self._process = ProcessCollector(registry=None)
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        self._text, self._read_at = b"", float("-inf")
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """While it looks after what nobody else counts."""
+        self._sources.lag.start()
+        try:
+            yield
+        finally:
+            self._sources.lag.close()
+
+    def text(self) -> bytes:
+        from prometheus_client import generate_latest
+
+        now = self._sources.clock.monotonic()
+        if now - self._read_at >= SHORTEST_SECONDS:
+            self._text, self._read_at = generate_latest(self._registry), now
+        return self._text
+
+    def collect(self) -> Iterator["Metric"]:
+        """As `prometheus_client` asks for it."""
+        for family in (*self._own(), *self._process.collect()):
+            for index, sample in enumerate(family.samples):
+                family.samples[index] = sample._replace(labels={**sample.labels, "replica": self._replica})
+            yield family
+
+    def _own(self) -> "Iterator[Metric]":
+        from prometheus_client.core import GaugeMetricFamily
+
+        yield from self._requests()
+        yield from self._sessions()
+        yield from self._happened()
+        yield GaugeMetricFamily(
+            "emceepee_event_loop_lag_seconds",
+            "How late the event loop was at most, within the last minute.",
+            value=self._sources.lag.worst,
+        )
+        info = GaugeMetricFamily("emceepee_build_info", "The version that runs.", labels=("version",))
+        info.add_metric((__version__,), 1)
+        yield info
+
+    def _requests(self) -> "Iterator[Metric]":
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        count = CounterMetricFamily(
+            "emceepee_requests", "Requests of callers that have ended.", labels=(*_REQUEST_LABELS, "status")
+        )
+        duration = HistogramMetricFamily(
+            "emceepee_request_duration_seconds",
+            "How long requests took, from their arrival to their result.",
+            labels=_REQUEST_LABELS,
+        )
+        bounds = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
+        for series in self._sources.requests:
+            labels = (str(series.kind), series.server, series.name)
+            for status, number in series.statuses.items():
+                count.add_metric((*labels, str(status)), number)
+            buckets = list(zip(bounds, map(float, accumulate(series.buckets)), strict=True))
+            duration.add_metric(labels, buckets, series.seconds)
+        yield count
+        yield duration
+
+    def _sessions(self) -> "Iterator[Metric]":
+        from prometheus_client.core import GaugeMetricFamily
+
+        sessions = self._sources.directory.sessions
+        yield GaugeMetricFamily("emceepee_sessions", "Sessions that are held here.", value=len(sessions))
+        yield GaugeMetricFamily(
+            "emceepee_calls_in_flight",
+            "Calls to servers that have no result yet, tasks included.",
+            value=sum(len(session.calls) for session in sessions),
+        )
+        yield GaugeMetricFamily(
+            "emceepee_questions_waiting",
+            "Questions of servers that wait for an answer.",
+            value=sum(len(session.questions.open()) for session in sessions if session.questions.is_any_open),
+        )
+        states = Counter(connection.state.status for session in sessions for connection in session.connections)
+        yield _by_value(
+            "emceepee_server_connections",
+            "Connections of sessions to servers.",
+            "state",
+            {status: states[status] for status in ConnectionStatus},
+        )
+        tasks = Counter(task.status for session in sessions for task in session.tasks.all())
+        yield _by_value(
+            "emceepee_tasks",
+            "Tasks at work, and finished ones that are kept.",
+            "status",
+            {status: tasks[status] for status in TaskStatus},
+        )
+
+    def _happened(self) -> "Iterator[Metric]":
+        from prometheus_client.core import CounterMetricFamily, SummaryMetricFamily
+
+        backends = self._sources.backends
+        restarts = CounterMetricFamily(
+            "emceepee_server_restarts", "Servers' programs that were started again.", labels=("server",)
+        )
+        refreshes = CounterMetricFamily(
+            "emceepee_token_refreshes", "Tokens for servers that were refreshed, or not.", labels=("outcome",)
+        )
+        for family, counts in ((restarts, backends.restarts), (refreshes, backends.refreshes)):
+            for value, number in counts.items():
+                family.add_metric((value,), number)
+            yield family
+        figures = getattr(self._sources.store, "commit_figures", None)  # of engines that commit anything
+        if isinstance(figures, CommitFigures):
+            yield SummaryMetricFamily(
+                "emceepee_store_commit_duration_seconds",
+                "Commits to the store, and how long they took in all.",
+                count_value=figures.count,
+                sum_value=figures.total_seconds,
+            )
+
+
+def _by_value(
+    name: str, words: str, label: str, numbers: "dict[ConnectionStatus, int] | dict[TaskStatus, int]"
+) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, words, labels=(label,))
+    pairs: Iterable[tuple[str, int]] = ((str(value), number) for value, number in numbers.items())
+    for value, number in pairs:
+        family.add_metric((value,), number)
+    return family

@@ -1,0 +1,113 @@
+"""Each request leaves a line that says who asked for what, and nothing that is secret."""
+
+import json
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee.ids import Ulids
+from emceepee.telemetry import audit_log
+from emceepee.telemetry.audit_log import LOOK_SECONDS, AuditLog, digest
+from emceepee.telemetry.journal import Journal, SpanBudget, SpanOwner
+from emceepee.telemetry.spans import SpanKind
+from support.fakes.clock import FakeClock
+
+ARGUMENTS = {"to": "ann", "body": {"password": "hunter2", "text": "hi"}}
+
+
+class Audited:
+    """A session whose requests are written down."""
+
+    def __init__(self, path: Path, *, with_arguments: bool = False) -> None:
+        self.path, self.clock = path, FakeClock()
+        self.log = AuditLog(path, self.clock, with_arguments=with_arguments)
+        self.journal = Journal(
+            SpanBudget(10, (self.log,)),
+            self.clock,
+            Ulids(lambda: 0),
+            most=10,
+            changed=lambda: None,
+            owner=SpanOwner("01SESSION", "ann"),
+        )
+
+    async def serve(self, name: str, kind: SpanKind = SpanKind.TOOL_CALL, result: dict[str, Any] | None = None) -> None:
+        span = self.journal.begin(kind, name, "mail", ARGUMENTS)
+        await self.clock.advance(0.25)
+        span.replied(result or {})
+
+    def lines(self) -> list[dict[str, Any]]:
+        assert self.log._writer.flush()
+        return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+
+async def test_a_line_says_who_asked_for_what_when_and_how_it_ended(tmp_path: Path) -> None:
+    audited = Audited(tmp_path / "audit")
+    await audited.serve("send", result={"isError": True, "content": [{"type": "text", "text": "no such ann"}]})
+    [line] = audited.lines()
+    when = line.pop("time")
+    assert when.endswith("Z")
+    assert line == {
+        "principal": "ann",
+        "session": "01SESSION",
+        "kind": "tool_call",
+        "name": "send",
+        "server": "mail",
+        "outcome": "error",
+        "durationMs": 250.0,
+        "argumentsSha256": sha256(b'{"body":{"password":"hunter2","text":"hi"},"to":"ann"}').hexdigest(),
+    }
+    assert stat.S_IMODE((tmp_path / "audit").stat().st_mode) == 0o600
+    audited.log.close()
+
+
+async def test_arguments_are_written_only_if_wanted_and_without_secrets(tmp_path: Path) -> None:
+    audited = Audited(tmp_path / "audit", with_arguments=True)
+    await audited.serve("send")
+    await audited.serve("https://me:pw@example.com/x?key=1", SpanKind.RESOURCE_READ)
+    [call, read] = audited.lines()
+    assert call["arguments"] == {"to": "ann", "body": {"password": "***", "text": "hi"}}
+    text = (tmp_path / "audit").read_text()
+    assert "hunter2" not in text
+    assert ("me:pw" in read["name"], "key=1" in read["name"]) == (False, False)
+    audited.log.close()
+
+
+async def test_requests_that_only_ask_what_there_is_are_left_out(tmp_path: Path) -> None:
+    audited = Audited(tmp_path / "audit")
+    await audited.serve("tools/list", SpanKind.PROTOCOL)
+    assert audited.lines() == []
+    audited.log.close()
+
+
+async def test_a_file_that_is_moved_away_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    audited = Audited(tmp_path / "audit")
+    await audited.serve("first")
+    assert len(audited.lines()) == 1
+    os.rename(tmp_path / "audit", tmp_path / "audit.1")
+    await audited.clock.advance(LOOK_SECONDS)
+    await audited.serve("second")
+    assert [line["name"] for line in audited.lines()] == ["second"]
+    assert stat.S_IMODE((tmp_path / "audit").stat().st_mode) == 0o600
+    audited.log.close()
+
+
+async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(audit_log, "tell_operator", told.append)
+    audited = Audited(Path("/dev/full"))
+    for _ in range(3):
+        await audited.serve("send")
+        assert audited.log._writer.flush()
+    assert len(told) == 1
+    assert "/dev/full cannot be written: No space left on device" in told[0]
+    audited.log.close()
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest({"a": 1, "b": {"c": 2, "d": 3}}) == digest({"b": {"d": 3, "c": 2}, "a": 1})
+    assert digest({"a": 1 << 70, "b": 1}) == digest({"b": 1, "a": 1 << 70})
+    assert digest({"a": 1}) != digest({"a": 2})
