@@ -26,7 +26,7 @@ from emceepee.own_files import (
     STATE_VARIABLE,
     SYNCS,
     TOKEN_VARIABLE,
-    usual_config,
+    config_source,
 )
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
@@ -176,22 +176,17 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     Raises:
         ConfigError
     """
-    if path is not None:
-        return _load_file(path, environment)
-    if CONFIG_VARIABLE not in environment:
-        own = usual_config(environment) if environment.get("HOME") else None
-        return _load_file(str(own), environment) if own is not None and own.exists() else Config()
-    inline = environment[CONFIG_VARIABLE].strip()
-    if not inline:
+    source = config_source(path, environment)
+    if source is None:
         return Config()
-    if inline.startswith("{"):
-        return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
-    return _load_file(inline, environment)
+    if isinstance(source, str):
+        return parse(source, source=CONFIG_VARIABLE, references=References(environment=environment))
+    return _load_file(source, environment)
 
 
-def _load_file(path: str, environment: Mapping[str, str]) -> Config:
-    references = References(environment=environment, folder=Path(path).absolute().parent)
-    return parse(_read(Path(path)), source=path, references=references)
+def _load_file(path: Path, environment: Mapping[str, str]) -> Config:
+    references = References(environment=environment, folder=path.absolute().parent)
+    return parse(_read(path), source=str(path), references=references)
 
 
 def parse(text: str, *, source: str, references: References) -> Config:

@@ -71,7 +71,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         return USAGE_ERROR
     if worker is not None:
         return _serve_as(worker, config)
-    _warn_of_configuration(config)
+    warn_of_configuration(config)
     if options.command == "serve":
         _warn_of_short_tokens(config.http)
         return _serve(config) if count == 1 else _serve_with(count, config, arguments)
@@ -84,7 +84,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
 
     try:
         with link_file_removed(config):
-            _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config)))
+            run_until_done(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config)))
     except StoreError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
@@ -132,7 +132,7 @@ def _run_http(config: Config, *, announce: Tell, invite: Tell | None) -> str | N
         from emceepee.app import run_http
 
     try:
-        _run(run_http(config, announce=announce, invite=invite))
+        run_until_done(run_http(config, announce=announce, invite=invite))
     except StoreError as error:
         return str(error)
     except OSError as error:
@@ -144,7 +144,7 @@ def _cannot_listen(config: Config, error: OSError) -> str:
     return f"cannot listen on {config.http.host}:{config.http.port}: {error}"
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def run_until_done(work: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
 
@@ -166,6 +166,14 @@ def _config(options: argparse.Namespace) -> Config:
         secrets=options.secrets or config.secrets,
         session_name=options.session,
     )
+
+
+def stdio_config(options: argparse.Namespace, *, usual_state: str) -> Config:
+    """Raises: ConfigError."""
+    config = _config(options)
+    config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual_state))
+    check_secrets(config)
+    return config
 
 
 def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:
@@ -201,7 +209,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
     return named
 
 
-def _warn_of_configuration(config: Config) -> None:
+def warn_of_configuration(config: Config) -> None:
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if config.unverified:
