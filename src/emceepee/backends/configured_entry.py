@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
+
+LONGEST_IDLE_SECONDS = 86_400.0
 
 
 class TlsEntry(BaseModel):
@@ -38,6 +41,14 @@ class ConfiguredEntry(ServerEntry):
     """What add_server takes, and more."""
 
     tls: TlsEntry | None = None
+    sharing: Literal["per-session", "shared"] = "per-session"
+    idleStop: float | None = Field(None, ge=0, le=LONGEST_IDLE_SECONDS)
+
+    @model_validator(mode="after")
+    def _sharing_has_a_use(self) -> "ConfiguredEntry":
+        if self.sharing == "shared" and self.command is None:
+            raise ValueError('sharing "shared" goes with command: a server at a url is one for all sessions anyway')
+        return self
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> "ConfiguredEntry":
@@ -47,7 +58,7 @@ class ConfiguredEntry(ServerEntry):
 
     def spec_in(self, folder: Path) -> BackendSpec:
         """Raises: BadTlsFile: better at the start than when someone calls."""
-        spec = self.spec()
+        spec = replace(self.spec(), is_shared=self.sharing == "shared", idle_stop=self.idleStop)
         if self.tls is None or not isinstance(spec.target, HttpTarget):
             return spec
         settings = self.tls.settings(folder)
