@@ -173,6 +173,10 @@ TLS_KEYS = {
 CONFIG_ONLY_KEYS = {
     "tls": "How it proves who it is, and what it is shown. See [below](#tls).",
     "tags": f"Up to {MOST_TAGS} words of yours, which `list_servers` shows.",
+    "sharing": "`shared`: all sessions of a principal use [one process](../how-to/share-one-daemon.md#share-servers). "
+    "Otherwise, `per-session`, each has its own.",
+    "idleStop": "Seconds without use after which it is stopped until it is used again; `0`: never. Without it, the "
+    "limit `idle_stop_seconds` counts.",
     "disabled": "`true` leaves the entry out.",
     "serverUrl": "Another name for `url`.",
 }

@@ -338,9 +338,24 @@ async def console_beside(
     if config.console_port is None:
         yield None
         return
-    config = replace(config, http=HttpConfig(host=CONSOLE_HOST, port=config.console_port))
-    directory, tasks, stopped = SessionDirectory(parts), TaskOwner("console"), asyncio.Event()
+    directory = SessionDirectory(parts)
     directory.adopt(session)
+    try:
+        async with console_of(directory, config, parts, invite) as open_console:
+            yield open_console
+    finally:
+        directory.release(session)
+        await directory.close_all()
+
+
+@asynccontextmanager
+async def console_of(
+    directory: SessionDirectory, config: Config, parts: SessionParts, invite: Invite
+) -> AsyncIterator[Callable[[], None]]:
+    """Yields what opens the console, on loopback, for the sessions of `directory`."""
+    http = HttpConfig(host=CONSOLE_HOST, port=config.console_port or 0)
+    config = replace(config, http=http)
+    tasks, stopped = TaskOwner("console"), asyncio.Event()
 
     async def serve() -> None:
         logins = Logins(parts.clock)
@@ -349,14 +364,14 @@ async def console_beside(
         try:
             await serve_http(
                 endpoint,
-                host=config.http.host,
-                port=config.http.port,
+                host=http.host,
+                port=http.port,
                 limits=config.limits,
-                announce=lambda address: welcome(address, config.http, logins, invite),
+                announce=lambda address: welcome(address, http, logins, invite),
                 stopped=stopped,
             )
         except OSError as error:
-            log.warning("console_not_opened", port=config.http.port, error=str(error))
+            log.warning("console_not_opened", port=http.port, error=str(error))
         finally:
             await endpoint.close()
 
@@ -368,8 +383,6 @@ async def console_beside(
         if serving:
             await asyncio.wait(serving, timeout=CONSOLE_CLOSE_SECONDS)
         await tasks.close(within=CONSOLE_CLOSE_SECONDS)
-        directory.release(session)
-        await directory.close_all()
 
 
 async def run_http(

@@ -26,7 +26,7 @@ from emceepee.own_files import (
     STATE_VARIABLE,
     SYNCS,
     TOKEN_VARIABLE,
-    usual_config,
+    config_source,
 )
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
@@ -183,28 +183,23 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     Raises:
         ConfigError
     """
-    if (file := find_file(path, environment)) is not None:
-        return _load_file(file, environment)
-    inline = environment.get(CONFIG_VARIABLE, "").strip()
-    if not inline:
+    source = config_source(path, environment)
+    if source is None:
         return Config()
-    return parse(inline, source=CONFIG_VARIABLE, references=References(environment=environment))
+    if isinstance(source, str):
+        return parse(source, source=CONFIG_VARIABLE, references=References(environment=environment))
+    return _load_file(source, environment)
 
 
 def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
     """The file that `load` reads; None if there is none to read."""
-    if path is not None:
-        return path
-    if CONFIG_VARIABLE not in environment:
-        own = usual_config(environment) if environment.get("HOME") else None
-        return str(own) if own is not None and own.exists() else None
-    inline = environment[CONFIG_VARIABLE].strip()
-    return None if not inline or inline.startswith("{") else inline
+    source = config_source(path, environment)
+    return str(source) if isinstance(source, Path) else None
 
 
-def _load_file(path: str, environment: Mapping[str, str]) -> Config:
-    references = References(environment=environment, folder=Path(path).absolute().parent)
-    return parse(_read(Path(path)), source=path, references=references)
+def _load_file(path: Path, environment: Mapping[str, str]) -> Config:
+    references = References(environment=environment, folder=path.absolute().parent)
+    return parse(_read(path), source=str(path), references=references)
 
 
 def parse(text: str, *, source: str, references: References) -> Config:

@@ -12,6 +12,9 @@ NOTICES = ("all", "blocks")  # in content blocks and structured content, or only
 NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody
 KEYRING = "keyring"
 SECRETS = ("state", KEYRING)  # where tokens for servers are kept
+ATTACH_NEVER, ATTACH_AUTO, ATTACH_REQUIRE = "never", "auto", "require"
+ATTACH = (ATTACH_NEVER, ATTACH_AUTO, ATTACH_REQUIRE)  # whether a process on standard input uses the daemon
+IDLE_EXIT_SECONDS = 300.0  # after which a daemon that was started by itself ends
 STATE_VARIABLE = "EMCEEPEE_STATE"
 SYNCS = ("normal", "full")
 LOG_LEVELS = ("debug", "info", "warn", "error")
@@ -26,6 +29,20 @@ def usual_config(environment: Mapping[str, str]) -> Path:
     home = Path(environment.get("HOME") or Path.home())
     base = given if given.is_absolute() else home / ".config"  # as the specification has it, any other is ignored
     return base / "emceepee" / CONFIG_NAME
+
+
+def config_source(path: str | None, environment: Mapping[str, str]) -> Path | str | None:
+    """Where the configuration is: `path`, else what EMCEEPEE_CONFIG holds (text or a path), else the user's own file.
+
+    Text is the configuration itself. None: there is none.
+    """
+    if path is not None:
+        return Path(path)
+    if CONFIG_VARIABLE in environment:
+        inline = environment[CONFIG_VARIABLE].strip()
+        return inline if inline.startswith("{") else Path(inline) if inline else None
+    own = usual_config(environment) if environment.get("HOME") else None
+    return own if own is not None and own.exists() else None
 
 
 def state_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -10,6 +10,7 @@ from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
 
 MOST_TAGS, LONGEST_TAG = 20, 50
+LONGEST_IDLE_SECONDS = 86_400.0
 
 
 class TlsEntry(BaseModel):
@@ -45,6 +46,14 @@ class ConfiguredEntry(ServerEntry):
 
     tls: TlsEntry | None = None
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)
+    sharing: Literal["per-session", "shared"] = "per-session"
+    idleStop: float | None = Field(None, ge=0, le=LONGEST_IDLE_SECONDS)
+
+    @model_validator(mode="after")
+    def _sharing_has_a_use(self) -> "ConfiguredEntry":
+        if self.sharing == "shared" and self.command is None:
+            raise ValueError('sharing "shared" goes with command: a server at a url is one for all sessions anyway')
+        return self
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> "ConfiguredEntry":
@@ -54,7 +63,12 @@ class ConfiguredEntry(ServerEntry):
 
     def spec_in(self, folder: Path) -> BackendSpec:
         """Raises: BadTlsFile: better at the start than when someone calls."""
-        spec = replace(self.spec(), tags=tuple(self.tags or ()))
+        spec = replace(
+            self.spec(),
+            tags=tuple(self.tags or ()),
+            is_shared=self.sharing == "shared",
+            idle_stop=self.idleStop,
+        )
         if self.tls is None or not isinstance(spec.target, HttpTarget):
             return spec
         settings = self.tls.settings(folder)

@@ -22,6 +22,7 @@ from emceepee.backends.oauth.access import Authorizer, TokenAccess
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import StdioLink
+from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
@@ -50,6 +51,7 @@ class Dialer:
         self._process_links: WeakSet[StdioLink] = WeakSet()  # whoever uses one keeps it until its process has ended
         self._eras = EraMemory(clock)
         self.figures = BackendFigures()
+        self._shared = SharedLinks()
 
     @classmethod
     @asynccontextmanager
@@ -113,9 +115,18 @@ class Dialer:
         Raises:
             RpcError, LinkError
         """
+        if spec.is_shared:
+            return await self._shared.join(
+                spec, principal, listener, lambda shared: self._dial_known_era(spec, shared, _Caller(principal), None)
+            )
         caller = _Caller(principal, caller_id, authorizer)
         if authorizer is not None:
             await authorizer.load()
+        return await self._dial_known_era(spec, listener, caller, resumption)
+
+    async def _dial_known_era(
+        self, spec: BackendSpec, listener: Listener, caller: "_Caller", resumption: object | None
+    ) -> Link:
         capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
@@ -234,8 +245,8 @@ class Dialer:
 
 class _Caller(NamedTuple):
     principal: str
-    caller_id: str | None
-    authorizer: Authorizer | None
+    caller_id: str | None = None
+    authorizer: Authorizer | None = None
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:

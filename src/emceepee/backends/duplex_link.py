@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from emceepee.backends.inbound import Inbound
@@ -174,11 +175,16 @@ class DuplexLink(LinkLifetime, ABC):
         waiting.answer.set_result(message)
 
     def _origin_of(self, message: JsonObject) -> object | None:
-        """Progress names its request by the token; nothing else on a shared channel does."""
+        """Progress names its request by the token, and what was subscribed to by its id; nothing else here does."""
         params = message.get("params")
-        if message["method"] != "notifications/progress" or not isinstance(params, dict):
+        if not isinstance(params, dict):
             return None
-        token = params.get("progressToken")
+        if message["method"] == "notifications/progress":
+            token = params.get("progressToken")
+        elif self._envelopes is not None and isinstance(meta := params.get("_meta"), dict):
+            token = number_of(meta.get(SUBSCRIPTION_ID_META_KEY))
+        else:
+            return None
         waiting = self._waiting.get(token) if isinstance(token, int) else None
         return waiting.origin if waiting else None
 

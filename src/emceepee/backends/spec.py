@@ -111,6 +111,8 @@ class BackendSpec:
     timeout: float | None = None
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
+    is_shared: bool = False  # whether all sessions of a principal have one link to it
+    idle_stop: float | None = None  # seconds without use, until it is stopped; None: as the limit says, 0: never
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
     tags: tuple[str, ...] = field(default=(), compare=False)  # the same
 

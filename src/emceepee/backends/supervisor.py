@@ -120,6 +120,7 @@ class Supervisor:
     ) -> None:
         self._spec, self._dial, self._events, self._owner = spec, dial, events, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
+        self._idle_stop = limits.idle_stop_seconds if spec.idle_stop is None else spec.idle_stop
         self._state = first_state(_policy(spec, limits))
         self.link: Link | None = None  # there while the state is Up
         self._work: asyncio.Task[None] | None = None
@@ -224,8 +225,8 @@ class Supervisor:
         if type(state) is Up:
             if state.is_retiring:
                 self._handle(RequestsFinished())
-            elif self._limits.idle_stop_seconds:
-                self.idle_timer = self._clock.call_later(self._limits.idle_stop_seconds, self._rest_if_idle)
+            elif seconds := self._idle_stop:
+                self.idle_timer = self._clock.call_later(seconds, self._rest_if_idle)
 
     def _rest_if_idle(self) -> None:
         self.idle_timer = None

@@ -13,11 +13,14 @@ from emceepee.cli.client_arguments import (
     add_install_command,
     add_undo_command,
 )
-from emceepee.cli.process_setup import fill_closed
+from emceepee.cli.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.state import add_state_command, run_state
 from emceepee.own_files import (
+    ATTACH,
+    ATTACH_NEVER,
     CONFIG_VARIABLE,
+    IDLE_EXIT_SECONDS,
     LOG_FORMATS,
     LOG_LEVELS,
     MOST_WORKERS,
@@ -33,6 +36,7 @@ from emceepee.state.limits import range_of
 from emceepee.surface import SURFACES
 
 MOST_SLOTS = 9999
+LONGEST_IDLE_SECONDS = 86400 * 365
 USAGE_ERROR = CANNOT_START
 
 
@@ -61,7 +65,16 @@ def main(arguments: list[str] | None = None) -> int:
             from emceepee.cli.doctor import run_doctor
 
             return run_doctor(options)
+        case "daemon":
+            from emceepee.cli.daemon import run_daemon_command
+
+            return run_daemon_command(options)
         case _:
+            if options.command is None and options.attach != ATTACH_NEVER and not closed & {STDIN, STDOUT}:
+                from emceepee.cli.attaching import attach
+
+                if (code := attach(options, arguments)) is not None:
+                    return code
             from emceepee.cli.serving import serve
 
             return serve(options, arguments, closed)
@@ -79,11 +92,13 @@ def build_parser() -> argparse.ArgumentParser:
         "Without a command it serves one caller on standard input and output.",
     )
     _common(parser)
+    _daemon_options(parser)
     parser.add_argument(
-        "--console",
-        type=_port_number,
-        metavar="PORT",
-        help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
+        "--attach",
+        choices=ATTACH,
+        default=ATTACH_NEVER,
+        help="never: serve the caller by itself (default); auto: through the daemon of this user, which is started if "
+        "there is none; require: only through one that runs",
     )
     parser.add_argument("--session", metavar="NAME", help="take up the session of that name; needs --state sqlite")
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
@@ -93,6 +108,11 @@ def build_parser() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     _common(shared)
     _serve_options(commands.add_parser("serve", help=words, description=words, parents=[shared]))
+    words = "Serve the callers of this user that say --attach, so that they share servers, state and logins."
+    once = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    _daemon_options(once)
+    daemon = commands.add_parser("daemon", help=words, description=words, parents=[shared, once])
+    daemon.add_argument("--detach", action="store_true", help="leave the terminal, and say `ready` once it listens")
     place = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     _place_options(place)
     add_state_command(commands, [place])
@@ -104,6 +124,22 @@ def build_parser() -> argparse.ArgumentParser:
     add_undo_command(commands)
     add_doctor_command(commands)
     return parser
+
+
+def _daemon_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--console",
+        type=_port_number,
+        metavar="PORT",
+        help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
+    )
+    parser.add_argument(
+        "--idle-exit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end the daemon when it has had no caller for so long "
+        f"(default: {IDLE_EXIT_SECONDS:g} if it was started by itself, else never)",
+    )
 
 
 def _place_options(parser: argparse.ArgumentParser) -> None:
@@ -247,6 +283,16 @@ def _port_number(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"expected a port number, found {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= LONGEST_IDLE_SECONDS:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds up to {LONGEST_IDLE_SECONDS}, found {text!r}")
+    return seconds
 
 
 def _slot_number(text: str) -> int:

@@ -90,7 +90,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         return USAGE_ERROR
     if worker is not None:
         return _serve_as(worker, config, source)
-    _warn_of_configuration(config)
+    warn_of_configuration(config)
     if options.command == "serve":
         _warn_of_short_tokens(config.http)
         return _serve(config, source) if count == 1 else _serve_with(count, config, arguments)
@@ -103,7 +103,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
 
     try:
         with link_file_removed(config):
-            _run(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config), source=source))
+            run_until_done(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config), source=source))
     except StoreError as error:
         sys.stderr.write(f"emceepee: {error}\n")
         return USAGE_ERROR
@@ -151,7 +151,7 @@ def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, in
         from emceepee.app import run_http
 
     try:
-        _run(run_http(config, announce=announce, invite=invite, source=source))
+        run_until_done(run_http(config, announce=announce, invite=invite, source=source))
     except StoreError as error:
         return str(error)
     except OSError as error:
@@ -163,7 +163,7 @@ def _cannot_listen(config: Config, error: OSError) -> str:
     return f"cannot listen on {config.http.host}:{config.http.port}: {error}"
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def run_until_done(work: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
 
@@ -202,6 +202,14 @@ def _config(options: argparse.Namespace, path: str | None) -> Config:
     )
 
 
+def stdio_config(options: argparse.Namespace, *, usual_state: str) -> Config:
+    """Raises: ConfigError."""
+    config = _config(options, options.config)
+    config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual_state))
+    check_secrets(config)
+    return config
+
+
 def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:
     given = options.token or ([os.environ[TOKEN_VARIABLE]] if os.environ.get(TOKEN_VARIABLE) else [])
     return HttpConfig(
@@ -235,7 +243,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
     return named
 
 
-def _warn_of_configuration(config: Config) -> None:
+def warn_of_configuration(config: Config) -> None:
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if config.unverified:

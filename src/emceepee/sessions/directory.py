@@ -76,6 +76,11 @@ class SessionDirectory:
         return len(self._sessions)
 
     @property
+    def is_busy(self) -> bool:
+        """Whether anything works, or waits for an answer, in any session."""
+        return any(session.is_busy for session in self._sessions.values())
+
+    @property
     def clock(self) -> Clock:
         return self._clock
 

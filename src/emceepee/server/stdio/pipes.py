@@ -86,7 +86,7 @@ class LineReader(asyncio.Protocol):
 class LineWriter(asyncio.BaseProtocol):
     """Lines to a descriptor. `write` never waits; `drain` waits while the reader at the other end is behind."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int = -1) -> None:
         self._descriptor = descriptor
         self._transport: asyncio.WriteTransport | None = None
         self._clear: asyncio.Future[None] | None = None

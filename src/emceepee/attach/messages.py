@@ -1,0 +1,40 @@
+"""As much of the protocol as a pipe needs: whose answers are awaited, and what to say when none will come."""
+
+import json
+import re
+from typing import Any, TypeAlias
+
+MessageId: TypeAlias = int | str
+LOST = -32000  # the first of those that each program gives a meaning of its own
+INVALID_REQUEST = -32600
+# As emceepee writes its answers: then the rest, which may be long, need not be read.
+_ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(?:(\d{1,18})|"([\w-]{1,100})"),"(?:result|error)":').match
+
+
+def parse(line: bytes) -> list[dict[str, Any]]:
+    """The messages in a line; none if they cannot be read, which the daemon will say."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+
+
+def requests_in(messages: list[dict[str, Any]]) -> list[MessageId]:
+    """The ids of those that want an answer."""
+    return [item["id"] for item in messages if "method" in item and is_id(item.get("id"))]
+
+
+def answers_in(line: bytes) -> list[MessageId]:
+    """The ids of what it answers."""
+    if (found := _ANSWER(line)) is not None:
+        return [int(found[1]) if found[1] is not None else found[2].decode()]
+    return [item["id"] for item in parse(line) if "method" not in item and is_id(item.get("id"))]
+
+
+def is_id(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def error_line(message_id: MessageId | None, words: str, code: int = LOST) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": words}}).encode() + b"\n"

@@ -1,0 +1,120 @@
+"""Reaching the daemon, and starting it if there is none: by one process at a time, however many come at once."""
+
+import fcntl
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from emceepee.attach.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_welcome, write_greeting
+from emceepee.attach.place import LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
+
+GREETING_SECONDS = 10.0  # for a daemon that is busy
+START_SECONDS = 30.0  # for one that is being loaded on a slow machine
+LOOK_SECONDS = 0.05  # between two looks whether another process has started it
+READY = "ready"  # what a daemon says first, if it is
+
+
+class NoDaemon(Exception):
+    """There is none, or none to attach to; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """A connection on which the protocol may begin."""
+
+    connection: socket.socket
+    welcome: Welcome
+
+
+def reach(folder: Path, hello: Hello) -> Attached | None:
+    """None if no daemon listens there. Raises: NoDaemon if it lets us not in, or is not to be trusted."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(folder / SOCKET_NAME))
+        check_peer(connection)
+        connection.settimeout(GREETING_SECONDS)
+        connection.sendall(write_greeting(hello))
+        line = _read_line(connection)
+        if not line:
+            connection.close()
+            return None  # it was just about to end
+        welcome = read_welcome(line)
+        connection.settimeout(None)
+    except (FileNotFoundError, ConnectionError):
+        connection.close()
+        return None
+    except (OSError, UnsafePlace, BadGreeting) as error:
+        connection.close()
+        raise NoDaemon(str(error) or type(error).__name__) from error
+    if welcome.refusal is not None:
+        connection.close()
+        raise NoDaemon(welcome.refusal)
+    return Attached(connection=connection, welcome=welcome)
+
+
+def _read_line(connection: socket.socket) -> bytes:
+    """Byte by byte: what follows it is the protocol's. Empty if the other end has gone."""
+    line = bytearray()
+    while not line.endswith(b"\n") and len(line) < LONGEST_GREETING:
+        byte = connection.recv(1)
+        if not byte:
+            return b""
+        line += byte
+    return bytes(line)
+
+
+def reach_or_start(folder: Path, hello: Hello, command: Sequence[str]) -> Attached:
+    """`command` starts a daemon. Raises: NoDaemon."""
+    if (attached := reach(folder, hello)) is not None:
+        return attached
+    with _turn(folder):
+        if (attached := reach(folder, hello)) is not None:  # of whoever had the turn before
+            return attached
+        _start(folder, command)
+        if (attached := reach(folder, hello)) is None:
+            raise NoDaemon(f"the daemon has ended at once; see {folder / LOG_NAME}")
+        return attached
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder / STARTING_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for _ in range(round(START_SECONDS / LOOK_SECONDS)):
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                select.select([], [], [], LOOK_SECONDS)
+        else:
+            raise NoDaemon(f"another process has been starting the daemon for {START_SECONDS:g} s")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _start(folder: Path, command: Sequence[str]) -> None:
+    """Returns when it listens. Raises: NoDaemon."""
+    log = os.open(folder / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        starting = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+        )
+    except OSError as error:
+        raise NoDaemon(f"the daemon cannot be started: {error}") from error
+    finally:
+        os.close(log)
+    assert starting.stdout is not None  # it is a pipe
+    with starting.stdout as said:
+        is_there, _, _ = select.select([said], [], [], START_SECONDS)
+        words = os.read(said.fileno(), 4096).decode("utf-8", "replace").strip() if is_there else ""
+    if not is_there:
+        starting.kill()
+    starting.wait()  # what it leaves behind is the daemon
+    if words != READY:
+        raise NoDaemon(f"the daemon cannot be started: {words or f'see {folder / LOG_NAME}'}")

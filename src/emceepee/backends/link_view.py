@@ -1,0 +1,141 @@
+"""What one session has of a link that several share: to its connection, a link like any other."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.json_types import JsonObject
+from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
+
+LISTEN = "subscriptions/listen"
+
+
+class Origin(NamedTuple):
+    """Which call it is, and whose."""
+
+    view: "LinkView"
+    call: object | None
+
+
+class Shared(Protocol):
+    """What a view is a view of."""
+
+    @property
+    def live(self) -> Link:
+        """Raises: LinkError."""
+        ...
+
+    async def ask(self, view: "LinkView", method: str, params: JsonObject) -> JsonObject | None:
+        """Ask on behalf of all who share it; None if that is not how this is asked. Raises: RpcError, LinkError."""
+        ...
+
+    def replace(self, end: LinkEnd) -> None: ...
+    def change_level(self) -> None: ...
+    async def leave(self, view: "LinkView") -> None: ...
+
+
+class LinkView(LinkLifetime):
+    """`uris` and `level` are what this session asked for; `calls` is how many of it are under way."""
+
+    def __init__(self, shared: Shared, listener: Listener) -> None:
+        super().__init__()
+        self._shared, self.listener = shared, listener
+        self._work: set[asyncio.Task[JsonObject]] = set()
+        self._failed: LinkError | None = None
+        self.facts = ServerFacts()
+        self.uris: set[str] = set()
+        self.level: str | None = None
+        self.calls = 0
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        return False
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        if self._failed is not None:
+            raise LinkError(self._failed.failure, str(self._failed), may_have_run=False)
+        is_call = origin is not None and method != LISTEN
+        work = asyncio.ensure_future(self._request(method, params, origin))
+        self._work.add(work)
+        self.calls += is_call
+        try:
+            return await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self.closed.done() or (task is not None and task.cancelling()):
+                raise
+            raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
+        except LinkError:
+            await _next_turn()  # whoever hears of a failed call has heard why
+            raise
+        finally:
+            self.calls -= is_call
+            self._work.discard(work)
+
+    async def _request(self, method: str, params: JsonObject | None, origin: object | None) -> JsonObject:
+        answer = await self._shared.ask(self, method, params or {})
+        if answer is not None:
+            return answer
+        wrapped = None if origin is None else Origin(self, origin)
+        return await self._shared.live.request(method, params, origin=wrapped)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        await self._shared.live.notify(method, params)
+
+    async def send_answer(self, message: JsonObject) -> None:
+        await self._shared.live.send_answer(message)
+
+    def set_log_level(self, level: str) -> None:
+        self.level = level
+        self._shared.change_level()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._failed is None and self._shared.live.is_busy
+
+    @property
+    def identity(self) -> None:
+        return None
+
+    @property
+    def resumption(self) -> None:
+        return None
+
+    def leave_session(self) -> None: ...
+
+    def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
+        """Who finds the link lost, or wants another one, does so for all who share it."""
+        was_open = not self.closed.done()
+        super().end(end, error)
+        if was_open and end.kind in (LinkEndKind.LOST, LinkEndKind.REPLACED):
+            self._shared.replace(end)
+
+    async def close(self) -> None:
+        self.end(CLOSED)
+        await self._shared.leave(self)
+
+    def process(self) -> JsonObject | None:
+        try:
+            return self._shared.live.process()
+        except LinkError:
+            return None
+
+    def _fail_requests(self, error: LinkError) -> None:
+        self._failed = error
+        for work in self._work:
+            work.cancel()
+
+
+async def _next_turn() -> None:
+    """Let what is ready run first."""
+    turn = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turn.set_result, None)
+    await turn

@@ -1,0 +1,72 @@
+"""`emceepee --attach`: a pipe to the daemon, or else emceepee by itself. Loads nothing of the protocol stack."""
+
+import argparse
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from emceepee import __version__
+from emceepee.attach.greeting import Hello, Welcome, digest
+from emceepee.attach.pipe import Pipe
+from emceepee.attach.place import UnsafePlace, open_folder, runtime_folder
+from emceepee.attach.starting import Attached, NoDaemon, reach, reach_or_start
+from emceepee.cli.process_setup import STDIN, STDOUT, hide_process
+from emceepee.cli.restarts import CANNOT_START
+from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE
+
+NAME_BYTES = 16
+
+
+def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | None:
+    """The exit code; None if there is no daemon to attach to, and emceepee is to work by itself."""
+    hello = Hello(
+        version=__version__,
+        configuration=digest(vars(options), os.environ),
+        session=options.session or f"attached-{os.urandom(NAME_BYTES).hex()}",
+        is_kept=options.session is not None,
+    )
+    try:
+        folder = open_folder(runtime_folder(os.environ))
+        reach_it = partial(_reach, folder, hello, options.attach, daemon_command(arguments))
+        attached = reach_it()
+    except (NoDaemon, UnsafePlace, OSError, RuntimeError) as error:
+        if options.attach == ATTACH_REQUIRE:
+            sys.stderr.write(f"emceepee: cannot attach to a daemon: {error}\n")
+            return CANNOT_START
+        sys.stderr.write(f"emceepee: works by itself, without the daemon: {error}\n")
+        return None
+    hide_process(os.environ)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to put in order here
+    if options.console is not None:
+        _show_console(attached.welcome)
+    Pipe(attached, reach_it, stdin=STDIN, stdout=STDOUT).run()
+    return 0
+
+
+def _reach(folder: Path, hello: Hello, way: str, command: list[str]) -> Attached:
+    """Raises: NoDaemon."""
+    if way == ATTACH_AUTO:
+        return reach_or_start(folder, hello, command)
+    attached = reach(folder, hello)
+    if attached is None:
+        raise NoDaemon("none is running; start one with `emceepee daemon`, or say --attach auto")
+    return attached
+
+
+def daemon_command(arguments: list[str] | None) -> list[str]:
+    """What starts the daemon with the flags of this process."""
+    given = sys.argv[1:] if arguments is None else arguments
+    return [sys.executable, "-m", "emceepee", *given, "daemon", "--detach"]
+
+
+def _show_console(welcome: Welcome) -> None:
+    if welcome.link_file is None:
+        sys.stderr.write(f"emceepee: the daemon (process {welcome.pid}) was started without a console\n")
+        return
+    try:
+        link = Path(welcome.link_file).read_text(encoding="utf-8").strip()
+    except OSError:
+        link = f"an address that will stand in {welcome.link_file}"
+    sys.stderr.write(f"emceepee console at {link}\n")

@@ -1,0 +1,82 @@
+"""`emceepee daemon`: what callers attach to. It says `ready` to whoever started it, or why it is not."""
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from emceepee.attach.greeting import digest
+from emceepee.attach.listening import Identity, listening_socket
+from emceepee.attach.place import LINK_NAME, UnsafePlace, open_folder, runtime_folder
+from emceepee.attach.starting import READY, NoDaemon
+from emceepee.cli.process_setup import STDIN, STDOUT, hide_process, keep_freed_memory
+from emceepee.cli.restarts import CANNOT_START
+from emceepee.own_files import IDLE_EXIT_SECONDS
+
+
+def run_daemon_command(options: argparse.Namespace) -> int:
+    if options.detach and os.fork():  # before anything is loaded that has threads
+        os._exit(0)
+    from emceepee.config import ConfigError
+    from emceepee.store.store import StoreError
+
+    try:
+        return _run(options)
+    except (ConfigError, NoDaemon, StoreError, UnsafePlace, OSError, RuntimeError) as error:
+        sys.stderr.write(f"emceepee: {error}\n")
+        if options.detach:
+            _tell_starter(str(error))
+        return CANNOT_START
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Raises: ConfigError, NoDaemon, StoreError, UnsafePlace, OSError, RuntimeError."""
+    from emceepee import __version__
+    from emceepee.cli.announcements import inviting, link_file_removed
+    from emceepee.cli.serving import run_until_done, stdio_config, warn_of_configuration
+    from emceepee.server.gc_tuning import collect_less_while_loading
+    from emceepee.store.location import SQLITE
+    from emceepee.telemetry import logs
+
+    folder = open_folder(runtime_folder(os.environ))
+    identity = Identity(version=__version__, configuration=digest(vars(options), os.environ), pid=os.getpid())
+    config = replace(stdio_config(options, usual_state=SQLITE), session_name=None)
+    if config.console_port is not None:
+        config = replace(config, link_file=(config.link_file or folder / LINK_NAME).absolute())
+    keep_freed_memory()
+    hide_process(os.environ)
+    with listening_socket(folder) as listener:
+        logs.configure(level=config.log_level, style=config.log_format, file=config.log_file)
+        warn_of_configuration(config)
+        os.chdir(_home())
+        with collect_less_while_loading():
+            from emceepee.daemon import run_daemon
+
+        def ready() -> None:
+            if options.detach:
+                _tell_starter(READY)
+            else:
+                logs.tell_operator(f"emceepee {__version__} listens at {listener.getsockname()} (Ctrl-C ends it)")
+
+        idle_exit = IDLE_EXIT_SECONDS if options.detach and options.idle_exit is None else options.idle_exit
+        with link_file_removed(config):
+            run_until_done(
+                run_daemon(config, listener, identity, idle_exit=idle_exit, ready=ready, invite=inviting(config))
+            )
+    return 0
+
+
+def _home() -> Path:
+    """Where servers begin that have no `cwd`: the same for all callers, and no folder that someone wants to remove."""
+    home = Path.home()
+    return home if home.is_dir() else Path("/")
+
+
+def _tell_starter(word: str) -> None:
+    """On standard output, of which nothing else is heard."""
+    os.write(STDOUT, f"{word}\n".encode())
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, STDOUT)
+    os.dup2(null, STDIN)
+    os.close(null)

@@ -1,0 +1,47 @@
+"""Lines both ways on one socket, read and written as those of standard input and output are."""
+
+import asyncio
+
+from emceepee.framing import TooLongLine
+from emceepee.server.stdio.pipes import LineReader, LineWriter
+
+
+class SocketLines(asyncio.Protocol):
+    """The protocol of a connection that was accepted."""
+
+    def __init__(self, longest: int) -> None:
+        self._reader, self.writer = LineReader(longest), LineWriter()
+        self._transport: asyncio.BaseTransport | None = None
+        self.closed = asyncio.Event()
+
+    async def read(self) -> bytes | TooLongLine:
+        """b"" at the end, as files do."""
+        return await self._reader.read()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._reader.connection_made(transport)
+        self.writer.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.data_received(data)
+
+    def eof_received(self) -> bool:
+        """The caller says no more, but may read what is on its way: the connection stays open."""
+        self._reader.connection_lost(None)
+        return True
+
+    def pause_writing(self) -> None:
+        self.writer.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.writer.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._reader.connection_lost(exc)
+        self.writer.connection_lost(exc)
+        self.closed.set()

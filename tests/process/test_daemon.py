@@ -1,0 +1,190 @@
+"""Callers on standard input that share a daemon: found, started, checked, lost and found again."""
+
+import asyncio
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+from emceepee.attach.place import folder_problem, peer_problem
+from support.callers.attached_callers import Home, home, said
+from support.callers.emceepee_process import BOUND
+from support.figures import record_figure
+from support.server_programs.stdio_entries import stdio_server
+from support.system.processes import children_of, is_alive, memory_of, servers_of, until
+
+ANSWER_SECONDS = 5.0  # not how fast it is, which is recorded, but that nothing waits for a timer
+
+
+async def test_the_first_caller_starts_the_daemon_and_the_others_find_it() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as first:
+        await first.initialize()
+        pid = user.daemon
+        begun = time.monotonic()
+        async with user.attached() as second:
+            await second.initialize()
+            record_figure(f"the first answer through a running daemon comes after {time.monotonic() - begun:.2f} s")
+            assert time.monotonic() - begun < ANSWER_SECONDS
+            assert user.daemon == pid is not None
+            result = await second.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+            assert not result.get("isError")
+            assert await second.end() == 0
+        record_figure(f"a caller that only attaches takes {memory_of(first.process.pid) >> 20} MB")
+
+
+async def test_many_who_come_at_once_start_one_daemon() -> None:
+    async with home() as user:
+        pids = await asyncio.gather(*(_daemon_of_a_caller(user) for _ in range(4)))
+        assert len(set(pids)) == 1
+
+
+async def _daemon_of_a_caller(user: Home) -> int | None:
+    async with user.attached() as caller:
+        await caller.initialize()
+        await caller.value("list_servers")
+        return user.daemon
+
+
+async def test_the_socket_is_closed_to_others() -> None:
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        assert stat.S_IMODE(user.place.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(found.stat().st_mode) for found in user.place.iterdir()} == {0o600}
+
+
+async def test_a_folder_that_is_open_to_others_is_not_used() -> None:
+    async with home() as user:
+        user.place.mkdir()
+        user.place.chmod(0o755)
+        async with user.attached(way="require") as caller:
+            assert await asyncio.wait_for(caller.process.wait(), BOUND) == 2
+            assert "is open to other users (mode 0755)" in await said(caller)
+
+
+def test_nobody_else_may_be_at_the_other_end() -> None:
+    assert peer_problem(1000, own=1000) is None
+    assert peer_problem(0, own=1000) == "a process of another user (uid 0) is at the other end of the socket"
+    assert "does not say" in str(peer_problem(None, own=1000))
+    assert folder_problem(stat.S_IFDIR | 0o700, 1000, own=1000) is None
+    assert folder_problem(stat.S_IFDIR | 0o700, 1001, own=1000) == "belongs to another user (uid 1001)"
+    assert folder_problem(stat.S_IFLNK | 0o700, 1000, own=1000) == "is not a directory"
+
+
+async def test_sessions_of_two_callers_are_apart() -> None:
+    async with home() as user, user.attached() as one, user.attached() as two:
+        await one.initialize()
+        await two.initialize()
+        timer = await one.value("set_timer", duration_ms=3_600_000, message="mine")
+        assert (await two.value("list_timers"))["timers"] == []
+        error = await two.error("get_timer", timer_id=timer["timerId"])
+        assert error["code"] == "ERR_TIMER_NOT_FOUND"
+
+
+async def test_a_caller_with_another_configuration_works_by_itself_and_says_so() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as first:
+        await first.initialize()
+        async with user.attached("--notices", "blocks") as other:
+            await other.initialize()
+            words = await said(other)
+            assert "works by itself" in words
+            assert f"kill {user.daemon}" in words
+            assert [server["name"] for server in (await other.value("list_servers"))["servers"]] == ["one"]
+        async with user.attached(way="require", env={"EMCEEPEE_CONFIG": ""}) as other:
+            assert await asyncio.wait_for(other.process.wait(), BOUND) == 2
+            assert "has another configuration" in await said(other)
+
+
+async def test_a_variable_that_the_configuration_names_counts(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"mcpServers": {"one": {"url": "http://127.0.0.1:9/${TENANT}"}}}')
+    async with home() as user:
+        user.env |= {"EMCEEPEE_CONFIG": str(file), "TENANT": "red"}
+        async with user.attached() as first:
+            await first.initialize()
+            async with user.attached(env={"TENANT": "blue"}) as other:
+                await other.initialize()
+                assert "has another configuration" in await said(other)
+
+
+async def test_without_a_daemon_one_that_requires_it_ends() -> None:
+    async with home() as user, user.attached(way="require") as caller:
+        assert await asyncio.wait_for(caller.process.wait(), BOUND) == 2
+        assert "none is running" in await said(caller)
+
+
+async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as caller:
+        await caller.initialize()
+        timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
+        waiting = asyncio.ensure_future(caller.request("tools/call", {"name": "await_activity", "arguments": {}}))
+        await caller.value("list_servers")  # so the one before it has arrived
+        killed = user.kill_daemon()
+        answer = await waiting
+        assert "daemon has ended while this request was under way" in answer["error"]["message"]
+        assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
+        assert user.daemon not in (None, killed)
+        assert not caller.heard  # the handshake that was repeated is nobody's affair
+
+
+async def test_a_daemon_that_is_told_to_stop_leaves_its_sessions_to_the_next() -> None:
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
+        stopped = user.kill_daemon(signal.SIGTERM)
+        await until(lambda: not is_alive(stopped), what="the daemon has ended")
+        assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
+
+
+async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as caller:
+        await caller.initialize()
+        await caller.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+        pid = user.daemon
+        assert pid is not None
+        (server,) = servers_of(pid)
+        os.kill(caller.process.pid, signal.SIGKILL)
+        await until(lambda: not is_alive(server), what="its server has ended")
+        async with user.attached() as other:
+            await other.initialize()
+            assert user.daemon == pid
+
+
+async def test_a_daemon_that_nobody_uses_ends_with_everything_it_started() -> None:
+    async with home({"one": stdio_server()}) as user:
+        async with user.attached(idle=1) as caller:
+            await caller.initialize()
+            await caller.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+            pid = user.daemon
+            assert pid is not None
+            family = [pid, *servers_of(pid), *children_of(pid)]
+            await caller.end()
+        await until(lambda: not any(map(is_alive, family)), within=10, what="daemon and server have ended")
+        assert not (user.place / "daemon.sock").exists()
+
+
+async def test_a_session_with_a_name_is_taken_up_by_the_next_caller() -> None:
+    async with home() as user:
+        async with user.attached("--session", "mine") as caller:
+            await caller.initialize()
+            timer = await caller.value("set_timer", duration_ms=3_600_000, message="kept")
+            await caller.end()
+        async with user.attached("--session", "mine") as caller:
+            await caller.initialize()
+            assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "kept"
+
+
+async def test_a_caller_of_the_newest_protocol_is_served_too() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as caller:
+        await caller.initialize("2026-07-28")
+        await caller.value("list_servers")
+        user.kill_daemon()
+        await said(caller)
+        assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["one"]
+
+
+async def test_the_console_of_the_daemon_is_shown_to_who_asks_for_it() -> None:
+    async with home() as user, user.attached("--console", "0") as caller:
+        await caller.initialize()
+        words = await said(caller)
+        assert words.startswith("emceepee console at http://127.0.0.1:") or "console-link" in words

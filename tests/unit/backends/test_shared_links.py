@@ -1,0 +1,164 @@
+"""What comes on a link that sessions share goes to those whom it concerns, and to nobody else."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from emceepee.backends.link import Link, LinkError, LinkLifetime, RpcError, ServerFacts
+from emceepee.backends.shared_links import SharedLinks
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.json_types import JsonObject
+from emceepee.state.connection import LinkEnd, LinkEndKind
+
+SPEC = BackendSpec(name="one", target=StdioTarget(command="one"), is_shared=True)
+
+
+class Hearing:
+    """A session's end of its view."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def handle_request(self, method: str, params: JsonObject, origin: object | None, **_: Any) -> JsonObject:
+        self.heard.append(method)
+        return {"from": id(self)}
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        self.heard.append(method)
+
+    def handle_output(self, line: str, source: str) -> None:
+        self.heard.append(line)
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> None:
+        return None
+
+
+class OneLink(LinkLifetime):
+    """The link that is shared: keeps what it is asked, and answers calls when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = ServerFacts()
+        self.asked: list[tuple[str, Any]] = []
+        self.answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+
+    async def request(self, method: str, params: JsonObject | None = None, **_: Any) -> JsonObject:
+        self.asked.append((method, params))
+        return await asyncio.shield(self.answer) if method == "tools/call" else {}
+
+    async def close(self) -> None:
+        self.end(LinkEnd(LinkEndKind.CLOSED, "closed"))
+
+    def _fail_requests(self, error: LinkError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.links = SharedLinks()
+        self.opened: list[OneLink] = []
+        self.listener: Any = None
+
+    async def join(self, principal: str = "me") -> tuple[Link, Hearing]:
+        hearing = Hearing()
+        return await self.links.join(SPEC, principal, cast(Any, hearing), self._open), hearing
+
+    async def _open(self, listener: Any) -> Link:
+        self.listener = listener
+        self.opened.append(OneLink())
+        return cast(Link, self.opened[-1])
+
+
+async def test_sessions_of_one_principal_share_a_link_and_those_of_another_do_not() -> None:
+    scene = Scene()
+    await asyncio.gather(scene.join(), scene.join())
+    assert len(scene.opened) == 1
+    await scene.join("you")
+    assert len(scene.opened) == 2
+
+
+async def test_the_last_one_out_closes_it() -> None:
+    scene = Scene()
+    (one, _), (two, _) = await scene.join(), await scene.join()
+    await one.close()
+    assert not scene.opened[0].closed.done()
+    await two.close()
+    assert scene.opened[0].closed.done()
+    await scene.join()
+    assert len(scene.opened) == 2
+
+
+async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_refused() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    with pytest.raises(RpcError, match="2 sessions share this server"):
+        await scene.listener.handle_request("elicitation/create", {}, None)
+    async with asyncio.TaskGroup() as calls:
+        calls.create_task(one.request("tools/call", {}, origin=object()))
+        await asyncio.sleep(0)
+        await scene.listener.handle_request("elicitation/create", {}, None)
+        assert (first.heard, second.heard) == (["elicitation/create"], [])
+        calls.create_task(two.request("tools/call", {}, origin=object()))
+        await asyncio.sleep(0)
+        with pytest.raises(RpcError, match="cannot be told"):
+            await scene.listener.handle_request("elicitation/create", {}, None)
+        scene.opened[0].answer.set_result({})
+
+
+async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    for view in (one, two):
+        await view.request("resources/subscribe", {"uri": "a:both"})
+    await one.request("resources/subscribe", {"uri": "a:one"})
+    assert [params["uri"] for _, params in scene.opened[0].asked] == ["a:both", "a:one"]
+    scene.listener.handle_notification("notifications/resources/updated", {"uri": "a:one"}, None)
+    scene.listener.handle_notification("notifications/tools/list_changed", {}, None)
+    assert first.heard == ["notifications/resources/updated", "notifications/tools/list_changed"]
+    assert second.heard == ["notifications/tools/list_changed"]
+    await two.request("resources/unsubscribe", {"uri": "a:both"})
+    assert len(scene.opened[0].asked) == 2  # the other one follows it still
+
+
+async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    for view, level in ((one, "warning"), (two, "error"), (two, "info")):
+        await view.request("logging/setLevel", {"level": level})
+    assert [params["level"] for _, params in scene.opened[0].asked] == ["warning", "info"]
+    scene.listener.handle_notification("notifications/message", {"level": "info"}, None)
+    assert (first.heard, second.heard) == ([], ["notifications/message"])
+
+
+async def test_what_nobody_can_place_is_told_to_nobody() -> None:
+    scene = Scene()
+    (_, first), (_, second) = await scene.join(), await scene.join()
+    scene.listener.handle_notification("notifications/tasks/status", {"taskId": "secret"}, None)
+    assert first.heard == second.heard == []
+
+
+async def test_a_lost_link_ends_every_view_and_fails_what_runs() -> None:
+    scene = Scene()
+    (one, _), (two, _) = await scene.join(), await scene.join()
+    running = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
+    await asyncio.sleep(0)
+    two.end(LinkEnd(LinkEndKind.LOST, "it crashed"))
+    with pytest.raises(LinkError, match="it crashed"):
+        await running
+    assert one.closed.result().reason == "it crashed"
+
+
+async def test_a_view_that_closes_fails_its_own_calls_only() -> None:
+    scene = Scene()
+    (one, _), (two, _) = await scene.join(), await scene.join()
+    mine = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
+    other = asyncio.ensure_future(two.request("tools/call", {}, origin=object()))
+    await asyncio.sleep(0)
+    await one.close()
+    with pytest.raises(LinkError):
+        await mine
+    scene.opened[0].answer.set_result({"content": []})
+    assert await other == {"content": []}
