@@ -23,6 +23,7 @@ from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.clock import Clock
+from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
 
@@ -102,11 +103,13 @@ class Dialer:
         caller_id: str | None = None,
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
+        capabilities: JsonObject | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
         Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
-        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server.
+        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server. `capabilities` are
+        declared in place of the usual ones.
 
         Raises:
             RpcError, LinkError
@@ -114,7 +117,8 @@ class Dialer:
         caller = _Caller(principal, caller_id, authorizer)
         if authorizer is not None:
             await authorizer.load()
-        capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
+        if capabilities is None:
+            capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
