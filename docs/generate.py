@@ -552,8 +552,8 @@ def commands() -> str:
 {_command(parser)}
 Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
 configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
-it finds damage. `import`, `install`, `undo` and `doctor` end with 0 when they are done, with 1 when something failed or
-was declined, and with 2 when they were called wrongly; `auth` with {DONE}, {FAILED} and {USAGE} in the same cases.
+it finds damage. All other commands end with {DONE} when they are done, with {FAILED} when something failed or was
+declined (also when the tool that `call` called says so), and with {USAGE} when they were called wrongly.
 
 ## What doctor finds
 

@@ -15,6 +15,25 @@ SEARCH_TYPES = ("tools", "resources", "prompts", "servers", "all")
 MOST_RESULTS = 50
 
 
+# What may stand behind a flag, too, where argparse would not look for it: the last arguments of these commands.
+_LATE = {"tools": ("tool",), "call": ("arguments",), "read": ("uri",), "prompt": ("name", "arguments")}
+
+
+def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
+    """Give words that were left over to the command they are for. Returns what is still left."""
+    for name in _LATE.get(options.command, ()):
+        if any(word.startswith("-") for word in rest):
+            break
+        held = getattr(options, name)
+        if isinstance(held, list):
+            setattr(options, name, held + rest)
+            rest = []
+        elif held is None and rest:
+            setattr(options, name, rest[0])
+            rest = rest[1:]
+    return rest
+
+
 def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`tools`, `call`, `read`, `prompt` and `search`."""
     tools = _add(commands, "tools", "List servers' tools, or show one of them in full.")

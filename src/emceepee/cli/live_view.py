@@ -137,9 +137,12 @@ def _calls(state: LiveState, now_ms: float, most: int) -> "Table":
 def _table(*heads: str) -> "Table":
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), expand=False, header_style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), expand=True, header_style="bold")
     for head in heads:
-        table.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)
+        rest = 1 if head is heads[-1] else None  # of the width, which the others leave
+        table.add_column(
+            head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True, ratio=rest
+        )
     return table
 
 

@@ -13,7 +13,7 @@ from emceepee.cli.client_arguments import (
     add_install_command,
     add_undo_command,
 )
-from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands
+from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
 from emceepee.cli.help_text import GroupedHelp
 from emceepee.cli.process_setup import fill_closed
 from emceepee.cli.restarts import CANNOT_START
@@ -40,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
     parser = build_parser()
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if left := take_late(options, rest):
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     match options.command:
         case "state":
             return run_state(options)

@@ -19,6 +19,7 @@ from emceepee.ids import Ulids
 from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
+from emceepee.own_files import TOKEN_VARIABLE
 from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
 from emceepee.telemetry.redaction import public_url
@@ -143,7 +144,7 @@ def error_words(result: JsonObject) -> str:
 def _unreachable(url: str, error: LinkError | RpcError) -> str:
     shown = public_url(url)
     if getattr(error, "status", 0) in (401, 403):
-        return f"{shown} asks for a token: say --token, or set EMCEEPEE_TOKEN ({error})"
+        return f"{shown} asks for a token, or does not take this one: say --token, or set {TOKEN_VARIABLE}"
     return (
         f"there is no emceepee at {shown}: {error}. Start one with `emceepee serve`, or leave --url out to start the "
         "servers here"
