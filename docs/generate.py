@@ -429,9 +429,9 @@ def settings() -> str:
 # Settings
 
 `emceepee --config FILE` reads a JSON file, which may have comments and trailing commas. Without the flag, the variable
-`{CONFIG_VARIABLE}` is used: the path of such a file, the JSON itself, or nothing, which means no file. Without either it
-is the user's own file, if there is one: `~/.config/emceepee/config.json`, which `emceepee import` and `emceepee servers
-add` make.
+`{CONFIG_VARIABLE}` is used: the path of such a file, the JSON itself, or nothing, which means no file. Without either
+it is the user's own file, if there is one: `~/.config/emceepee/config.json`, which `emceepee import` and
+`emceepee servers add` make.
 Flags win over the file; see [the command line](cli.md).
 
 ## The file
