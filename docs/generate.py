@@ -440,9 +440,10 @@ def settings() -> str:
     return f"""
 # Settings
 
-`emceepee --config FILE` reads a JSON file. Without the flag, the variable `{CONFIG_VARIABLE}` is used: the path
-of such a file, the JSON itself, or nothing, which means no file. Without either it is the user's own file, if there is
-one: `~/.config/emceepee/config.json`, which `emceepee import` makes.
+`emceepee --config FILE` reads a JSON file, which may have comments and trailing commas. Without the flag, the variable
+`{CONFIG_VARIABLE}` is used: the path of such a file, the JSON itself, or nothing, which means no file. Without either
+it is the user's own file, if there is one: `~/.config/emceepee/config.json`, which `emceepee import` and
+`emceepee servers add` make.
 Flags win over the file; see [the command line](cli.md).
 
 ## The file
@@ -625,8 +626,8 @@ def commands() -> str:
 {_command(parser)}
 Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
 configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
-it finds damage. `import`, `install`, `undo` and `doctor` end with 0 when they are done, with 1 when something failed or
-was declined, and with 2 when they were called wrongly; `auth` with {DONE}, {FAILED} and {USAGE} in the same cases.
+it finds damage. All other commands end with {DONE} when they are done, with {FAILED} when something failed or was
+declined (also when the tool that `call` called says so), and with {USAGE} when they were called wrongly.
 
 ## What doctor finds
 

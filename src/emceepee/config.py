@@ -203,11 +203,13 @@ def _load_file(path: Path, environment: Mapping[str, str]) -> Config:
 
 
 def parse(text: str, *, source: str, references: References) -> Config:
-    """A Config from JSON text; `source` is its name in errors. Raises: ConfigError."""
+    """A Config from JSON text, which may have comments; `source` is its name in errors. Raises: ConfigError."""
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"{source}: not valid JSON: {error}") from None
+        if not text.strip():
+            raise ConfigError(f"{source}: not valid JSON: {error}") from None
+        document = _read_with_comments(text, source)
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected a JSON object with servers or mcpServers, found {_kind(document)}")
     spelled_out = [found for key, entry in _entries(document, source) for found in literal_secrets(entry, key)]
@@ -239,6 +241,16 @@ def parse(text: str, *, source: str, references: References) -> Config:
         ignored=tuple(ignored),
         spelled_out=tuple(spelled_out),
     )
+
+
+def _read_with_comments(text: str, source: str) -> Any:
+    from emceepee.clients import jsonc  # here: most files have none
+    from emceepee.clients.faults import BadDocument
+
+    try:
+        return jsonc.read(text)
+    except BadDocument as error:
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def _check_timeouts(servers: Iterable[BackendSpec], limits: Limits, source: str) -> None:

@@ -10,7 +10,10 @@ import pytest
 
 from support.figures import record_figure
 
-HEAVY = ("asyncio", "emceepee.app", "emceepee.config", "mcp", "pydantic", "ruamel.yaml", "ssl", "tomlkit", "uvloop")
+HEAVY = (
+    *("asyncio", "emceepee.app", "emceepee.config", "mcp", "pydantic", "rich"),
+    *("ruamel.yaml", "ssl", "tomlkit", "uvloop"),
+)
 LOADED = f"import sys; import emceepee.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
 MOST_SECONDS = 0.25
 TRIES = 3  # of which the quickest counts: the first may have to compile
@@ -24,7 +27,12 @@ def test_the_command_line_is_read_before_the_rest_is_loaded() -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["--help"], ["import", "--dry-run"], ["undo", "--list"]], ids=" ".join
+    "arguments",
+    [
+        *(["--version"], ["--help"], ["import", "--dry-run"], ["undo", "--list"]),
+        *(["call", "--help"], ["servers", "list"], ["version", "--json"], ["completion", "bash"]),
+    ],
+    ids=" ".join,
 )
 def test_commands_without_a_protocol_answer_at_once(arguments: list[str], tmp_path: Path) -> None:
     """By the processor's clock, which counts nobody else's work."""

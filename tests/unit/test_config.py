@@ -240,6 +240,15 @@ def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
     assert message == 'file.json: mcpServers.a: the name "a" is used twice; names must differ'
 
 
+def test_comments_and_trailing_commas_are_taken_and_count_no_lines_away() -> None:
+    text = '{\n  /* two\n lines */ "mcpServers": {"a": {"command": "x"},} // mine\n}'
+    assert [spec.name for spec in parse(text, source="file.json", references=References(environment={})).servers] == [
+        "a"
+    ]
+    with pytest.raises(ConfigError, match=r"file\.json: not valid JSON: .*line 4"):
+        parse("{\n  /* two\n lines */\n x}", source="file.json", references=References(environment={}))
+
+
 def test_text_that_is_no_json_names_the_file_and_the_place() -> None:
     with pytest.raises(ConfigError, match=r"file\.json: not valid JSON: .*line 2"):
         parse('{\n"servers" []}', source="file.json", references=References(environment={}))

@@ -25,6 +25,7 @@ from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.clock import Clock
+from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
 
@@ -106,11 +107,13 @@ class Dialer:
         caller_id: str | None = None,
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
+        capabilities: JsonObject | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
         Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
-        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server.
+        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server. `capabilities` are
+        declared in place of the usual ones.
 
         Raises:
             RpcError, LinkError
@@ -122,12 +125,18 @@ class Dialer:
         caller = _Caller(principal, caller_id, authorizer)
         if authorizer is not None:
             await authorizer.load()
-        return await self._dial_known_era(spec, listener, caller, resumption)
+        return await self._dial_known_era(spec, listener, caller, resumption, capabilities)
 
     async def _dial_known_era(
-        self, spec: BackendSpec, listener: Listener, caller: "_Caller", resumption: object | None
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        caller: "_Caller",
+        resumption: object | None,
+        capabilities: JsonObject | None = None,
     ) -> Link:
-        capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
+        if capabilities is None:
+            capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:

@@ -50,7 +50,7 @@ def add_install_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
 
 
 def add_undo_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Put back, byte for byte, what import, install or doctor --fix changed last."
+    words = "Put back, byte for byte, what import, install, servers or doctor --fix changed last."
     parser = commands.add_parser(
         "undo",
         help=words,
@@ -78,7 +78,7 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         "--ca-bundle", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="trust these CAs, too"
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
+        "--timeout", type=seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
     )
     parser.add_argument(
         "--fix", action="store_true", help="mend what can be mended safely; emceepee undo takes it back"
@@ -86,7 +86,7 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     parser.add_argument("--json", action="store_true", help="say it in JSON")
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -31,8 +31,8 @@ def current_time() -> datetime:
     return SystemClock().now()
 
 
-def run_guarded(work: Callable[[], int]) -> int:
-    """Returns the exit code."""
+def run_guarded(work: Callable[[], int], *, interrupted: int | None = None) -> int:
+    """Returns the exit code; `interrupted` for work that goes on until Ctrl-C ends it."""
     try:
         code = work()
         sys.stdout.flush()
@@ -43,6 +43,8 @@ def run_guarded(work: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
+        if interrupted is not None:
+            return interrupted
         complain("stopped; nothing was changed")
         return FAILED
     return code

@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
         if name not in entries:
             raise ClientError(f'no server is called "{name}"; there are {", ".join(entries) or "none"}')
     chosen = {name: entry for name, entry in entries.items() if not options.servers or name in options.servers}
-    rows = _examine(own, chosen, options)
+    rows = examine_entries(own, chosen, options)
     general = _of_the_file(own, entries)
     fixed = _fix(own, entries, rows, general) if options.fix else []
     bad = sum(row.is_bad and row.fixed is None for row in rows)
@@ -68,7 +68,8 @@ def _run(options: argparse.Namespace) -> int:
     return FAILED if bad else DONE
 
 
-def _examine(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> list[Row]:
+def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> list[Row]:
+    """Try these servers. Raises: ClientError."""
     from emceepee.cli.diagnosis import Code, Finding
     from emceepee.cli.way_out import egress_settings
     from emceepee.config import ConfigError, parse
@@ -190,20 +191,19 @@ def _line(row: Row, paint: Paint) -> str:
 def _facts(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fixed: Sequence[str]) -> Facts:
     return {
         "config": str(own.path),
-        "servers": [
-            {
-                "name": row.name,
-                "status": _status(row),
-                "tools": None if row.examined is None else row.examined.tools,
-                "protocolVersion": (row.examined.protocol_version if row.examined else "") or None,
-                "seconds": None if row.examined is None else round(row.examined.seconds, 3),
-                "findings": [_finding(finding) for finding in row.findings],
-                "fixed": row.fixed,
-            }
-            for row in rows
-        ],
+        "servers": [{"name": row.name, **row_facts(row), "fixed": row.fixed} for row in rows],
         "findings": [_finding(finding) for finding in general],
         "fixed": list(fixed),
+    }
+
+
+def row_facts(row: Row) -> Facts:
+    return {
+        "status": _status(row),
+        "tools": None if row.examined is None else row.examined.tools,
+        "protocolVersion": (row.examined.protocol_version if row.examined else "") or None,
+        "seconds": None if row.examined is None else round(row.examined.seconds, 3),
+        "findings": [_finding(finding) for finding in row.findings],
     }
 
 

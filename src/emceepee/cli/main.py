@@ -13,8 +13,11 @@ from emceepee.cli.client_arguments import (
     add_install_command,
     add_undo_command,
 )
+from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
+from emceepee.cli.help_text import GroupedHelp
 from emceepee.cli.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.state import add_state_command, run_state
 from emceepee.own_files import (
     ATTACH,
@@ -43,7 +46,10 @@ USAGE_ERROR = CANNOT_START
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if left := take_late(options, rest):
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     match options.command:
         case "state":
             return run_state(options)
@@ -69,6 +75,34 @@ def main(arguments: list[str] | None = None) -> int:
             from emceepee.cli.daemon import run_daemon_command
 
             return run_daemon_command(options)
+        case "servers":
+            from emceepee.cli.server_entries import run_servers
+
+            return run_servers(options)
+        case "call":
+            from emceepee.cli.calling import run_call
+
+            return run_call(options)
+        case "tools" | "read" | "prompt" | "search":
+            from emceepee.cli.server_queries import run_query
+
+            return run_query(options)
+        case "logs":
+            from emceepee.cli.log_lines import run_logs
+
+            return run_logs(options)
+        case "top":
+            from emceepee.cli.live_view import run_top
+
+            return run_top(options)
+        case "version":
+            from emceepee.cli.versions import run_version
+
+            return run_version(options)
+        case "completion":
+            from emceepee.cli.shells import run_completion
+
+            return run_completion(options.shell, parser)
         case _:
             if options.command is None and options.attach != ATTACH_NEVER and not closed & {STDIN, STDOUT}:
                 from emceepee.cli.attaching import attach
@@ -86,7 +120,7 @@ def main_http() -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = GroupedHelp(
         prog="emceepee",
         description="An MCP proxy: gives any tool-capable client the whole protocol through a fixed set of tools. "
         "Without a command it serves one caller on standard input and output.",
@@ -102,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--session", metavar="NAME", help="take up the session of that name; needs --state sqlite")
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=argparse.ArgumentParser)
     words = "Serve many callers over Streamable HTTP at /mcp."
     # Without defaults of its own: else what stands before the command would count for nothing.
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
@@ -123,6 +157,10 @@ def build_parser() -> argparse.ArgumentParser:
     add_install_command(commands)
     add_undo_command(commands)
     add_doctor_command(commands)
+    add_servers_command(commands)
+    add_use_commands(commands)
+    add_watch_commands(commands)
+    add_own_commands(commands)
     return parser
 
 

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Callable, Coroutine, Set
 from dataclasses import replace
@@ -17,6 +16,7 @@ from emceepee.backends.spec import root_uri
 from emceepee.cli.announcements import announce, inviting, link_file_removed
 from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.tokens import NAMED_TOKEN
 from emceepee.cli.watching import common_telemetry, serve_telemetry
 from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
@@ -41,8 +41,6 @@ from emceepee.telemetry import logs
 
 USAGE_ERROR = CANNOT_START
 SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
-# The = signs at the end of a base64 token are its own.
-_NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
 Tell = Callable[[str], object]
 log = logs.EventLog("cli")
 
@@ -235,7 +233,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
     """Each token's principal. Those without a name are principals of their own."""
     named: dict[str, str] = {}
     for number, item in enumerate(given, 1):
-        found = _NAMED_TOKEN.fullmatch(item)
+        found = NAMED_TOKEN.fullmatch(item)
         name, token = (found["name"], found["token"]) if found else (f"token {number}", item)
         if not token.strip():
             raise ConfigError("--token: expected a token, found nothing")

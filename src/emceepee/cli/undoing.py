@@ -1,4 +1,4 @@
-"""`emceepee undo`: put back, byte for byte, what `import`, `install` or `doctor --fix` changed."""
+"""`emceepee undo`: put back, byte for byte, what `import`, `install`, `servers` or `doctor --fix` changed."""
 
 import argparse
 

@@ -16,6 +16,7 @@ _TOKEN = re.compile(rf"{_STRING}|{_COMMENT}|[{{}}\[\]]", re.DOTALL)
 _NAME = re.compile(_STRING, re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
 _NOT_JSON = re.compile(rf"({_STRING})|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])", re.DOTALL)
+_NO_BREAK = re.compile(r"[^\n]")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 BOM = "\ufeff"
 Path = Sequence[str]
@@ -40,8 +41,8 @@ class _Edit:
 
 
 def read(text: str) -> Any:
-    """Raises: BadDocument."""
-    plain = _NOT_JSON.sub(lambda found: found[1] or " ", text.removeprefix(BOM))
+    """Raises: BadDocument, with the place in the text as it is."""
+    plain = _NOT_JSON.sub(lambda found: found[1] or _NO_BREAK.sub(" ", found[0]), text.removeprefix(BOM))
     try:
         return json.loads(plain) if plain.strip() else {}
     except ValueError as error:

@@ -1,6 +1,5 @@
 """emceepee's own configuration file: where it is, which servers it has, and the same text with more of them."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,24 +71,52 @@ class OwnConfig:
         """The one of that name, written anew where it stands. Raises: ClientError."""
         document, text = self._document(), self._text()
         listed = document.get("servers")
-        if isinstance(listed, list) and any(isinstance(item, dict) and item.get("name") == name for item in listed):
-            items = [
-                {"name": name, **entry} if isinstance(item, dict) and item.get("name") == name else item
-                for item in listed
-            ]
+        if isinstance(listed, list) and any(_is_named(item, name) for item in listed):
+            items = [{"name": name, **entry} if _is_named(item, name) else item for item in listed]
             return jsonc.put(text, (), "servers", items).encode()
         places = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
         place = next((key for key in places if name in document[key]), "mcpServers")
         return jsonc.put(text, (place,), name, entry).encode()
 
+    def without(self, name: str) -> bytes:
+        """Raises: ClientError."""
+        document, text = self._document(), self._text()
+        listed = document.get("servers")
+        if isinstance(listed, list) and any(_is_named(item, name) for item in listed):
+            kept = [item for item in listed if not _is_named(item, name)]
+            text = jsonc.put(text, (), "servers", kept)
+        for place in ("servers", *_OBJECTS):
+            if isinstance(document.get(place), dict):
+                text = jsonc.remove(text, (place,), [name])
+        return text.encode()
+
+    def with_disabled(self, name: str, *, is_disabled: bool) -> bytes:
+        """Only that key is touched, where the file has a place for it. Raises: ClientError."""
+        document, text = self._document(), self._text()
+        places = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
+        place = next((key for key in places if name in document[key]), None)
+        if place is None:
+            entry = {key: value for key, value in self.servers()[name].items() if key != "disabled"}
+            return self.with_entry(name, entry | ({"disabled": True} if is_disabled else {}))
+        if is_disabled:
+            return jsonc.put(text, (place, name), "disabled", True).encode()
+        return jsonc.remove(text, (place, name), ["disabled"]).encode()
+
     def _text(self) -> str:
-        return "" if self.content is None else self.content.decode("utf-8")
+        try:
+            return "" if self.content is None else self.content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadDocument(f"{self.path}: not text in UTF-8; save it as that first") from None
 
     def _document(self) -> JsonObject:
         try:
-            found = json.loads(self._text() or "{}")
-        except (ValueError, RecursionError) as error:
-            raise BadDocument(f"{self.path}: not valid JSON: {error}") from None
+            found = jsonc.read(self._text())
+        except BadDocument as error:
+            raise BadDocument(f"{self.path}: {str(error).removeprefix(f'{self.path}: ')}") from None
         if not isinstance(found, dict):
             raise BadDocument(f"{self.path}: expected a JSON object with servers or mcpServers")
         return found
+
+
+def _is_named(item: Any, name: str) -> bool:
+    return isinstance(item, dict) and item.get("name") == name

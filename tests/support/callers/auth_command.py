@@ -114,22 +114,29 @@ class AuthCommand:
 
     @asynccontextmanager
     async def at_terminal(self, *words: str) -> AsyncIterator[Terminal]:
-        master, slave = pty.openpty()
-        process = await asyncio.create_subprocess_exec(
-            *self._command(words),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=self._environment,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
-        )
-        os.close(slave)
-        terminal = Terminal(process, master)
-        try:
+        async with at_terminal(self._command(words), self._environment) as terminal:
             yield terminal
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            terminal.close()
+
+
+@asynccontextmanager
+async def at_terminal(command: list[str], environment: dict[str, str]) -> AsyncIterator[Terminal]:
+    """A program at a terminal of its own; it is ended if the test has not ended it."""
+    master, slave = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+    )
+    os.close(slave)
+    terminal = Terminal(process, master)
+    try:
+        yield terminal
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        terminal.close()

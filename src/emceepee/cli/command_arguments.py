@@ -1,0 +1,167 @@
+"""The flags of the commands that use servers, or look at a running emceepee. What carries them out is loaded later."""
+
+import argparse
+from pathlib import Path
+
+from emceepee.cli.client_arguments import seconds
+from emceepee.cli.shells import SHELLS
+from emceepee.own_files import STATE_VARIABLE, TOKEN_VARIABLE
+
+EXIT_CODES = "Exit codes: 0 done, 1 it failed, or the tool says so, 2 usage."
+USUAL_URL = "http://127.0.0.1:8080"
+CALL_SECONDS = 600.0
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+SEARCH_TYPES = ("tools", "resources", "prompts", "servers", "all")
+MOST_RESULTS = 50
+
+
+# What may stand behind a flag, too, where argparse would not look for it: the last arguments of these commands.
+_LATE = {"tools": ("tool",), "call": ("arguments",), "read": ("uri",), "prompt": ("name", "arguments")}
+
+
+def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
+    """Give words that were left over to the command they are for. Returns what is still left."""
+    for name in _LATE.get(options.command, ()):
+        if any(word.startswith("-") for word in rest):
+            break
+        held = getattr(options, name)
+        if isinstance(held, list):
+            setattr(options, name, held + rest)
+            rest = []
+        elif held is None and rest:
+            setattr(options, name, rest[0])
+            rest = rest[1:]
+    return rest
+
+
+def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`tools`, `call`, `read`, `prompt` and `search`."""
+    tools = _add(commands, "tools", "List servers' tools, or show one of them in full.")
+    tools.add_argument("server", nargs="?", metavar="SERVER", help="only its tools (default: of all)")
+    tools.add_argument("tool", nargs="?", metavar="TOOL", help="only this one, with its arguments")
+    _add_reach(tools)
+
+    call = _add(
+        commands,
+        "call",
+        "Call a server's tool.",
+        "Arguments are typed by the tool's schema: numbers, true or false, text, and JSON for lists and objects. What "
+        "the server asks meanwhile is asked at the terminal.",
+    )
+    call.add_argument("server", metavar="SERVER", help="its name")
+    call.add_argument("tool", metavar="TOOL", help="the tool's name")
+    call.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="KEY=VALUE|@FILE",
+        help="an argument, or a file of JSON with all of them; @- is standard input",
+    )
+    call.add_argument("--args", metavar="JSON", help="all arguments as one object")
+    _add_timeout(call)
+    _add_reach(call)
+
+    read = _add(commands, "read", "Read a resource of a server, or list its resources.")
+    read.add_argument("server", metavar="SERVER", help="its name")
+    read.add_argument("uri", nargs="?", metavar="URI", help="which one (default: list them)")
+    _add_timeout(read)
+    _add_reach(read)
+
+    prompt = _add(commands, "prompt", "Get a prompt of a server, or list its prompts.")
+    prompt.add_argument("server", metavar="SERVER", help="its name")
+    prompt.add_argument("name", nargs="?", metavar="NAME", help="which one (default: list them)")
+    prompt.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="an argument of the prompt")
+    _add_timeout(prompt)
+    _add_reach(prompt)
+
+    search = _add(commands, "search", "Find servers' tools by what they do, in your own words.")
+    search.add_argument("words", nargs="+", metavar="WORD", help="what it should do, or /regex/ on names")
+    search.add_argument("--type", choices=SEARCH_TYPES, default="tools", help="what to find (default: tools)")
+    search.add_argument("--server", metavar="SERVER", help="only of this one")
+    search.add_argument("--limit", type=_result_count, default=10, metavar="N", help="most results (default: 10)")
+    _add_reach(search)
+
+
+def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`logs` and `top`."""
+    logs = _add(commands, "logs", "Show what servers logged in a running emceepee serve.")
+    logs.add_argument("server", nargs="?", metavar="SERVER", help="only this one (default: all)")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
+    logs.add_argument("-n", "--lines", type=_line_count, default=100, metavar="N", help="of old ones (default: 100)")
+    logs.add_argument("--level", choices=LEVELS, default="debug", help="the lowest to show (default: all)")
+    _add_place(logs)
+    top = _add(commands, "top", "Watch a running emceepee serve: its servers, calls, tasks and questions.")
+    top.add_argument("--once", action="store_true", help="show it once; so it is anyway where there is no terminal")
+    _add_place(top)
+
+
+def add_own_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`version` and `completion`."""
+    version = _add(commands, "version", "Show the versions of emceepee and of what it runs on.")
+    version.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to name")
+    version.add_argument("--json", action="store_true", help="say it in JSON")
+    completion = _add(
+        commands,
+        "completion",
+        "Print a script that completes emceepee's commands and flags in a shell.",
+        "For bash: source <(emceepee completion bash). For zsh and fish, write it to a file that they load.",
+    )
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, words: str, more: str = ""
+) -> argparse.ArgumentParser:
+    return commands.add_parser(name, help=words, description=f"{words} {more}".rstrip(), epilog=EXIT_CODES)
+
+
+def _add_reach(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="whose servers are started here")
+    parser.add_argument(
+        "--state",
+        metavar="WHERE",
+        default=argparse.SUPPRESS,
+        help=f"where logins to servers are kept, as for serve; or set {STATE_VARIABLE} (default: nowhere)",
+    )
+    parser.add_argument("--url", metavar="URL", help="use a running emceepee serve there, and start nothing here")
+    _add_rest(parser)
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url",
+        metavar="URL",
+        default=USUAL_URL,
+        help=f"where it is, or the link to its console (default: {USUAL_URL})",
+    )
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
+    _add_rest(parser)
+
+
+def _add_rest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--token", metavar="TOKEN", help=f"for --url; or set {TOKEN_VARIABLE}")
+    parser.add_argument(
+        "--ca-bundle", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="trust these CAs, too"
+    )
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def _add_timeout(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=CALL_SECONDS,
+        metavar="SECONDS",
+        help=f"how long it may take (default: {CALL_SECONDS:g})",
+    )
+
+
+def _line_count(text: str) -> int:
+    if not text.isdecimal() or int(text) > 1_000_000:
+        raise argparse.ArgumentTypeError(f"expected a number of lines, found {text!r}")
+    return int(text)
+
+
+def _result_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_RESULTS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {MOST_RESULTS}, found {text!r}")
+    return int(text)

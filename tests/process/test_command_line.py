@@ -1,0 +1,338 @@
+"""Servers used from the command line: real commands, a real server, a real terminal."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from support.callers.command_line import DEMO, CommandLine
+from support.callers.http_process import HttpProcess, http_process
+from support.waiting import eventually
+
+TOKEN = "a-token-of-the-tests"
+BOLD = "\x1b["
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> CommandLine:
+    return CommandLine.in_home(tmp_path)
+
+
+@pytest.fixture
+async def endpoint(tmp_path: Path) -> AsyncIterator[HttpProcess]:
+    config = tmp_path / "served.json"
+    config.write_text(json.dumps({"mcpServers": {"demo": DEMO}}))
+    link = str(tmp_path / "link")
+    async with http_process("--config", str(config), "--token", f"ada={TOKEN}", "--link-file", link) as running:
+        yield running
+
+
+# Calling.
+
+
+async def test_arguments_are_typed_by_the_tools_schema(line: CommandLine) -> None:
+    assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"
+    result = await line.facts("call", "demo", "add", "--args", '{"a": 1}', "b=2.5")
+    assert result["structuredContent"] == {"sum": 3.5}
+    assert [block["text"] for block in result["content"]] == ["1 + 2.5 = 3.5"]
+
+
+async def test_arguments_may_stand_behind_flags(line: CommandLine) -> None:
+    assert await line.says("prompt", "demo", "--timeout", "9", "plan_dinner", "cuisine=thai")
+    assert await line.says("read", "demo", "--timeout", "9", "note://today") == "Buy bread.\n"
+    code, _, err = await line.run("read", "demo", "--timeout", "9", "note://today", "more")
+    assert (code, "unrecognized arguments: more" in err) == (2, True)
+
+
+async def test_arguments_come_from_a_file_or_from_standard_input(line: CommandLine) -> None:
+    (line.home / "sum.json").write_text('{"a": 3, "b": 4}')
+    assert await line.says("call", "demo", "add", "@sum.json") == "3 + 4 = 7\n"
+    code, out, _ = await line.run("call", "demo", "add", "@-", "b=1", typed='{"a": 3, "b": 4}')
+    assert (code, out) == (0, "3 + 1 = 4\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["add", "a=two", "b=1"], 2, "a: expected a number, found 'two'"),
+        (["add", "a"], 2, "expected key=value or @FILE, found 'a'"),
+        (["add", "--args", "[1]"], 2, "--args: expected an object with the tool's arguments"),
+        (["add", "@nothing.json"], 2, "@nothing.json: cannot be read"),
+        (["ad", "a=1", "b=1"], 1, "Did you mean add?"),
+        (["add", "a=1"], 1, "b\n  Field required"),
+        (["dig", "seconds=30", "--timeout", "0.2"], 1, "it took longer than 0.2 s, and was cancelled; give it more"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_what_cannot_be_called_says_why_and_ends_with_its_code(
+    words: list[str], code: int, expected: str, line: CommandLine
+) -> None:
+    ended, out, err = await line.run("call", "demo", *words)
+    assert (ended, out) == (code, "")
+    assert err.startswith("emceepee: ")
+    assert expected in err
+
+
+async def test_an_error_is_json_too_where_that_is_asked_for(line: CommandLine) -> None:
+    code, out, _ = await line.run("call", "demo", "add", "a=1", "--json")
+    assert (code, json.loads(out)["isError"]) == (1, True)
+    code, out, _ = await line.run("call", "demo", "add", "a=x", "--json")
+    assert (code, json.loads(out)) == (2, {"error": "a: expected a number, found 'x'"})
+
+
+async def test_a_form_is_asked_field_by_field_at_the_terminal(line: CommandLine) -> None:
+    async with line.at_terminal("call", "demo", "book_table", "restaurant=Luigi") as terminal:
+        await terminal.until("Guests (from 1; to 12): ")
+        assert "A table at Luigi: how many guests, and when?" in terminal.shown
+        terminal.type("99\n")
+        await terminal.until("must be at most 12")
+        terminal.type("4\n")
+        await terminal.until("Time (18:00 | 19:30 | 21:00): ")
+        terminal.type("19:30\n")
+        await terminal.until("By the window? (y or n; nothing means n): ")
+        terminal.type("y\n")
+        await terminal.until("Send this? [Y/n] ")
+        terminal.type("\n")
+        assert await terminal.end() == 0
+    assert "Booked at Luigi: 4 guests at 19:30 by the window." in terminal.shown
+
+
+async def test_a_form_can_be_declined_and_a_model_played(line: CommandLine) -> None:
+    async with line.at_terminal("call", "demo", "book_table") as terminal:
+        for prompt, answer in (("Guests", "4\n"), ("Time", "19:30\n"), ("window", "\n"), ("Send this?", "n\n")):
+            await terminal.until(prompt)
+            terminal.type(answer)
+        assert await terminal.end() == 0
+    assert "No table was booked" in terminal.shown
+    async with line.at_terminal("call", "demo", "haiku", "topic=tea") as terminal:
+        await terminal.until("Write a haiku about tea.")
+        await terminal.until("to refuse: ")
+        terminal.type("steam above the cup\n")
+        assert await terminal.end() == 0
+    assert "steam above the cup\r\n— human" in terminal.shown
+
+
+async def test_ctrl_c_ends_a_question_and_its_server(line: CommandLine) -> None:
+    async with line.at_terminal("call", "demo", "book_table") as terminal:
+        await terminal.until("Guests")
+        terminal.type("\x03")
+        assert await terminal.end() == 1
+    assert "emceepee: stopped" in terminal.shown
+    assert "Traceback" not in terminal.shown
+
+
+async def test_where_nobody_can_answer_the_question_is_told_and_cancelled(line: CommandLine) -> None:
+    code, out, err = await line.run("call", "demo", "book_table")
+    assert (code, out) == (0, "No table was booked at Chez Demo.\n")
+    assert "how many guests, and when?" in err
+    assert "nobody is at a terminal" in err
+
+
+async def test_a_bar_shows_progress_on_a_terminal_only(line: CommandLine) -> None:
+    words = ("call", "demo", "dig", "seconds=1.5", "steps=3")
+    async with line.at_terminal(*words) as terminal:
+        await terminal.until("demo.dig")
+        await terminal.until("layer 2 of 3")
+        assert await terminal.end() == 0
+    assert "found a teapot" in terminal.shown
+    assert await line.says(*words) == "Dug through 3 layers in 1.5 s and found a teapot.\n"
+
+
+async def test_colors_are_for_terminals_without_no_color(line: CommandLine, tmp_path: Path) -> None:
+    async with line.at_terminal("servers", "list") as terminal:
+        assert await terminal.end() == 0
+    assert BOLD in terminal.shown
+    async with CommandLine.in_home(tmp_path, NO_COLOR="1").at_terminal("servers", "list") as terminal:
+        assert await terminal.end() == 0
+    assert BOLD not in terminal.shown
+    assert BOLD not in await line.says("servers", "list")
+
+
+# What servers offer.
+
+
+async def test_tools_resources_and_prompts_are_listed_read_and_found(line: CommandLine) -> None:
+    assert "  book_table  Book a table." in await line.says("tools", "demo")
+    assert "steps=… (integer, optional)  How often progress is reported" in await line.says("tools", "demo", "dig")
+    assert [tool["name"] for tool in (await line.facts("tools"))["tools"]][:2] == ["add", "dig"]
+    assert "note://today" in await line.says("read", "demo")
+    assert await line.says("read", "demo", "note://today") == "Buy bread.\n"
+    assert "plan_dinner" in await line.says("prompt", "demo")
+    assert (await line.says("prompt", "demo", "plan_dinner", "cuisine=thai")).startswith("user: Plan a thai dinner")
+    assert (await line.says("search", "slow", "treasure")).startswith("demo.dig(")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["tools", "demon"], 'No server is called "demon"'),
+        (["tools", "demo", "digg"], "see them with: emceepee tools demo"),
+        (["read", "demo", "note://none"], "There is no note://none"),
+        (["prompt", "demo", "plan_dinner"], "it needs a cuisine"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_what_is_not_there_is_told_with_what_to_do(words: list[str], expected: str, line: CommandLine) -> None:
+    code, out, err = await line.run(*words)
+    assert (code, out) == (1, "")
+    assert expected in err
+
+
+async def test_without_servers_the_ways_to_some_are_told(tmp_path: Path) -> None:
+    code, _, err = await CommandLine(home=tmp_path).run("tools")
+    assert code == 2
+    assert "add one with `emceepee servers add`" in err
+
+
+# At a running emceepee.
+
+
+async def test_the_same_commands_use_a_running_emceepee(endpoint: HttpProcess, tmp_path: Path) -> None:
+    line = CommandLine(home=tmp_path, env=(("EMCEEPEE_TOKEN", TOKEN),))
+    where = ("--url", endpoint.origin)
+    assert await line.says("call", "demo", "add", "a=2", "b=40", *where) == "2 + 40 = 42\n"
+    assert "book_table" in await line.says("tools", *where)
+    async with line.at_terminal("call", "demo", "book_table", *where) as terminal:
+        for prompt, answer in (("Guests", "4\n"), ("Time", "19:30\n"), ("window", "\n"), ("Send this?", "\n")):
+            await terminal.until(prompt)
+            terminal.type(answer)
+        assert await terminal.end() == 0
+    assert "Booked at Chez Demo: 4 guests at 19:30." in terminal.shown
+    code, _, err = await CommandLine(home=tmp_path).run("tools", *where)
+    assert (code, "say --token, or set EMCEEPEE_TOKEN" in err) == (1, True)
+    code, _, err = await line.run("tools", "--url", "http://127.0.0.1:1")
+    assert (code, "Start one with `emceepee serve`" in err) == (1, True)
+
+
+async def test_logs_are_shown_and_followed(endpoint: HttpProcess, tmp_path: Path) -> None:
+    line, where = CommandLine(home=tmp_path), ("--url", endpoint.origin, "--token", TOKEN)
+    caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")
+    await caller.call("execute_tool", server="demo", tool="mumble", args={"about": "tea"})
+    await eventually(lambda: _mentions(line, "mumbling about tea", *where), what="the line is kept")
+    async with line.at_terminal("logs", "-f", "demo", *where) as terminal:
+        await terminal.until("mumbling about tea")
+        await caller.call("execute_tool", server="demo", tool="mumble", args={"about": "milk"})
+        await terminal.until("mumbling about milk")
+        terminal.type("\x03")
+        assert await terminal.end() == 0
+    assert (await line.says("logs", "-n", "0", *where)) == ""
+    code, _, err = await line.run("logs", "--url", endpoint.origin)
+    assert (code, "give the link to the console" in err) == (1, True)
+
+
+async def _mentions(line: CommandLine, words: str, *where: str) -> bool:
+    return words in await line.says("logs", *where)
+
+
+async def test_top_shows_servers_calls_tasks_and_questions(endpoint: HttpProcess, tmp_path: Path) -> None:
+    line, link = CommandLine(home=tmp_path), tmp_path / "link"
+    caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")
+    asked = await caller.call("execute_tool", server="demo", tool="book_table", args={})
+    assert "proxy_task" in asked["structuredContent"]
+    facts = await line.facts("top", "--url", link.read_text().strip())
+    assert [server["name"] for server in facts["servers"]] == ["demo"]
+    assert [task["toolName"] for task in facts["tasks"]] == ["book_table"]
+    assert [question["server"] for question in facts["questions"]] == ["demo"]
+    async with line.at_terminal("top", "--url", endpoint.origin, "--token", TOKEN) as terminal:
+        await terminal.until("1 questions")
+        await terminal.until("book_table")
+        await caller.call("execute_tool", server="demo", tool="add", args={"a": 1, "b": 2})
+        await terminal.until("add ")
+        terminal.type("\x03")
+        assert await terminal.end() == 0
+    assert "Traceback" not in terminal.shown
+
+
+# The configuration.
+
+
+async def test_servers_are_written_with_comments_kept_and_undone_byte_for_byte(line: CommandLine) -> None:
+    before = line.config.read_bytes()
+    await line.says("servers", "add", "time", "--yes", "--env", "TZ=UTC", "--", "uvx", "mcp-server-time", "--local")
+    await line.says("servers", "add", "web", "https://x.test/mcp", "--header", "X-Key: ${KEY}", "--yes")
+    await line.says("servers", "disable", "time", "web", "--yes")
+    await line.says("servers", "enable", "web", "--yes")
+    await line.says("servers", "remove", "web", "--yes")
+    text = line.config.read_text()
+    assert "// mine" in text
+    assert "// to try" in text
+    rows = (await line.facts("servers", "list"))["servers"]
+    assert [(row["name"], row["type"], row["where"], row["enabled"]) for row in rows] == [
+        ("demo", "stdio", f"{sys.executable} -m emceepee.demo", True),
+        ("time", "stdio", "uvx mcp-server-time --local", False),
+    ]
+    assert await line.says("call", "demo", "add", "a=1", "b=1") == "1 + 1 = 2\n"  # with comments, it is still read
+    await line.says("undo", "--all", "--yes")
+    assert line.config.read_bytes() == before
+
+
+async def test_the_status_of_servers_is_what_doctor_finds(line: CommandLine) -> None:
+    await line.says("servers", "add", "gone", "no-such-program", "--yes")
+    code, out, _ = await line.run("servers", "list", "--status", "--json")
+    rows = {row["name"]: row for row in json.loads(out)["servers"]}
+    assert (code, rows["demo"]["status"], rows["gone"]["status"]) == (1, "ok", "problem")
+    assert rows["gone"]["findings"][0]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["add", "demo", "x", "--yes"], 1, "emceepee servers remove demo"),
+        (["add", "emceepee", "x", "--yes"], 1, "emceepee's own"),
+        (["add", "web", "ftp://x", "--yes"], 1, "url"),
+        (["add", "web", "https://x.test/mcp", "--env", "A=b", "--yes"], 1, "these are for a program"),
+        (["remove", "nix", "--yes"], 1, "there are demo"),
+        (["remove", "demo"], 2, "say --yes to write without being asked"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_what_cannot_be_written_says_why_and_changes_nothing(
+    words: list[str], code: int, expected: str, line: CommandLine
+) -> None:
+    before = line.config.read_bytes()
+    ended, _, err = await line.run("servers", *words)
+    assert (ended, line.config.read_bytes()) == (code, before)
+    assert expected in err
+
+
+# Itself.
+
+
+async def test_the_version_names_what_it_runs_on(line: CommandLine) -> None:
+    facts = await line.facts("version")
+    assert facts.keys() == {"version", "python", "platform", "sdk", "stateEngine", "config"}
+    assert facts["config"] == str(line.config)
+    assert (await line.says("version")).startswith(f"emceepee {facts['version']}\n")
+
+
+TRY = """
+source /dev/stdin
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _emceepee; echo "${COMPREPLY[*]}"; }
+try emceepee se
+try emceepee servers ""
+try emceepee servers remove --y
+try emceepee search --type ""
+try emceepee --config file.json undo --l
+try emceepee call --config ""
+"""
+
+
+async def test_bash_completes_commands_flags_and_choices(line: CommandLine) -> None:
+    script = await line.says("completion", "bash")
+    bash = ("bash", "--norc", "-euc", TRY)
+    done = await asyncio.to_thread(subprocess.run, bash, input=script, capture_output=True, text=True, timeout=30)
+    assert (done.stderr, done.stdout.splitlines()) == (
+        "",
+        [
+            "serve servers search",
+            "list add remove enable disable",
+            "--yes",
+            "tools resources prompts servers all",
+            "--list",
+            "",
+        ],
+    )

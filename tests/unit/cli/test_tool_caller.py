@@ -1,0 +1,44 @@
+"""What commands make of replies that were written for models, and of addresses and tokens as people give them."""
+
+import json
+
+import pytest
+
+from emceepee.cli.tokens import bare_token
+from emceepee.cli.tool_caller import mcp_url, without_notices
+
+NOTICE = {"type": "text", "text": json.dumps({"events_since_last_response": []}, separators=(",", ":"))}
+PENDING = {"type": "text", "text": json.dumps({"pending_client_action": {}})}
+OWN = {"type": "text", "text": '{"events_since_last_response": 1, "mine": 2}'}
+
+
+def test_notices_are_taken_off_and_nothing_else() -> None:
+    result = {
+        "content": [NOTICE, OWN, NOTICE, PENDING],
+        "structuredContent": {"sum": 1, "emceepee": {"events_since_last_response": []}},
+        "_meta": {},
+    }
+    kept = {"content": [NOTICE, OWN], "structuredContent": {"sum": 1}, "_meta": {}}
+    assert without_notices(result) == kept
+    assert without_notices({"structuredContent": {"emceepee": {"own": 1}}}) == {
+        "structuredContent": {"emceepee": {"own": 1}}
+    }
+    assert without_notices({"content": "none"}) == {"content": "none"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/mcp"),
+        ("http://x.test/", "http://x.test/mcp"),
+        ("https://x.test/mcp", "https://x.test/mcp"),
+        ("http://x.test?session=mine", "http://x.test/mcp?session=mine"),
+        ("http://x.test/mcp?session=mine", "http://x.test/mcp?session=mine"),
+    ],
+)
+def test_the_path_of_the_endpoint_may_be_left_out(given: str, expected: str) -> None:
+    assert mcp_url(given) == expected
+
+
+def test_a_token_is_used_without_the_name_that_serve_gives_it() -> None:
+    assert [bare_token(text) for text in ("ada=secret", " secret ", "c2VjcmV0==")] == ["secret", "secret", "c2VjcmV0=="]

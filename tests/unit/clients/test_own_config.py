@@ -1,0 +1,48 @@
+"""emceepee's own file, edited in each of the shapes that it may have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emceepee.clients.faults import BadDocument
+from emceepee.clients.own_config import OwnConfig
+
+GIT: dict[str, Any] = {"command": "git"}
+SHAPES = [
+    {"mcpServers": {"git": GIT, "web": {"url": "https://x"}}},
+    {"servers": {"git": GIT, "web": {"url": "https://x"}}},
+    {"servers": [{"name": "git", **GIT}, {"name": "web", "url": "https://x"}]},
+]
+
+
+def own(content: object) -> OwnConfig:
+    text = content if isinstance(content, str) else json.dumps(content, indent=2)
+    return OwnConfig(path=Path("/x/config.json"), content=text.encode())
+
+
+def edited(content: bytes) -> dict[str, Any]:
+    return own(content.decode()).servers()
+
+
+@pytest.mark.parametrize("document", SHAPES, ids=["mcpServers", "object", "list"])
+def test_a_server_is_disabled_enabled_and_removed_in_every_shape(document: dict[str, Any]) -> None:
+    disabled = own(document).with_disabled("git", is_disabled=True)
+    assert edited(disabled)["git"] == GIT | {"disabled": True}
+    enabled = own(disabled.decode()).with_disabled("git", is_disabled=False)
+    assert edited(enabled) == own(document).servers()
+    assert edited(own(document).without("git")).keys() == {"web"}
+
+
+def test_comments_in_the_entry_itself_stay_when_it_is_disabled_and_enabled() -> None:
+    text = '{"mcpServers": {\n  "git": {\n    // the one\n    "command": "git" // by name\n  }\n}}'
+    disabled = own(text).with_disabled("git", is_disabled=True).decode()
+    assert "// the one" in disabled
+    assert "// by name" in disabled
+    assert own(disabled).with_disabled("git", is_disabled=False).decode() == text
+
+
+def test_a_file_that_is_no_text_says_so() -> None:
+    with pytest.raises(BadDocument, match="not text in UTF-8"):
+        OwnConfig(path=Path("/x"), content=b"\xff\xfe").servers()
