@@ -1,5 +1,6 @@
 """What all tests have in common: the figures that they measure reach whoever runs them."""
 
+import logging
 import os
 import re
 import shutil
@@ -39,6 +40,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shutil.rmtree(TESTS_STATE, ignore_errors=True)
     if _state_of_user() != STATE_BEFORE:
         raise pytest.UsageError(f"a test has touched the user's own state in {USERS_STATE.parent}")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command that runs in the test's own process sets up its log as if the process were its own."""
+    root, own = logging.getLogger(), logging.getLogger("emceepee")
+    levels, handlers = (root.level, own.level), list(root.handlers)
+    yield
+    for handler in [handler for handler in root.handlers if handler not in handlers]:
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(levels[0])
+    own.setLevel(levels[1])
 
 
 @pytest.fixture(scope="session")

@@ -149,7 +149,9 @@ async def test_whoever_follows_a_link_from_elsewhere_gets_the_page_which_then_as
 async def test_nothing_that_a_stranger_sends_fails_inside_or_lets_in(
     tmp_path_factory: pytest.TempPathFactory, query: str, cookie: bytes, kind: str, body: bytes
 ) -> None:
-    console = Console(tmp_path_factory.getbasetemp())
+    folder = tmp_path_factory.getbasetemp() / "page of strangers"
+    folder.mkdir(exist_ok=True)
+    console = Console(folder)
     for route in console.endpoint.routes:
         answered = await console.ask(
             *(route.method, route.path),
