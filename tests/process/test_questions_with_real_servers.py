@@ -211,7 +211,7 @@ async def test_a_modern_tool_that_only_asks_to_be_tried_again_answers_directly(
 async def test_the_diagrams_are_a_resource_of_the_protocol_too(proxy: EmceepeeProcess, era: str) -> None:
     await proxy.initialize(era)
     listed = (await proxy.request("resources/list", {}))["result"]["resources"]
-    assert [entry["uri"] for entry in listed] == ["emceepee://diagrams", EVENTS]
+    assert [entry["uri"] for entry in listed] == ["emceepee://diagrams", EVENTS, "emceepee://metrics"]
     read = (await proxy.request("resources/read", {"uri": "emceepee://diagrams"}))["result"]["contents"][0]
     assert read["mimeType"] == "application/json"
     assert "proxy_task_states" in [item["name"] for item in json.loads(read["text"])["diagrams"]]

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import signal
 import sys
 import termios
 from collections.abc import AsyncIterator, Callable
@@ -118,6 +119,12 @@ class AuthCommand:
             yield terminal
 
 
+def _take_terminal() -> None:
+    """So that Ctrl-C reaches it, also if whoever runs the tests does not hear of it, as a job in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @asynccontextmanager
 async def at_terminal(command: list[str], environment: dict[str, str]) -> AsyncIterator[Terminal]:
     """A program at a terminal of its own; it is ended if the test has not ended it."""
@@ -129,7 +136,7 @@ async def at_terminal(command: list[str], environment: dict[str, str]) -> AsyncI
         stderr=slave,
         env=environment,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+        preexec_fn=_take_terminal,
     )
     os.close(slave)
     terminal = Terminal(process, master)

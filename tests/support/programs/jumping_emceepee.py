@@ -1,4 +1,4 @@
-"""An emceepee whose wall clock can be set: SIGUSR1 puts it an hour ahead, SIGUSR2 an hour back. The monotonic clock
+"""An emceepee whose wall clock can be set: SIGVTALRM puts it an hour ahead, SIGUSR2 an hour back. The monotonic clock
 goes on, as it does on a real machine."""
 
 import datetime
@@ -23,13 +23,13 @@ class _JumpingDatetime(datetime.datetime):
 
 def _jump(number: int, frame: object) -> None:
     global _offset  # noqa: PLW0603  # a clock is a global thing
-    _offset += HOUR if number == signal.SIGUSR1 else -HOUR
+    _offset += HOUR if number == signal.SIGVTALRM else -HOUR
 
 
 if __name__ == "__main__":
     time.time = _jumping_time
     datetime.datetime = _JumpingDatetime  # type: ignore[misc]  # whichever of Python's clocks is asked
-    signal.signal(signal.SIGUSR1, _jump)
+    signal.signal(signal.SIGVTALRM, _jump)
     signal.signal(signal.SIGUSR2, _jump)
     from emceepee.cli.main import main
 
