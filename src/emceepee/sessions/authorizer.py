@@ -59,7 +59,8 @@ class SessionAuthorizer:
 
     @property
     def authorization_url(self) -> str | None:
-        login = self._running
+        """Only where it was asked for here: who waits for no login is not told of its end either."""
+        login = self._running if self._is_asked else None
         return login.asked.url if login is not None and login.asked is not None else None
 
     @property
