@@ -15,7 +15,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TO_RUN = [Requirement(text) for text in PROJECT["dependencies"]]
 TO_DEVELOP = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
 PINNED = ROOT / "requirements.txt"
-LISTS = [PINNED, *sorted((ROOT / "tests" / "clients").glob("*.txt")), *sorted((ROOT / "bench" / "peers").glob("*.txt"))]
+IMAGE = ROOT / "deploy" / "run.txt"
+LISTS = [
+    PINNED,
+    IMAGE,
+    *sorted((ROOT / "tests" / "clients").glob("*.txt")),
+    *sorted((ROOT / "bench" / "peers").glob("*.txt")),
+]
 # The last version with each, as far as it matters here.
 HOLES = {
     ("aiohttp", "3.14.2"): "CVE-2026-59881, CVE-2026-69243, CVE-2026-69244",
@@ -53,6 +59,13 @@ def test_what_the_project_asks_for_is_pinned_in_its_range(wanted: Requirement) -
     found = [pin for pin, _ in pins(PINNED) if canonicalize_name(pin.name) == canonicalize_name(wanted.name)]
     assert len(found) == 1, "make pins"
     assert wanted.specifier.contains(str(found[0].specifier).removeprefix("==")), "make pins"
+
+
+def test_the_image_has_all_that_emceepee_needs_in_the_versions_that_are_tested() -> None:
+    tested = {(canonicalize_name(pin.name), str(pin.specifier)) for pin, _ in pins(PINNED)}
+    in_image = {(canonicalize_name(pin.name), str(pin.specifier)) for pin, _ in pins(IMAGE)}
+    assert in_image <= tested, "make pins"
+    assert {canonicalize_name(each.name) for each in TO_RUN} <= {name for name, _ in in_image}, "make pins"
 
 
 @pytest.mark.parametrize(("name", "version"), HOLES)
