@@ -154,7 +154,7 @@ test: setup lint types imports page
 
 chaos: $(VENV)/.installed
 	@echo "== two minutes of faults for three replicas"
-	@$(BIN)/pytest tests/process/replicas/test_planted_bugs.py tests/process/replicas/test_chaos.py
+	@$(BIN)/pytest tests/process/replicas/test_planted_bugs.py tests/soak/chaos_of_replicas.py
 
 soak: $(VENV)/.installed
 	@echo "== the long tests"
