@@ -24,7 +24,7 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.sdk_server import build_sdk_server
 from emceepee.server.stdio.attached import AttachedCallers
-from emceepee.server.stop_signals import stop_signals
+from emceepee.server.stop_signals import on_stop_signals
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.session_storage import SessionStorage
@@ -112,11 +112,7 @@ async def _serve(
 ) -> None:
     freeze_startup_objects()
     stopped, hurried = asyncio.Event(), asyncio.Event()
-    for number in stop_signals():
-        with suppress(NotImplementedError, RuntimeError):  # not in a thread, not on every platform
-            asyncio.get_running_loop().add_signal_handler(
-                number, lambda: hurried.set() if stopped.is_set() else stopped.set()
-            )
+    on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
     tools = served_tools(config)
     callers = AttachedCallers(
         build_sdk_server(tools, servers=config.servers, takes_handles=False),

@@ -123,7 +123,8 @@ async def test_a_question_to_one_of_its_calls_promotes_the_script_and_shows_the_
 
 
 async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
-    call = scene.start("codemode_execute", code="await mcp.sleep(600)\nawait asyncio.sleep(60)\n'awake'", timeout=1)
+    code = "await mcp.sleep(600)\nawait asyncio.sleep(60)\n'awake'"  # by the clock of the scene
+    call = scene.start("codemode_execute", code=code, timeout=1)
     await until_parked(scene.session, scene.clock)
     name = task_id(await call)
     (script,) = scripts_of(scene.session)

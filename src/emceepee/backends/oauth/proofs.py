@@ -70,7 +70,7 @@ def _sign(claims: dict[str, Any], key: Any, algorithm: str, headers: dict[str, A
         if algorithm not in ALGORITHMS:
             raise ValueError(algorithm)
         return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
-    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):
+    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):  # the last: its keys of kinds it cannot use
         raise BadKey(
             f"The private_key in the server's oauth settings cannot sign with {algorithm}. It must be the text of a"
             " PEM file, and signing_algorithm must fit it"

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from mcp.server.lowlevel import Server
 
@@ -14,7 +13,7 @@ from emceepee.server.events_feed import EventsFeed
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.stdio.conversation import Conversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
-from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, stop_signals
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, on_stop_signals
 from emceepee.sessions.session import Session
 
 END_GRACE = 0.5  # after end of input, for answers that are nearly there: someone may have piped requests in
@@ -45,7 +44,7 @@ async def serve_stdio(
     conversation = Conversation(sdk_server, session, send, tools)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
-    _on_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
+    on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
     listening = owner.spawn(_listen(reader, writer, conversation), name="listen")
     stopping = owner.spawn(stopped.wait(), name="signals")
     try:
@@ -67,10 +66,3 @@ async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversa
         await writer.drain()
         if writer.is_broken:
             return
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in stop_signals():
-        with suppress(NotImplementedError, RuntimeError):  # not in a thread, not on every platform
-            loop.add_signal_handler(number, stop)
