@@ -8,13 +8,14 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
+.PHONY: serve demo test checks coverage eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
 	browser nginx haproxy redis tinyproxy promtool clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
 	@echo "make demo         a demonstration conversation over stdio"
 	@echo "make test         lint, types, import contracts and all tests"
+	@echo "make coverage     which branches the quick tests took in the last make test, in tests/output/coverage"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make eval         how well codemode_search finds tools; DATA=folder has the sets of questions"
@@ -43,7 +44,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 pins: $(VENV)/.installed
 	@echo "== pinning what is installed, with hashes"
-	$(PIN) --extra dev --extra keyring --extra semantic $(PINS) pyproject.toml -o requirements.txt
+	$(PIN) --extra dev --extra keyring --extra otel --extra semantic $(PINS) pyproject.toml -o requirements.txt
 	$(PIN) -c requirements.txt pyproject.toml -o deploy/run.txt
 	echo hatchling | $(PIN) -c requirements.txt - -o deploy/build.txt
 	@for list in tests/clients/*.txt bench/peers/*.txt; do \
@@ -105,7 +106,10 @@ tinyproxy:
 promtool:
 	$(call install,promtool,prometheus,Figures are checked by Prometheus's own tool)
 
-setup: $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed programs
+TEST_TOOLS := $(VENV)/.installed $(NODE_TOOLS) .tools/mcp1/.installed .tools/agents/.installed .tools/tasks/.installed
+
+setup: programs
+	@$(MAKE) --no-print-directory -j 2 $(TEST_TOOLS)
 
 serve: $(VENV)/.installed
 	@echo "== emceepee over HTTP, with a demonstration server behind it"
@@ -135,26 +139,39 @@ page: $(NODE_TOOLS)
 	@$(NODE_BIN)/tsc --project $(PAGE)/jsconfig.json
 	@node --disable-warning=ExperimentalWarning --test --test-reporter=dot tests/page/*.test.mjs
 
+# Two at a time, the longest first. Each says what it has to say at its end, if this make can do that.
+WHOLE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+checks: types lint imports page
+
 # A file's tests stay in one worker, as they share servers. Files begin in the order of their names: the last are short.
-WORKERS ?= 2
+# One worker more than there are cores on a small machine: tests often wait for a process.
+WORKERS ?= 3
 PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
 QUICK := tests/unit tests/contract tests/interaction
+SLOW := $(addprefix --ignore=,$(QUICK))
 
 unit: $(VENV)/.installed
 	@$(PARALLEL) tests/unit tests/contract
 
-test: setup lint types imports page
+test: setup
+	@echo "== types, lint, import contracts and the console's page"
+	@$(MAKE) --no-print-directory -j 2 $(WHOLE) checks
 	@rm -f tests/output/figures.txt
 	@echo "== tests of rules and conversations, and which branches they take"
-	@$(PARALLEL) $(QUICK) --cov --cov-report=html
+	@$(PARALLEL) $(QUICK) --cov --cov-report=
 	@echo "== tests of processes, the console, the package and the docs"
-	@$(PARALLEL) $(addprefix --ignore=,$(QUICK))
+	@$(PARALLEL) $(SLOW)
 	@echo "== tests that nothing may run beside"
-	@$(BIN)/pytest -q -m alone
+	@$(BIN)/pytest -q -m alone $(SLOW)
+
+coverage:
+	@echo "== which branches the quick tests of the last make test took, in tests/output/coverage"
+	@$(BIN)/coverage html --quiet --fail-under=0
 
 chaos: $(VENV)/.installed
 	@echo "== two minutes of faults for three replicas"
-	@$(BIN)/pytest tests/process/replicas/test_planted_bugs.py tests/soak/chaos_of_replicas.py
+	@$(BIN)/pytest tests/process/replicas/test_planted_bugs.py tests/process/replicas/test_chaos.py
 
 soak: $(VENV)/.installed
 	@echo "== the long tests"

@@ -98,8 +98,15 @@ class Child:
 
     def private_bytes(self) -> int:
         """Memory that is its alone: what would be free without it."""
+        return self._memory("Private_")
+
+    def resident_bytes(self) -> int:
+        """With its share in libraries that others have loaded, too: what most programs show."""
+        return self._memory("Rss:")
+
+    def _memory(self, kind: str) -> int:
         lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
-        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private_"))
+        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(kind))
 
 
 def _spent(pid: int) -> int:

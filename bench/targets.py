@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.contestants import DIRECT, EMCEEPEE, RELAY
-from bench.measure import context, fan_out, growth, large_results, long_run, memory, replicas, state, wake
+from bench.measure import context, fan_out, growth, large_results, long_run, memory, replicas, start_up, state, wake
 from bench.results import Cell, Kind, Results
 from bench.work import MEDIUM, SMALL, Era, Size
 
 LONG = 1_000_000  # calls; fewer say too little about growth
 SLACK_BYTES = 1 << 20  # what an allocator does by itself
+_BYTES = {"KB": 1 << 10, "MB": 1 << 20}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +82,14 @@ def _costs(results: Results) -> Iterator[Verdict]:
         (large_results.PART, large_results.GREP, 1000.0, "ms"),
         (replicas.PART, replicas.CPU_SHARE, 1.1, ""),
         (replicas.PART, replicas.HOP, 0.5, "ms"),
+        (start_up.PART, start_up.SHARE, 1.0, ""),
+        (start_up.PART, start_up.COMMAND, 0.25, "s"),
+        (start_up.PART, start_up.IDLE, 65.0, "MB"),
     ]
     for part, name, limit, unit in facts:
         found = results.value(part, name)
-        if found is not None and unit == "KB":
-            found /= 1024
+        if found is not None:
+            found /= _BYTES.get(unit, 1)
         yield Verdict(target=name, found=found, limit=limit, unit=unit)
     found = results.value(replicas.PART, replicas.SHARE)
     yield Verdict(target=replicas.SHARE, found=found, limit=1.4, unit="", is_least=True)

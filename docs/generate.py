@@ -25,6 +25,7 @@ from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
 from emceepee.cli.auth_outcome import DONE, FAILED, USAGE
+from emceepee.cli.config_file import SCHEMA_FILE
 from emceepee.cli.diagnosis import Code
 from emceepee.cli.state import PROBLEM
 from emceepee.clients.catalogue import CLIENTS
@@ -37,7 +38,7 @@ from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
-from emceepee.state.limits import LONGEST, MOST, Limits, range_of
+from emceepee.state.limits import LIVE, LONGEST, MOST, Limits, range_of
 from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
@@ -51,6 +52,7 @@ from emceepee.tools.promotion import Promotion
 from emceepee.tools.schema import compact_schema
 
 REFERENCE = Path(__file__).parent / "reference"
+PACKAGE = Path(__file__).parents[1] / "src" / "emceepee"
 CLIENT_PAGES = Path(__file__).parent / "how-to" / "clients"
 MARK = "<!-- Written by docs/generate.py from the code. Change the code or the script, then run it again. -->"
 
@@ -173,10 +175,12 @@ TLS_KEYS = {
 CONFIG_ONLY_KEYS = {
     "tls": "How it proves who it is, and what it is shown. See [below](#tls).",
     "tags": f"Up to {MOST_TAGS} words of yours, which `list_servers` shows.",
-    "sharing": "`shared`: all sessions of a principal use [one process](../how-to/share-one-daemon.md#share-servers). "
-    "Otherwise, `per-session`, each has its own.",
+    "sharing": "`shared`: all sessions of a principal use "
+    "[one process or connection](../how-to/share-one-daemon.md#share-servers). Otherwise, `per-session`, each has its "
+    "own.",
     "idleStop": "Seconds without use after which it is stopped until it is used again; `0`: never. Without it, the "
     "limit `idle_stop_seconds` counts.",
+    "record": "File to which what passes between emceepee and it is [recorded](../how-to/record-and-replay.md).",
     "disabled": "`true` leaves the entry out.",
     "serverUrl": "Another name for `url`.",
 }
@@ -215,7 +219,8 @@ def pages() -> dict[Path, str]:
     places = {REFERENCE / f"{name}.md": text for name, text in made.items()}
     places |= {CLIENT_PAGES / f"{client.key}.md": client_page(client) for client in CLIENTS}
     written = {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
-    return written | {REFERENCE / "config.schema.json": json.dumps(config_schema(), indent=2) + "\n"}
+    schema = json.dumps(config_schema(), indent=2) + "\n"
+    return written | {REFERENCE / SCHEMA_FILE: schema, PACKAGE / SCHEMA_FILE: schema}
 
 
 # Tools.
@@ -310,7 +315,9 @@ def _tool(tool: Tool) -> str:
         raise Undocumented(f"the tool {tool.name} has no docstring")
     text = f"\n### {tool.name}\n\n{tool.description}\n"
     if issubclass(tool.params, ServerEntry):
-        text += "\nArguments: the keys of [a server](settings.md#a-server).\n"
+        own = (tool.params.model_fields.keys() - ServerEntry.model_fields.keys()) - {"session"}
+        more = [f", and `{name}` ({tool.params.model_fields[name].description})" for name in sorted(own)]
+        text += f"\nArguments: the keys of [a server](settings.md#a-server){''.join(more)}.\n"
     elif tool.input_schema["properties"]:
         text += "\n" + _schema_table("argument", compact_schema(tool.params, keeps_bounds=True))
     return text + f"\nReturns: {_result(tool)}\n"
@@ -450,7 +457,8 @@ Flags win over the file; see [the command line](cli.md).
 
 {_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config._TOP_KEYS])}
 What changes in the file changes in a running emceepee, too ([more](../how-to/configure-servers.md#change-the-file)).
-[config.schema.json](config.schema.json) is the file as JSON Schema, for editors: name it under `$schema`.
+[config.schema.json](config.schema.json) is the file as JSON Schema, for editors: name it under `$schema`. `emceepee
+config schema` prints it.
 
 All three kinds of server list can stand in one file; a name may be used once. Unknown keys are ignored with a warning.
 In every string, references are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
@@ -542,6 +550,7 @@ def config_schema() -> dict[str, Any]:
     _all_described("key of the schema", config._TOP_KEYS, top)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"{errors.DOCS_URL}reference/{SCHEMA_FILE}",
         "title": "Configuration of emceepee",
         "type": "object",
         "properties": {config.SCHEMA_KEY: {"type": "string"}}
@@ -556,12 +565,15 @@ def _limit_schema(name: str, is_whole: bool) -> dict[str, Any]:
 
 
 def error_codes() -> str:
-    rows = [[f"`{code}`", meaning] for code, meaning in _value_meanings(errors.ErrorCode).items()]
+    rows = [
+        [f"[`{code}`](../errors/{code}.md)", meaning] for code, meaning in _value_meanings(errors.ErrorCode).items()
+    ]
     return f"""
 # Error codes
 
 A tool that fails answers with `isError: true`. The text is a sentence for people and models; the same is in
 `structuredContent.error` as `{{code, message, details}}`. Programs should look at `code`, which does not change.
+`details.help` is the address of the page about the code, and the command line shows it.
 
 {_table(["code", "meaning"], rows)}
 ## What does not fit
@@ -584,6 +596,7 @@ def limits() -> str:
             f"`{item.name}`",
             _limit_default(item.name, item.default),
             _limit_least(item.name),
+            "at once" if item.name in LIVE else "at the next start",
             _meaning(item.metadata, item.name),
         ]
         for item in fields(Limits)
@@ -595,7 +608,9 @@ Every limit can be set under `limits` in the [configuration file](settings.md). 
 ({LONGEST:,.0f}); sizes are bytes, at most 1 TiB; counts go up to {MOST:,}. What is out of
 range is an error at the start.
 
-{_table(["name", "default", "least", "meaning"], rows)}"""
+A change in the file of a running emceepee takes effect at once or at the next start, as the table says.
+
+{_table(["name", "default", "least", "a change counts", "meaning"], rows)}"""
 
 
 def _limit_least(name: str) -> str:

@@ -25,6 +25,8 @@ TESTS_STATE = Path(tempfile.mkdtemp(prefix="emceepee-tests-"))
 TESTS_STATE.chmod(0o711)  # some tests serve as another user
 os.environ["XDG_STATE_HOME"] = str(TESTS_STATE)  # of every process that is started here
 os.environ[CONFIG_VARIABLE] = ""  # the user's own servers are not started
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of the many processes would compile all sources anew,
+sys.dont_write_bytecode = False  # and each worker all tests
 
 
 def _state_of_user() -> list[tuple[str, int]]:

@@ -8,21 +8,23 @@ from pathlib import Path
 
 from emceepee.app import (
     Invite,
-    console_of,
     follow_changes,
+    manners,
     observing,
     open_store,
     served_tools,
     session_parts,
     shared_changes,
 )
-from emceepee.attach.listening import Identity
 from emceepee.clock import Clock, Handle, SystemClock
 from emceepee.config import Config
+from emceepee.config_source import ConfigSource
+from emceepee.daemon_identity import FollowedIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.reloading import Reloader, follow_file
 from emceepee.server.dispatch import Tools
 from emceepee.server.gc_tuning import freeze_startup_objects
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.attached import AttachedCallers
 from emceepee.server.stop_signals import on_stop_signals
 from emceepee.sessions.directory import SessionDirectory
@@ -65,11 +67,12 @@ class Idleness:
 async def run_daemon(
     config: Config,
     listener: socket.socket,
-    identity: Identity,
+    identity: FollowedIdentity,
     *,
     idle_exit: float | None,
     ready: Callable[[], None],
     invite: Invite,
+    source: ConfigSource | None = None,
 ) -> None:
     """Serve until a signal to stop, or until nobody has come for `idle_exit` seconds."""
     use_surface(config.surface)
@@ -81,10 +84,29 @@ async def run_daemon(
         follow_changes(shared_changes(store, parts)),
     ):
         directory = SessionDirectory(parts, SessionStorage(store, clock) if store.is_durable else None)
+        tools = served_tools(config)
+        kernel = Kernel(tools, servers=config.servers, takes_handles=False)
+        callers = AttachedCallers(
+            kernel,
+            Tools(tools, config.surface),
+            directory,
+            identity,
+            longest_line=config.limits.line_bytes,
+            link_file=None if config.link_file is None or config.console_port is None else str(config.link_file),
+        )
+
+        def take_over(config: Config) -> None:
+            kernel.servers = config.servers
+            directory.set_manners(*manners(config))
+            identity.reread()
+
+        def reloader(source: ConfigSource) -> Reloader:
+            return identity.follow(source, Reloader(source, config, parts.registry, clock, take_over))
+
         try:
-            async with console_beside_daemon(directory, config, parts, invite):
+            async with console_beside_daemon(directory, config, parts, invite), follow_file(source, reloader):
                 await directory.look_after_store()
-                await _serve(config, directory, listener, identity, idle_exit=idle_exit, ready=ready)
+                await _serve(callers, directory, listener, idle_exit=idle_exit, ready=ready)
         finally:
             await directory.close_all()
 
@@ -96,16 +118,17 @@ async def console_beside_daemon(
     if config.console_port is None:
         yield
         return
+    from emceepee.http_app import console_of  # here: most have none
+
     async with console_of(directory, config, parts, invite) as open_console:
         open_console()
         yield
 
 
 async def _serve(
-    config: Config,
+    callers: AttachedCallers,
     directory: SessionDirectory,
     listener: socket.socket,
-    identity: Identity,
     *,
     idle_exit: float | None,
     ready: Callable[[], None],
@@ -113,15 +136,6 @@ async def _serve(
     freeze_startup_objects()
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
-    tools = served_tools(config)
-    callers = AttachedCallers(
-        build_sdk_server(tools, servers=config.servers, takes_handles=False),
-        Tools(tools, config.surface),
-        directory,
-        identity,
-        longest_line=config.limits.line_bytes,
-        link_file=None if config.link_file is None or config.console_port is None else str(config.link_file),
-    )
     idleness = Idleness(directory.clock, idle_exit, lambda: bool(len(callers)) or directory.is_busy, stopped.set)
     callers.on_change = idleness.look
     tasks = TaskOwner("daemon")

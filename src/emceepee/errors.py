@@ -15,6 +15,8 @@ LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers,
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: a close look is a hundred times as costly as a glance
 _ALIKE = 0.6
 MOST_PROBLEMS = 20  # that are told at once
+DOCS_URL = "https://emceepee.github.io/emceepee/"  # mkdocs.yml and pyproject.toml say the same
+HELP_URL = f"{DOCS_URL}errors/"  # below it, a page for each code
 
 
 class ErrorCode(StrEnum):
@@ -33,7 +35,7 @@ class ErrorCode(StrEnum):
     SERVER_DISCONNECTED = "TOOL_ERR_SERVER_DISCONNECTED"
     """The connection to the server is gone, or broke during the call."""
     LOGIN_NEEDED = "TOOL_ERR_LOGIN_NEEDED"
-    """The server wants a login first. `details.authorizationUrl` is where a person does that, if that is known."""
+    """The server wants a login first, which a person does in a browser. `list_servers` has the address."""
     INVALID_ARGUMENTS = "ERR_INVALID_ARGUMENTS"
     """An argument is missing, unknown or of the wrong kind."""
     TASK_NOT_FOUND = "ERR_TASK_NOT_FOUND"
@@ -51,6 +53,11 @@ class ErrorCode(StrEnum):
     UNSUPPORTED = "ERR_UNSUPPORTED"
     """The server does not offer this part of the protocol."""
 
+    @property
+    def help_url(self) -> str:
+        """The page about it."""
+        return f"{HELP_URL}{self}.html"
+
 
 class EmceepeeError(Exception):
     """A failure meant for the caller: `str(error)` is the sentence, `code` what a program reads."""
@@ -64,7 +71,12 @@ class EmceepeeError(Exception):
         self.details: JsonObject = details or {}
 
     def body(self) -> JsonObject:
+        """As it is kept with what failed."""
         return {"code": str(self.code), "message": str(self), "details": self.details}
+
+    def reply_body(self) -> JsonObject:
+        """As a caller is told, with the address of the page about the code."""
+        return {**self.body(), "details": {**self.details, "help": self.code.help_url}}
 
 
 def caught(error: EmceepeeError) -> EmceepeeError:

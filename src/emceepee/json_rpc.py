@@ -3,28 +3,33 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import (
+from emceepee.json_types import JsonObject, JsonValue
+from emceepee.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
+    INVALID_REQUEST,
     JSONRPC_VERSION,
     PROTOCOL_VERSION_META_KEY,
     REQUEST_TIMEOUT,
 )
-from mcp_types import INTERNAL_ERROR as INTERNAL_ERROR
-from mcp_types import INVALID_PARAMS as INVALID_PARAMS
-from mcp_types import INVALID_REQUEST as INVALID_REQUEST
-from mcp_types import METHOD_NOT_FOUND as METHOD_NOT_FOUND
-from mcp_types import PARSE_ERROR as PARSE_ERROR
-
-from emceepee.json_types import JsonObject
 
 SERVER_ERROR = -32000  # the first of those that each program gives a meaning of its own
 REQUEST_CANCELLED = -32800  # as in the Language Server Protocol; MCP names no code for it
 LONGEST_LABEL = 100
+TRACE_KEYS = ("traceparent", "tracestate", "baggage")
+LONGEST_TRACE_CONTEXT = 8192  # characters of each, as the W3C has it for the longest of them
 SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
 
 RequestId = int | str
 _TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timeout", "deadline")
+
+
+class ProtocolError(Exception):
+    """A request that is answered with an error of JSON-RPC, in these words."""
+
+    def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,15 @@ def progress_token(params: JsonObject | None) -> RequestId | None:
     return token if isinstance(token, int | str) and not isinstance(token, bool) else None
 
 
+def trace_context(params: JsonObject | None) -> JsonObject | None:
+    """What a caller says of the trace that its request is a part of; None if it says nothing."""
+    meta = params.get("_meta") if params else None
+    if not isinstance(meta, dict) or "traceparent" not in meta:
+        return None
+    said = {key: meta.get(key) for key in TRACE_KEYS}
+    return {key: text for key, text in said.items() if isinstance(text, str) and len(text) <= LONGEST_TRACE_CONTEXT}
+
+
 def client_info(params: object) -> JsonObject:
     """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
     if not isinstance(params, dict):
@@ -140,6 +154,13 @@ def modern_capabilities(params: JsonObject | None) -> JsonObject | None:
         return None
     declared = meta.get(CLIENT_CAPABILITIES_META_KEY)
     return declared if isinstance(declared, dict) else {}
+
+
+def said_version(params: JsonObject | None) -> str | None:
+    """The version of the protocol that a request of 2026-07-28 says it is of."""
+    meta = params.get("_meta") if params else None
+    version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else None
 
 
 def client_label(params: object) -> str | None:

@@ -11,7 +11,7 @@ links that are pointed elsewhere, and file systems that report no changes are al
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import fields
+from dataclasses import replace
 from importlib import import_module
 
 from emceepee.clock import Clock
@@ -20,7 +20,7 @@ from emceepee.config_source import RELOAD_SIGNAL, ConfigSource, folders_of, stam
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.server_changes import compare_servers
-from emceepee.state.limits import Limits
+from emceepee.state.limits import LIVE
 from emceepee.telemetry import logs
 
 log = logs.EventLog("config")
@@ -41,11 +41,7 @@ _AFTER_RESTART = {
 
 def needing_restart(before: Config, after: Config) -> list[str]:
     """The keys of the file that were changed, and are looked at only when emceepee starts."""
-    limits = [
-        f"limits.{item.name}"
-        for item in fields(Limits)
-        if getattr(before.limits, item.name) != getattr(after.limits, item.name)
-    ]
+    limits = [f"limits.{name}" for name in before.limits.changed_in(after.limits) if name not in LIVE]
     return limits + [key for name, key in _AFTER_RESTART.items() if getattr(before, name) != getattr(after, name)]
 
 
@@ -60,8 +56,10 @@ class Reloader:
         clock: Clock,
         on_change: Callable[[Config], None] = lambda _: None,
     ) -> None:
-        self._source, self._config, self._registry, self._clock = source, config, registry, clock
-        self._on_change = on_change
+        self._source, self._registry, self._clock = source, registry, clock
+        self._on_change, self._at_start = on_change, config
+        # What the file said last, besides the object that is in use: of that, not everything changes with the file.
+        self._limits, self._config = config.limits, replace(config, limits=replace(config.limits))
         self._stamp = source.stamp
         self._reading = asyncio.Lock()
 
@@ -105,6 +103,22 @@ class Reloader:
         if stamp_of(self._source.file) != self._stamp:
             await self.reload()
 
+    async def catch_up(self) -> None:
+        """Returns when what the file says is in force, or was refused, whoever has begun to read it."""
+        await self.look()
+        async with self._reading:
+            pass
+
+    @property
+    def problem(self) -> str | None:
+        """Why the file as it is now is not in force."""
+        return self._registry.problem
+
+    @property
+    def needing_restart(self) -> list[str]:
+        """The keys of the file with another value than emceepee was started with, which count then only."""
+        return needing_restart(self._at_start, self._config)
+
     async def reload(self) -> None:
         """Read the file, whatever its stamp is. A broken one changes nothing."""
         async with self._reading:
@@ -135,9 +149,13 @@ class Reloader:
         changes = compare_servers(before.servers, config.servers)
         if config.log_level != before.log_level:
             logs.set_level(config.log_level)
-        log.info("config_reloaded", file=str(self._source.file), **changes.summary())
+        summary = changes.summary()
+        if limits := [name for name in before.limits.changed_in(config.limits) if name in LIVE]:
+            self._limits.take_over(config.limits)
+            summary["limits"] = limits
+        log.info("config_reloaded", file=str(self._source.file), **summary)
         if later := needing_restart(before, config):
-            log.warning("config_needs_restart", keys=later, because="these take effect when emceepee starts")
+            log.warning("config_needs_restart", keys=later, because="these take effect at the next start")
         if config.ignored and config.ignored != before.ignored:
             log.warning("config_keys_ignored", keys=list(config.ignored))
         self._on_change(config)

@@ -39,7 +39,7 @@ class PlayedModel(Model):
         return ModelResponse(output=[_calling(key, *call) if call else _done(key)], usage=Usage(), response_id=None)
 
     def stream_response(self, *rest: Any, **more: Any) -> AsyncIterator[Any]:
-        raise NotImplementedError
+        raise NotImplementedError  # the interface asks for it, and nobody here streams
 
 
 def _calling(key: str, tool: str, arguments: dict[str, Any]) -> ResponseFunctionToolCall:

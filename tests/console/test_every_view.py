@@ -86,6 +86,9 @@ async def test_every_view_has_its_picture_and_axe_finds_nothing_serious_in_it(
         form = await open_tool(page, "files", "read_file")
         await expect(form.get_by_label("Path")).to_be_visible()
         await look_at(page, "tools")
+        await show(page, "Servers")
+        await page.get_by_test_id("add-server").click()
+        await look_at(page, "server-form")
     assert {view: problems for view, problems in found.items() if problems} == {}
 
 

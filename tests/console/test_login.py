@@ -12,7 +12,19 @@ from support.console.running_console import Console, live, open_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-VIEWS = ("", "#waterfall", "#questions", "#servers", "#sessions", "#tasks", "#timers", "#events", "#logs", "waterfall")
+VIEWS = (
+    "",
+    "#waterfall",
+    "#overview",
+    "#questions",
+    "#servers",
+    "#sessions",
+    "#tasks",
+    "#timers",
+    "#events",
+    "#logs",
+    "waterfall",
+)
 
 
 @pytest.fixture

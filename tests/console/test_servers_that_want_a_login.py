@@ -43,6 +43,11 @@ async def test_the_button_opens_the_login_and_goes_when_that_is_done(
     await expect(button).to_have_attribute("rel", "noopener noreferrer")
     (question,) = (await caller.value("get_elicitations"))["requests"]
     await expect(button).to_have_attribute("href", question["url"])
+    await show(page, "Overview")
+    link = page.get_by_test_id("waiting").get_by_role("link", name=f"Log in at {host}").first
+    await expect(link).to_have_attribute("href", question["url"])
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    await show(page, "Servers")
 
     async with page.context.expect_page() as opened:
         await button.click()

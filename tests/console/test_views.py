@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from emceepee.replay.reading import read_recording
 from support.callers.http_process import HttpCaller
 from support.console.running_console import Console, live, puppet, show
 
@@ -112,3 +113,26 @@ async def test_a_server_is_connected_anew_when_the_person_says_so(page: Page, ca
     await card.get_by_role("button", name="Reconnect").first.click()
     await expect(card.get_by_text(before)).to_have_count(0)
     await expect(card).to_have_attribute("data-status", "connected")
+
+
+async def test_what_passes_between_emceepee_and_a_server_is_recorded_and_saved_as_a_file(
+    page: Page, caller: HttpCaller
+) -> None:
+    await caller.call("execute_tool", server="puppet", tool="speak")
+    await show(page, "Servers")
+    card = page.locator('[data-testid="server-card"][data-name="puppet"]')
+    await card.get_by_role("button", name="Record").first.click()
+    save = card.get_by_role("button", name="Stop and save")
+    await expect(save).to_be_visible()
+    result = {"content": [{"type": "text", "text": "recorded"}], "structuredContent": {"token": "t0ps3cret"}}
+    await caller.call("execute_tool", server="puppet", tool="speak", args={"result": result})
+    await page.reload()  # a recording is the server's affair, not the page's
+    await live(page)
+    async with page.expect_download() as saved:
+        await save.click()
+    download = await saved.value
+    assert download.suggested_filename == "recording-puppet.jsonl"
+    await expect(save).to_have_count(0)
+    (call,) = [each for each in read_recording(await download.path()).exchanges if each.method == "tools/call"]
+    assert call.result is not None
+    assert (call.result["content"], call.result["structuredContent"]) == (result["content"], {"token": "***"})

@@ -93,6 +93,46 @@ async def test_nested_bars_show_what_a_call_waited_for(page: Page, console: Cons
     await lazy.end()
 
 
+async def test_the_calls_of_a_script_are_nested_below_it(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
+    # The names are put together: a search looks into a script, too.
+    code = """
+inner = "inner"
+await mcp.call_tool("puppet", f"{inner}-first", {"result": {"content": []}})
+await mcp.call_tool("web", "wait")
+try:
+    await mcp.call_tool("puppet", f"{inner}-last", {"result": {"content": [], "isError": True}})
+except LookupError:
+    pass
+"""
+    running = asyncio.create_task(caller.call("codemode_execute", code=code))
+    arrived = await backend.next_call()
+    await call(caller, "puppet", "meanwhile-outside", args={"result": {"content": []}})
+    script, outside = row(page, "codemode_execute"), row(page, "meanwhile-outside")
+    await expect(outside).to_be_visible()
+    await expect(script).to_have_attribute("data-status", "pending")
+    arrived.finish()
+    assert (await running)["structuredContent"]["success"]
+    shown = page.get_by_test_id("waterfall-row")
+    inner = ["inner-first", "wait", "inner-last"]
+    await expect(row(page, "inner-last")).to_have_attribute("data-status", "error")
+    places = [await place_of(row(page, name)) for name in ("meanwhile-outside", "codemode_execute", *inner)]
+    assert places == sorted(places, key=operator.itemgetter(1)), "from above to below"
+    lefts = [left for left, _ in places]
+    assert (lefts[0], set(lefts[2:])) == (lefts[1], {lefts[2]})
+    assert lefts[2] > lefts[1]
+    await page.get_by_test_id("filter-search").fill("inner-")
+    await expect(shown).to_have_count(2)
+    last, first = await place_of(row(page, "inner-last")), await place_of(row(page, "inner-first"))
+    assert last[1] < first[1], "newest first, as their script is not shown"
+
+
+async def place_of(row: Locator) -> tuple[float, float]:
+    """Where its label begins, from the left and from above."""
+    box = await row.locator(".row-status").bounding_box()
+    assert box is not None
+    return box["x"], box["y"]
+
+
 async def until_asked(caller: HttpCaller) -> dict[str, Any]:
     found: dict[str, Any] = {}
 

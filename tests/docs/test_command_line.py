@@ -8,7 +8,14 @@ from support.callers.command_line import CommandLine
 from support.documentation import ROOT, Page
 
 PAGE = Page(ROOT / "docs" / "how-to" / "use-the-command-line.md")
-COMMANDS = [line for block in PAGE.blocks() if block.label == "run" for line in block.body.splitlines()]
+CONFIGURING = Page(ROOT / "docs" / "how-to" / "configure-servers.md")
+COMMANDS = [
+    line
+    for page in (PAGE, CONFIGURING)
+    for block in page.blocks()
+    if block.label == "run"
+    for line in block.body.splitlines()
+]
 SHOWN = {"emceepee call demo add a=2 b=40": next(block.body for block in PAGE.blocks() if block.language == "text")}
 
 

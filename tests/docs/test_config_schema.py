@@ -24,6 +24,10 @@ def configurations() -> list[Any]:
     return found
 
 
+def test_the_one_in_the_package_is_the_same() -> None:
+    assert json.loads((ROOT / "src" / "emceepee" / "config.schema.json").read_text("utf-8")) == SCHEMA
+
+
 def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 

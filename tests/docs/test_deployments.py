@@ -3,6 +3,7 @@
 import configparser
 import json
 import re
+import shlex
 import subprocess
 from typing import Any
 
@@ -11,6 +12,7 @@ from support.callers.conformance_suite import NODE
 from support.documentation import ROOT, Page
 
 PAGE = Page(ROOT / "docs" / "how-to" / "run-replicas.md")
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 # The parser with which the conformance suite reads its lists. Python's own library has none.
 READ_YAML = """
 import { parse } from "yaml";
@@ -33,12 +35,8 @@ def compose_services() -> dict[str, dict[str, Any]]:
 def replicas_of_compose() -> dict[str, list[str]]:
     """Their arguments, by name."""
     services = compose_services()
-    (entrypoint,) = re.findall(
-        r"^ENTRYPOINT (\[.*\])$", services["replica-1"]["build"]["dockerfile_inline"], re.MULTILINE
-    )
-    program, *shared = json.loads(entrypoint)
-    assert program == "emceepee"
-    return {name: [*shared, *service["command"]] for name, service in services.items() if name.startswith("replica-")}
+    assert re.findall(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE) == ['["emceepee"]']
+    return {name: shlex.split(service["command"]) for name, service in services.items() if name.startswith("replica-")}
 
 
 def test_redis_of_the_compose_file_writes_what_it_is_told_and_forgets_nothing() -> None:
@@ -54,6 +52,14 @@ def test_each_replica_of_the_compose_file_waits_for_redis_and_has_the_key_and_a_
         assert services[name]["environment"]["EMCEEPEE_STATE"] == "redis://redis:6379/0"
         assert {"EMCEEPEE_STATE_KEY", "EMCEEPEE_TOKEN"} <= services[name]["environment"].keys()
     assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
+
+
+def test_each_replica_of_the_compose_file_is_the_image_of_the_checkout_and_finds_its_configuration() -> None:
+    assert "XDG_CONFIG_HOME=/etc " in DOCKERFILE
+    services = compose_services()
+    for name in replicas_of_compose():
+        assert services[name]["build"] == "."
+        assert services[name]["volumes"] == ["./servers.json:/etc/emceepee/config.json:ro"]
 
 
 def test_each_replica_of_the_compose_file_has_a_slot_and_a_name_of_its_own_for_the_others() -> None:

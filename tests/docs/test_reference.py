@@ -52,7 +52,7 @@ def test_the_reference_is_what_the_generator_writes() -> None:
 
 def test_no_other_page_is_in_the_reference(generate: ModuleType) -> None:
     written = {*(ROOT / "docs" / "reference").iterdir(), *(ROOT / "docs" / "how-to" / "clients").iterdir()}
-    assert written == set(generate.pages())
+    assert written == {path for path in generate.pages() if ROOT / "docs" in path.parents}
 
 
 # Entries.
@@ -70,7 +70,7 @@ def test_every_tool_says_what_it_returns() -> None:
 
 
 def test_every_error_code_has_an_entry() -> None:
-    assert [code for code in ErrorCode if f"| `{code}` | " not in reference("errors")] == []
+    assert [code for code in ErrorCode if f"| [`{code}`](../errors/{code}.md) | " not in reference("errors")] == []
 
 
 def test_every_limit_has_an_entry() -> None:

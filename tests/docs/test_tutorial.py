@@ -13,7 +13,7 @@ from typing import Any
 from support.callers.emceepee_process import EmceepeeProcess, emceepee
 from support.documentation import ROOT, Block, Page
 
-PYTHON = "/path/to/checkout/.venv/bin/python"  # as the tutorial writes it
+DEMO = "emceepee-demo"  # as the tutorial writes it; tests/package runs it from the wheel
 ANYTHING = "…"
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 Ids = dict[str, str]  # as the tutorial shows them, and as they are
@@ -35,8 +35,8 @@ async def test_every_call_of_the_tutorial_gets_the_reply_it_shows() -> None:
 
 async def call(process: EmceepeeProcess, block: Block, ids: Ids) -> dict[str, Any]:
     arguments = json.loads(ULID.sub(lambda found: ids[found[0]], block.body))
-    if arguments.get("command") == PYTHON:
-        arguments["command"] = sys.executable
+    if arguments.get("command") == DEMO:
+        arguments |= {"command": sys.executable, "args": ["-m", "emceepee.demo"]}
         if "PYTHONPATH" in os.environ:  # a source tree that is not installed
             arguments["env"] = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     return await process.call(block.label, **arguments)

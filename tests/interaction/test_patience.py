@@ -10,6 +10,7 @@ from emceepee.state.limits import Limits
 from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import a_task, task_id
+from support.sessions.replies import without_help
 from support.sessions.request_contexts import asking_for_progress
 from support.sessions.scene import Scene, a_scene, scripted_spec
 
@@ -70,9 +71,8 @@ async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
 async def test_a_quiet_caller_of_get_task_result_is_told_in_time_that_the_task_goes_on() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
-        error = (await waited(scene, "get_task_result", RequestContext(), 50, task_id=name))["structuredContent"][
-            "error"
-        ]
+        reply = await waited(scene, "get_task_result", RequestContext(), 50, task_id=name)
+        error = without_help(reply["structuredContent"]["error"])
         assert (error["code"], error["details"]) == ("TOOL_ERR_TIMEOUT", {"taskId": name})
         assert "get_task_result" in error["message"]
         asked.reply(content=[])
@@ -83,7 +83,7 @@ async def test_a_caller_of_get_task_result_that_hears_of_progress_waits_as_long_
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene)
         reply = await waited(scene, "get_task_result", HEARS_OF_PROGRESS, 600, task_id=name)
-        assert reply["structuredContent"]["error"]["details"] == {"taskId": name, "status": "expired"}
+        assert without_help(reply["structuredContent"]["error"])["details"] == {"taskId": name, "status": "expired"}
 
 
 async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too() -> None:

@@ -17,7 +17,7 @@ from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id
-from support.sessions.replies import own_part
+from support.sessions.replies import own_part, without_help
 from support.sessions.request_contexts import asking_for_progress
 from support.sessions.scene import Scene, a_scene
 
@@ -193,7 +193,7 @@ async def test_a_wait_that_ends_first_is_a_time_out_and_the_task_goes_on() -> No
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name, timeout_ms=5000)
         await scene.clock.advance(5)
-        error = (await wait)["structuredContent"]["error"]
+        error = without_help((await wait)["structuredContent"]["error"])
         assert (error["code"], error["details"]) == ("TOOL_ERR_TIMEOUT", {"taskId": name})
         assert (await scene.value("list_tasks"))["tasks"][0]["status"] == "working"
         asked.reply(**DONE, structuredContent={"n": 1}, _meta={"k": None})
@@ -291,7 +291,7 @@ async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled()
         await scene.clock.advance(599.9)
         assert not wait.done()
         await scene.clock.advance(0.2)
-        error = (await wait)["structuredContent"]["error"]
+        error = without_help((await wait)["structuredContent"]["error"])
         assert (error["code"], error["details"]) == ("TOOL_ERR_TIMEOUT", {"taskId": name, "status": "expired"})
         assert [item for item in scene.backends["one"].cancelled if item.method == "tools/call"] == [asked]
         assert len(scene.session.calls) == 0

@@ -5,7 +5,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 from support.documentation import ROOT
@@ -48,14 +49,34 @@ def test_every_extra_is_of_a_package_that_is_imported() -> None:
 
 def imported(*folders: str) -> set[str]:
     """The names, as they are installed by, of all packages that the files in these folders import."""
-    distributions = packages_distributions()
     return {
-        distributions.get(module, [module])[0].lower().replace("_", "-")
+        found
         for folder in folders
         for file in files_in(ROOT / folder)
         for module in modules_of(file)
-        if module not in sys.stdlib_module_names | OWN
+        if module.partition(".")[0] not in sys.stdlib_module_names | OWN
+        if (found := distribution_of(module)) is not None
     }
+
+
+DISTRIBUTIONS = packages_distributions()
+
+
+@cache
+def distribution_of(module: str) -> str | None:
+    """None for what is only a name in a module that another entry stands for."""
+    package = module.partition(".")[0]
+    candidates = DISTRIBUTIONS.get(package, [package])
+    if len(set(candidates)) == 1:
+        return candidates[0].lower().replace("_", "-")
+    path = module.replace(".", "/")  # several share one package
+    owners = {name for name in candidates if {f"{path}.py", f"{path}/__init__.py"} & files_of(name)}
+    return owners.pop().lower().replace("_", "-") if owners else None
+
+
+@cache
+def files_of(name: str) -> frozenset[str]:
+    return frozenset(str(file) for file in distribution(name).files or ())
 
 
 def files_in(folder: Path) -> Iterator[Path]:
@@ -69,9 +90,10 @@ def files_in(folder: Path) -> Iterator[Path]:
 def modules_of(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield str(node.module).partition(".")[0]
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_emceepee_declares_what_it_imports_and_nothing_else() -> None:

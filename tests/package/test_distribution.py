@@ -47,8 +47,7 @@ async def test_the_installed_program_holds_a_conversation_on_standard_input_and_
     caller = EmceepeeProcess(process)
     hello = await caller.initialize()
     assert hello["result"]["serverInfo"]["version"] == VERSION
-    demo = [str(programs / "python"), "-m", "emceepee.demo"]
-    await caller.value("add_server", name="demo", command=demo[0], args=demo[1:])
+    await caller.value("add_server", name="demo", command=str(programs / "emceepee-demo"))
     result = await caller.call("execute_tool", server="demo", tool="add", args={"a": 2, "b": 40})
     assert text_of(result) == "2 + 40 = 42"
     assert await asyncio.wait_for(caller.end(), BOUND) == 0

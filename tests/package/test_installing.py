@@ -19,7 +19,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from support.callers.http_process import BOUND, HttpProcess, address_of, read_log
-from support.distribution import ENVIRONMENT, VERSION, Distribution, pins, run
+from support.distribution import ENVIRONMENT, UV, VERSION, Distribution, pins, run
 from support.documentation import ROOT, Page
 from support.sessions.replies import text_of
 
@@ -138,8 +138,9 @@ async def test_the_commands_of_the_image_build_emceepee_and_serve(tmp_path: Path
     """As Docker would run them, but below a folder of the test; only the user is not made."""
     source, opt = tmp_path / "src", tmp_path / "opt"
     source.mkdir()
-    run(sys.executable, "-m", "venv", tmp_path / "image", cwd=tmp_path)
-    env = ENVIRONMENT | {"PATH": f"{tmp_path}/image/bin{os.pathsep}{os.environ['PATH']}"}
+    run(UV, "venv", "--quiet", "--seed", "--python", sys.executable, tmp_path / "image", cwd=tmp_path)
+    path = f"{tmp_path}/image/bin{os.pathsep}{os.environ['PATH']}"
+    env = ENVIRONMENT | {"PATH": path, "PIP_NO_COMPILE": "1"}  # what is used is compiled when it is
     for item in stages()[0]:
         words = item.words.replace("/opt/emceepee", str(opt))
         if item.name == "COPY":

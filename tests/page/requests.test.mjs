@@ -7,6 +7,8 @@ import {
   EMPTY_FILTER,
   filterRequests,
   isFiltering,
+  readFilter,
+  writeFilter,
 } from "../../src/emceepee/console/page/views/waterfall/request-filter.js";
 
 const row = (id, change = {}) => ({
@@ -84,6 +86,50 @@ test("a filter leaves what fits, newest first, and sums it up", () => {
   assert.deepEqual(found({ search: "nothing" }), []);
   const { pending, oldest, newest, sessions } = filterRequests(rows, EMPTY_FILTER);
   assert.deepEqual({ pending, oldest, newest, sessions }, { pending: 1, oldest: 10, newest: 40, sessions: 2 });
+});
+
+test("a script's calls stand below it in their order, and where their time puts them if it is not shown", () => {
+  const rows = [
+    row("before", { startedAt: 5 }),
+    row("script", { startedAt: 10, type: "own_tool" }),
+    row("first", { startedAt: 11, parent: "script" }),
+    row("between", { startedAt: 12 }),
+    row("second", { startedAt: 13, parent: "script" }),
+    row("after", { startedAt: 14 }),
+  ];
+  const found = (change) => ids(filterRequests(rows, { ...EMPTY_FILTER, ...change }).rows);
+  assert.deepEqual(found({}), ["after", "between", "script", "first", "second", "before"]);
+  assert.deepEqual(found({ type: "backends" }), ["after", "second", "between", "first", "before"]);
+});
+
+test("a search finds what a request was called with, by all of its words", () => {
+  const rows = [
+    row("a", { args: { path: "notes/today.md", deep: [{ note: 'say "Hello"' }, null, 7] } }),
+    row("b", { args: { path: "notes/other.md" } }),
+    row("c"),
+  ];
+  const found = (search) => ids(filterRequests(rows, { ...EMPTY_FILTER, search }).rows);
+  assert.deepEqual(found("notes/"), ["b", "a"]);
+  assert.deepEqual(found('dig "hello"'), ["a"]);
+  assert.deepEqual(found("other demo"), ["b"]);
+  assert.deepEqual(found("7"), ["a"]);
+});
+
+test("what a request was called with is told once, and stays with it", () => {
+  const log = new RequestLog();
+  log.put([row("a", { status: "pending", args: { x: 1 } })]);
+  log.put([row("a")]);
+  assert.deepEqual([log.get("a").status, log.get("a").args, log.ordered[0].args], ["success", { x: 1 }, { x: 1 }]);
+});
+
+test("a filter is read from an address as it was written", () => {
+  const filter = { session: "s=1&x", server: "d\u00e9mo server", status: "error", type: "", search: "a?b #c %20 +" };
+  assert.deepEqual(readFilter(writeFilter(filter)), filter);
+  assert.equal(writeFilter(EMPTY_FILTER), "");
+  assert.equal(readFilter(""), null);
+  assert.equal(readFilter("other=1"), null);
+  assert.deepEqual(readFilter("search=%zz&search=second"), { ...EMPTY_FILTER, search: "%zz" });
+  assert.equal(readFilter(`search=${"x".repeat(9999)}`).search.length, 500);
 });
 
 test("an empty filter filters nothing", () => {

@@ -336,3 +336,15 @@ async def test_bash_completes_commands_flags_and_choices(line: CommandLine) -> N
             "",
         ],
     )
+
+
+async def test_servers_and_their_tools_are_shown_by_tag(line: CommandLine) -> None:
+    servers = {"demo": DEMO | {"tags": ["work"]}, "off": {"command": "no-such-program", "tags": ["home"]}}
+    line.config.write_text(json.dumps({"mcpServers": servers}))
+    assert [row["name"] for row in (await line.facts("servers", "list", "--tag", "work"))["servers"]] == ["demo"]
+    assert {tool["server"] for tool in (await line.facts("tools", "--tag", "work"))["tools"]} == {"demo"}
+    found = await line.facts("search", "add", "numbers", "--tag", "work")
+    assert found["results"][0]["server"] == "demo"
+    for words in (["servers", "list"], ["tools"]):
+        code, _, err = await line.run(*words, "--tag", "wrk")
+        assert (code, 'no server has the tag "wrk"' in err) == (1, True)

@@ -7,13 +7,17 @@ import stat
 import time
 from pathlib import Path
 
+from emceepee import __version__
 from emceepee.attach.place import folder_problem, peer_problem
 from support.callers.attached_callers import Home, home, said
 from support.callers.emceepee_process import BOUND
 from support.figures import record_figure
+from support.programs import outdated_emceepee
+from support.programs.outdated_emceepee import OTHER_VERSION
 from support.server_programs.stdio_entries import stdio_server
 from support.system.processes import children_of, is_alive, memory_of, servers_of, until
 
+OUTDATED = (outdated_emceepee.__file__,)
 ANSWER_SECONDS = 5.0  # not how fast it is, which is recorded, but that nothing waits for a timer
 
 
@@ -93,6 +97,24 @@ async def test_a_caller_with_another_configuration_works_by_itself_and_says_so()
         async with user.attached(way="require", env={"EMCEEPEE_CONFIG": ""}) as other:
             assert await asyncio.wait_for(other.process.wait(), BOUND) == 2
             assert "has another configuration" in await said(other)
+
+
+async def test_a_caller_of_another_version_works_by_itself_and_says_so() -> None:
+    async with home({"one": stdio_server()}) as user, user.attached() as first:
+        await first.initialize()
+        async with user.attached(entry=OUTDATED) as other:
+            opened = await other.initialize()
+            assert opened["result"]["serverInfo"]["version"] == OTHER_VERSION
+            words = await said(other)
+            assert "works by itself" in words
+            assert f"is emceepee {__version__}, and this is {OTHER_VERSION}" in words
+            assert f"kill {user.daemon}" in words
+            result = await other.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+            assert not result.get("isError")
+            assert servers_of(other.process.pid)
+        async with user.attached(way="require", entry=OUTDATED) as other:
+            assert await asyncio.wait_for(other.process.wait(), BOUND) == 2
+            assert f"and this is {OTHER_VERSION}" in await said(other)
 
 
 async def test_a_variable_that_the_configuration_names_counts(tmp_path: Path) -> None:

@@ -174,3 +174,23 @@ async def test_a_broken_configuration_is_one_sentence(content: str, tmp_path: Pa
         _, err = await process.communicate()
     assert process.returncode == 1
     assert err.decode().startswith(f"emceepee: {file}: ")
+
+
+async def test_a_server_that_all_sessions_could_share_is_named_and_written_only_if_someone_agrees(
+    tmp_path: Path,
+) -> None:
+    time = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+    file = tmp_path / "config.json"
+    before = json.dumps({"mcpServers": {"time": time, "other": stdio_server()}}, indent=1).encode()
+    file.write_bytes(before)
+    code, told = await run_doctor(tmp_path, {}, "--fix")
+    [suggestion] = told["servers"][0]["suggestions"]
+    assert (code, suggestion["code"], suggestion["setting"]) == (0, "could_be_shared", {"sharing": "shared"})
+    assert "if it keeps nothing for its caller" in suggestion["message"]
+    assert (told["servers"][0]["status"], told["servers"][1]["suggestions"]) == ("ok", [])
+    assert file.read_bytes() == before
+    code, told = await run_doctor(tmp_path, {}, "--fix", "--yes")
+    assert (code, told["servers"][0]["fixed"]) == (0, "all sessions share it now")
+    assert json.loads(file.read_bytes())["mcpServers"]["time"] == time | {"sharing": "shared"}
+    code, told = await run_doctor(tmp_path, {})
+    assert told["servers"][0]["suggestions"] == []

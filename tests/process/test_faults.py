@@ -423,7 +423,6 @@ async def test_the_session_header_is_stable_for_a_server_differs_between_servers
 # Again and again.
 
 
-@pytest.mark.alone
 async def test_a_hundred_rounds_of_faults_leave_memory_where_it_was() -> None:
     async with (
         a_backend(get=405) as backend,

@@ -3,10 +3,10 @@
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
-from pathlib import Path
 from time import perf_counter
 
 import pytest
+import pytest_asyncio
 
 from emceepee.clock import SystemClock
 from emceepee.sessions.session import Session
@@ -15,7 +15,7 @@ from support.figures import record_figure
 from support.sessions.installation import an_installation
 from support.sessions.request_contexts import call_tool
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 ROWS = 700_000
 MIB = 1 << 20
 
@@ -25,10 +25,10 @@ def document() -> str:
     return '{"rows":[\n' + ",\n".join(row % number for number in range(ROWS)) + ',\n{"id":"needle"}]}'
 
 
-@pytest.fixture
-async def session(tmp_path: Path) -> AsyncIterator[Session]:
-    """One with state in a file, and a large result."""
-    store = await SqliteStore.open(tmp_path / "state.db", SystemClock())
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    """One with state in a file, and a large result, which no test changes."""
+    store = await SqliteStore.open(tmp_path_factory.mktemp("large") / "state.db", SystemClock())
     async with an_installation(store=store) as place:
         _, opened = await place.directory.open("local")
         kept = await opened.results.keep(document().encode(), is_json=True)
@@ -48,6 +48,7 @@ async def read(session: Session, **arguments: object) -> dict[str, object]:
     return dict((await call_tool(asked, session))["structuredContent"])
 
 
+@pytest.mark.alone
 async def test_a_grep_over_50_mb_answers_within_a_second(session: Session) -> None:
     best = 10.0
     for _ in range(3):

@@ -104,7 +104,7 @@ async def test_sessions_abandoned_while_their_servers_start_leave_no_process() -
 
 async def test_orphans_that_end_while_their_server_runs_are_collected() -> None:
     async with session_parts(Config(), SystemClock()) as parts, open_session("s", LOCAL, parts) as session:
-        connection = await session.add_server(forking("one"))
+        connection = await session.servers.add(forking("one"))
         pid = int((connection.process or {})["pid"])
         [keeper] = [found for found in guardians_of(os.getpid()) if pid in children_of(found)]
         for _ in range(20):
@@ -119,7 +119,7 @@ async def test_a_child_that_crashes_at_start_is_never_taken_for_an_orphan() -> N
         async def crash(number: int) -> str:
             async with open_session(f"s{number}", f"p{number}", parts) as session:
                 with pytest.raises(ExecutionFailed) as error:
-                    await session.add_server(forking("one", "--crash-at-start"))
+                    await session.servers.add(forking("one", "--crash-at-start"))
                 return str(error.value)
 
         for words in await asyncio.gather(*(crash(number) for number in range(30))):

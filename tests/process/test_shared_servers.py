@@ -34,7 +34,6 @@ async def _memory_by_itself(user: Home) -> int:
         return sum(map(memory_of, [alone.process.pid, *below(alone.process.pid)]))
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(300)
 async def test_ten_clients_with_six_shared_servers_have_six_processes() -> None:
     async with home({f"demo{number}": DEMO for number in range(SERVERS)}, list_patience_seconds=60) as user:
@@ -54,7 +53,7 @@ async def test_ten_clients_with_six_shared_servers_have_six_processes() -> None:
             )
             assert together * 5 < separate
             await asyncio.gather(*(caller.end() for caller in callers))
-        await until(lambda: not any(map(is_alive, family)), within=12, what="all are gone after the idle time")
+        await until(lambda: not any(map(is_alive, family)), within=30, what="all are gone after the idle time")
 
 
 async def test_a_shared_server_stays_as_long_as_one_session_uses_it() -> None:

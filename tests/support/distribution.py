@@ -13,6 +13,7 @@ from pathlib import Path
 from support.documentation import ROOT
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+UV = Path(sys.executable).parent / "uv"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "EMCEEPEE"))}
 
 
@@ -32,10 +33,10 @@ def run(*command: str | Path, cwd: Path, env: Mapping[str, str] = ENVIRONMENT) -
 
 def an_environment(place: Path, package: str | Path) -> Path:
     """A new one with only this package and what it needs; the folder of its programs."""
-    run(sys.executable, "-m", "venv", "--without-pip", place, cwd=place.parent)
+    run(UV, "venv", "--quiet", "--python", sys.executable, place, cwd=place.parent)
     (place / "pins.txt").write_text("\n".join(pins()))
-    pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
-    run(*pip, "install", "--no-compile", "-c", place / "pins.txt", package, cwd=place.parent)
+    install = ("install", "--quiet", "--python", place / "bin" / "python", "-c", place / "pins.txt", package)
+    run(UV, "pip", *install, cwd=place.parent)
     return place / "bin"
 
 

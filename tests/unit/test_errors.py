@@ -115,6 +115,12 @@ def test_each_condition_has_its_stable_code(error: EmceepeeError, code: str) -> 
     assert error.body() == {"code": code, "message": "x", "details": {}}
 
 
+def test_a_reply_has_the_address_of_the_page_about_the_code_and_what_is_kept_has_not() -> None:
+    error = NotAllowed("x", details={"server": "one"})
+    assert error.body()["details"] == {"server": "one"}
+    assert error.reply_body()["details"] == {"server": "one", "help": ErrorCode.NOT_ALLOWED.help_url}
+
+
 def test_what_was_caught_holds_on_to_nothing_that_it_passed() -> None:
     try:
         try:

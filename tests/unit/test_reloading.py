@@ -11,8 +11,11 @@ from emceepee.config import Config, load
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.reloading import SETTLE_SECONDS, Reloader, needing_restart
 from emceepee.sessions.registry import ServerRegistry
-from emceepee.state.limits import Limits
+from emceepee.state.limits import LIVE, Limits
+from emceepee.surface import Surface
 from emceepee.telemetry import logs
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.limited import fit_tools
 from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
@@ -28,6 +31,7 @@ class Bench:
     registry: ServerRegistry
     reloader: Reloader
     taken_over: list[Config]
+    limits: Limits  # in use
 
     def write(self, **document: Any) -> None:
         new = self.file.with_name("new")
@@ -53,7 +57,8 @@ def bench(tmp_path: Path) -> Bench:
     config, clock, taken_over = load(str(file)), FakeClock(), list[Config]()
     registry = ServerRegistry(config.servers)
     source = ConfigSource(file=file, read=lambda: load(str(file)), stamp=stamp_of(file))
-    return Bench(file, clock, registry, Reloader(source, config, registry, clock, taken_over.append), taken_over)
+    reloader = Reloader(source, config, registry, clock, taken_over.append)
+    return Bench(file, clock, registry, reloader, taken_over, config.limits)
 
 
 async def test_a_file_that_is_as_it_was_is_not_read(bench: Bench) -> None:
@@ -123,11 +128,31 @@ async def test_the_log_level_changes_at_once(bench: Bench, monkeypatch: pytest.M
 
 
 async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    bench.write(mcpServers={"one": {"url": URL}}, limits={"connect_seconds": 5}, notices="blocks")
+    bench.write(mcpServers={"one": {"url": URL}}, limits={"line_bytes": 99_999}, notices="blocks")
     with caplog.at_level(logging.WARNING, logger="emceepee.config"):
         await bench.look()
     (record,) = caplog.records
-    assert (record.message, vars(record)["fields"]["keys"]) == ("config_needs_restart", ["limits.connect_seconds"])
+    assert (record.message, vars(record)["fields"]["keys"]) == ("config_needs_restart", ["limits.line_bytes"])
+
+
+async def test_a_limit_that_is_looked_at_when_it_is_used_changes_at_once_for_whoever_holds_the_limits(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.write(mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "line_bytes": 99_999})
+    with caplog.at_level(logging.INFO, logger="emceepee.config"):
+        await bench.look()
+    assert (bench.limits.timers_per_session, bench.limits.line_bytes) == (3, Limits().line_bytes)
+    assert vars(caplog.records[0])["fields"]["limits"] == ["timers_per_session"]
+    bench.write(mcpServers={"one": {"url": URL}}, limits={"line_bytes": 99_999})
+    await bench.look()
+    assert bench.limits == Limits(), "what the file does not name any more is as it was"
+
+
+def test_no_limit_that_changes_at_once_stands_in_what_tools_say_of_themselves() -> None:
+    other = replace(Limits(), **{name: getattr(Limits(), name) + 1 for name in LIVE})
+    assert [tool.listing(Surface.FULL) for tool in fit_tools(TOOLS, other)] == [
+        tool.listing(Surface.FULL) for tool in fit_tools(TOOLS, Limits())
+    ]
 
 
 def test_only_what_is_looked_at_when_it_starts_needs_a_restart() -> None:

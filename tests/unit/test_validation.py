@@ -77,7 +77,7 @@ def said(model: type[BaseModel], arguments: Any, private: frozenset[str] = froze
                 "restartConfig.maxAttemps": "no such key; did you mean maxAttempts or maxDelayMs?",
             },
         ),
-        ("list_servers", {"zzz": 1}, {"zzz": "no such argument; there are limit, cursor, detail"}),
+        ("list_servers", {"zzz": 1}, {"zzz": "no such argument; there are limit, cursor, detail, tag"}),
     ],
 )
 def test_a_problem_is_said_in_plain_words(tool: str, arguments: JsonObject, problem: dict[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Connections outward: one link per transport, and the connection that owns it.
 
-May import the MCP SDK (wire facts only), telemetry, state and below; knows nothing of sessions or callers. It calls
+May import telemetry, state and below; knows nothing of sessions or callers. It calls
 upward in two ways: `link.Listener` gets what a backend sends, `connection_events.Observer` what becomes of a
 connection. Start at `connection.py`, then `link.py` for what every transport promises; `supervisor.py` keeps a
 connection open.

@@ -7,15 +7,14 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
-
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.param_headers import HeaderMap, header_map, param_headers
 from emceepee.clock import Clock
 from emceepee.codec import encode
 from emceepee.futures import reject
-from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.state.limits import Limits
 
 
@@ -54,7 +53,7 @@ class Catalog:
         self._is_told_of_changes = is_told_of_changes
         self._kept: dict[Kind, _Listing] = {}
         self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
-        self._header_maps: dict[str, dict[tuple[str, ...], str]] | None = None
+        self._header_maps: dict[str, HeaderMap] | None = None
 
     def known(self, kind: Kind) -> list[JsonObject] | None:
         """What is kept, without asking the backend."""
@@ -91,8 +90,8 @@ class Catalog:
         """The headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
         if self._header_maps is None:
             await self.entries(Kind.TOOLS)
-        header_map = (self._header_maps or {}).get(tool)
-        return mcp_param_headers(header_map, arguments) if header_map else {}
+        wanted = (self._header_maps or {}).get(tool)
+        return param_headers(wanted, arguments) if wanted else {}
 
     async def _fetch(self, kind: Kind, coming: "asyncio.Future[_Listing]") -> None:
         """Its own task, so that an asker who leaves takes nothing from the others."""
@@ -151,8 +150,9 @@ class Catalog:
         else:
             raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._limits.list_pages} pages")
         if kind is Kind.TOOLS and self._link.mirrors_arguments:
-            items = [tool for tool in items if find_invalid_x_mcp_header(tool.get("inputSchema")) is None]
-            self._header_maps = {str(tool.get("name")): x_mcp_header_map(tool.get("inputSchema")) for tool in items}
+            wanted = [(tool, header_map(tool.get("inputSchema"))) for tool in items]
+            items = [tool for tool, headers in wanted if headers is not None]
+            self._header_maps = {str(tool.get("name")): headers for tool, headers in wanted if headers is not None}
         return _Listing(items, good_until)
 
 

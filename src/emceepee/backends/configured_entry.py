@@ -11,6 +11,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
 
 MOST_TAGS, LONGEST_TAG = 20, 50
 LONGEST_IDLE_SECONDS = 86_400.0
+LONGEST_PATH = 4096
 
 
 class TlsEntry(BaseModel):
@@ -48,12 +49,7 @@ class ConfiguredEntry(ServerEntry):
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)
     sharing: Literal["per-session", "shared"] = "per-session"
     idleStop: float | None = Field(None, ge=0, le=LONGEST_IDLE_SECONDS)
-
-    @model_validator(mode="after")
-    def _sharing_has_a_use(self) -> "ConfiguredEntry":
-        if self.sharing == "shared" and self.command is None:
-            raise ValueError('sharing "shared" goes with command: a server at a url is one for all sessions anyway')
-        return self
+    record: str | None = Field(None, min_length=1, max_length=LONGEST_PATH)
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> "ConfiguredEntry":
@@ -68,6 +64,7 @@ class ConfiguredEntry(ServerEntry):
             tags=tuple(self.tags or ()),
             is_shared=self.sharing == "shared",
             idle_stop=self.idleStop,
+            record=None if self.record is None else str(folder / Path(self.record).expanduser()),
         )
         if self.tls is None or not isinstance(spec.target, HttpTarget):
             return spec

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
@@ -23,7 +23,7 @@ from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import EmceepeeError, LoginNeeded, Unsupported
+from emceepee.errors import EmceepeeError, InvalidArguments, LoginNeeded, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -31,6 +31,9 @@ from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import PhaseKind, phase
+
+if TYPE_CHECKING:
+    from emceepee.backends.recording.recordings import MemoryRecording
 
 log = EventLog("backends")
 T = TypeVar("T")
@@ -80,6 +83,7 @@ class Connection:
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._authorizer = authorizer
+        self._recording: MemoryRecording | None = None
         self._supervisor = Supervisor(
             spec,
             lambda resumption: self._dial(principal, caller_id, resumption),
@@ -196,6 +200,7 @@ class Connection:
             caller_id=caller_id,
             resumption=resumption,
             authorizer=self._authorizer,
+            recorder=None if self._recording is None else self._recording.recorder,
         )
         try:
             return await dial()
@@ -204,6 +209,32 @@ class Connection:
                 raise
         # The person was quicker than the link that could not be opened took to close.
         return await dial()
+
+    # Recording, for a person who wants to see what passes, or to report it.
+
+    @property
+    def is_recording(self) -> bool:
+        return self._recording is not None
+
+    async def begin_recording(self) -> None:
+        """On a fresh link, so that what is said at the beginning is in it. Raises: EmceepeeError."""
+        if self._recording is not None:
+            raise InvalidArguments(f'"{self.spec.name}" is being recorded already.')
+        self._recording = self._dialer.recordings.in_memory(self.spec)
+        try:
+            await self.reconnect()
+        except BaseException:
+            self._recording = None
+            raise
+
+    def end_recording(self) -> str:
+        """What was recorded, as lines of JSON. Raises: InvalidArguments."""
+        if self._recording is None:
+            raise InvalidArguments(f'"{self.spec.name}" is not being recorded.')
+        recording, self._recording = self._recording, None
+        recording.recorder.stop()
+        self._observer.change_signal.notify()
+        return recording.text
 
     # What the supervisor calls when a link comes and goes.
 
@@ -321,7 +352,8 @@ class Connection:
         if wants_input(result):
 
             def send_again(following: JsonObject) -> Awaitable[JsonObject]:
-                return self._run_on_link(self._sender(method, following, origin, plan), method, origin=origin)
+                sender = self._sender(method, following, origin, plan)
+                return self._run_on_link(sender, method, origin=origin, is_first=False)
 
             result = await self._input_rounds.finish(result, params, send_again, origin)
         if type(result) is CreatedTask:
@@ -335,6 +367,8 @@ class Connection:
         """What sends the request once, on a given link."""
 
         async def send(link: Link) -> JsonObject:
+            if (prepare := plan.before_sending) is not None:
+                await prepare(plan)
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:
                     raise LinkError(
@@ -371,10 +405,11 @@ class Connection:
         *,
         is_repeatable: bool = False,
         origin: object | None = None,
+        is_first: bool = True,
     ) -> T:
         """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
 
-        With an `origin`, a login that is needed is waited for.
+        With an `origin`, a login that is needed is waited for. `is_first`: nothing of the call was done before.
 
         Raises:
             EmceepeeError
@@ -392,13 +427,15 @@ class Connection:
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
         if wants_login:
-            return await self._run_after_login(work, method, origin)
+            return await self._run_after_login(work, method, origin, is_first=is_first)
         try:
             return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
 
-    async def _run_after_login(self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None) -> T:
+    async def _run_after_login(
+        self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None, *, is_first: bool
+    ) -> T:
         """A person was asked to log in: wait for them, and do `work` then. It may turn out to need more rights.
 
         Raises:
@@ -406,7 +443,7 @@ class Connection:
         """
         for login in range(1, LOGINS_PER_CALL + 1):
             if self._authorizer is not None:
-                await self._authorizer.wait(origin)
+                await self._authorizer.wait(origin, is_first=is_first)
             try:
                 return await self._run_once(work, PhaseKind.RETRY)
             except (RpcError, LinkError, LoginNeeded) as error:

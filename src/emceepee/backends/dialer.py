@@ -1,10 +1,11 @@
 """Opening links: which transport a configuration asks for, and nothing left behind when it fails."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from emceepee import __version__
@@ -17,9 +18,11 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link_view import SharedResumption
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
-from emceepee.backends.oauth.access import Authorizer, TokenAccess
+from emceepee.backends.oauth.access import Authorizer, TokenAccess, TokenSource
 from emceepee.backends.oauth.sender import OAuthSender
+from emceepee.backends.observed_link import ObservedLink, callee_of
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.shared_links import SharedLinks
@@ -28,6 +31,11 @@ from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
+from emceepee.telemetry.outgoing import LinkObserver
+
+if TYPE_CHECKING:
+    from emceepee.backends.recording.recorder import Recorder
+    from emceepee.backends.recording.recordings import Recordings
 
 AGENT = {"user-agent": f"emceepee/{__version__}"}
 CALLER_HEADER = "emceepee-session-id"
@@ -46,18 +54,27 @@ class Dialer:
         limits: Limits,
         *,
         roots: tuple[str, ...] = (),
+        observer: LinkObserver | None = None,
     ) -> None:
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._child_processes = child_processes
         self._process_links: WeakSet[StdioLink] = WeakSet()  # whoever uses one keeps it until its process has ended
         self._eras = EraMemory(clock)
         self.figures = BackendFigures()
+        self._observer = observer
         self._shared = SharedLinks()
+        self._recordings: Recordings | None = None
 
     @classmethod
     @asynccontextmanager
     async def running(
-        cls, clock: Clock, limits: Limits, *, roots: tuple[str, ...] = (), egress: EgressSettings = NOTHING_SET
+        cls,
+        clock: Clock,
+        limits: Limits,
+        *,
+        roots: tuple[str, ...] = (),
+        egress: EgressSettings = NOTHING_SET,
+        observer: LinkObserver | None = None,
     ) -> "AsyncIterator[Dialer]":
         """Raises: BadTlsFile."""
         child_processes = ChildProcesses()
@@ -71,10 +88,22 @@ class Dialer:
             proxies=egress.proxies,
             contexts=contexts,
         ) as pool:
+            dialer = cls(pool, child_processes, clock, limits, roots=roots, observer=observer)
             try:
-                yield cls(pool, child_processes, clock, limits, roots=roots)
+                yield dialer
             finally:
                 await child_processes.close()
+                if dialer._recordings is not None:
+                    await dialer._recordings.close()
+
+    @property
+    def recordings(self) -> "Recordings":
+        """Loaded for whoever records."""
+        if self._recordings is None:
+            from emceepee.backends.recording.recordings import Recordings
+
+            self._recordings = Recordings(self._clock, self._limits)
+        return self._recordings
 
     def login_sender(self, target: HttpTarget, principal: str) -> OAuthSender:
         """By which authorization servers are asked: as far as that server itself may be, and by nobody else's way."""
@@ -108,23 +137,53 @@ class Dialer:
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
         capabilities: JsonObject | None = None,
+        recorder: "Recorder | None" = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
         Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
         `resumption` is the last link's. The `authorizer` has the principal's tokens for this server. `capabilities` are
-        declared in place of the usual ones.
+        declared in place of the usual ones. What passes is told to the `recorder`, and to the file that the server is
+        configured with.
 
         Raises:
             RpcError, LinkError
         """
-        if spec.is_shared:
-            return await self._shared.join(
-                spec, principal, listener, lambda shared: self._dial_known_era(spec, shared, _Caller(principal), None)
-            )
-        caller = _Caller(principal, caller_id, authorizer)
+        dial = partial(
+            self._dial_unrecorded,
+            spec,
+            caller=_Caller(principal, caller_id, authorizer),
+            authorizer=authorizer,
+            resumption=resumption,
+            capabilities=capabilities,
+        )
+        if recorder is None and spec.record is None:
+            return await dial(listener)
+        from emceepee.backends.recording.recorded_link import dial_recorded
+
+        recorders = (recorder, self.recordings.in_file(spec))
+        return await dial_recorded(dial, listener, [each for each in recorders if each is not None])
+
+    async def _dial_unrecorded(
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        *,
+        caller: "_Caller",
+        authorizer: Authorizer | None,
+        resumption: object | None,
+        capabilities: JsonObject | None,
+    ) -> Link:
         if authorizer is not None:
             await authorizer.load()
+        if spec.is_shared:
+            last = resumption.resumption if isinstance(resumption, SharedResumption) else None
+
+            def open_shared(all_users: Listener, access: TokenSource) -> Awaitable[Link]:
+                user = _Caller(caller.principal, None, None if authorizer is None else access)
+                return self._dial_known_era(spec, all_users, user, last)
+
+            return await self._shared.join(spec, caller.principal, listener, open_shared, authorizer)
         return await self._dial_known_era(spec, listener, caller, resumption, capabilities)
 
     async def _dial_known_era(
@@ -140,7 +199,8 @@ class Dialer:
         known = self._eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
-                return await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
+                link = await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
+                return self._observed(spec, link)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
                 if not is_no_verdict or known != "legacy":  # an older server may end because of how it is asked
@@ -156,7 +216,12 @@ class Dialer:
                 raise end from None  # it is no older server: how it ended says more
         if spec.mode == "auto":
             self._eras.learn(spec.target, link.facts)
-        return link
+        return self._observed(spec, link)
+
+    def _observed(self, spec: BackendSpec, link: Link) -> Link:
+        if self._observer is None:
+            return link
+        return ObservedLink(link, callee_of(spec), self._observer, self._clock)
 
     async def _dial(
         self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
@@ -235,8 +300,8 @@ class Dialer:
     def _client(self, target: HttpTarget, caller: "_Caller", *, is_sse: bool = False) -> HttpClient:
         """One per link, because headers and cookies are one caller's. Raises: LinkError."""
         access = None
-        if caller.authorizer is not None:
-            access = TokenAccess(caller.authorizer, self._clock, is_asking_on_get=is_sse)
+        if caller.access is not None:
+            access = TokenAccess(caller.access, self._clock, is_asking_on_get=is_sse)
         headers = AGENT | target.headers
         try:
             return HttpClient(
@@ -255,7 +320,7 @@ class Dialer:
 class _Caller(NamedTuple):
     principal: str
     caller_id: str | None = None
-    authorizer: Authorizer | None = None
+    access: TokenSource | None = None
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:

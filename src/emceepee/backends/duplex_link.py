@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.json_rpc import (
     NEVER_CANCELLED,
@@ -29,6 +26,7 @@ from emceepee.ids import request_numbers
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import MODERN_PROTOCOL_VERSIONS, SUBSCRIPTION_ID_META_KEY
 
 MOST_IN_BATCH = 1000  # messages
 

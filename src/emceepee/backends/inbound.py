@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emceepee.backends.link import LinkError, Listener, RpcError
-from emceepee.json_rpc import INTERNAL_ERROR, SERVER_ERROR, error_message, result_message
+from emceepee.json_rpc import SERVER_ERROR, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import INTERNAL_ERROR
 
 logger = logging.getLogger(__name__)
 

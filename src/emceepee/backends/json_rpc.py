@@ -1,5 +1,6 @@
 """What every link does of JSON-RPC as a client: the messages it sends, and how it reads what answers them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError, RpcError
@@ -12,11 +13,23 @@ from emceepee.json_types import JsonObject
 NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
 
+class NumberedParams(dict[str, Any]):
+    """Params of which someone wants to know the number of the request that they are sent with."""
+
+    __slots__ = ("on_number",)
+
+    def __init__(self, params: JsonObject, on_number: Callable[[int], None]) -> None:
+        super().__init__(params)
+        self.on_number = on_number
+
+
 def request_message(
     number: int, method: str, params: JsonObject | None, *, meta: JsonObject | None, wants_progress: bool
 ) -> JsonObject:
     """A request of ours. `meta` is what its era says in `_meta`; its own number is the token for its progress."""
     message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
+    if type(params) is NumberedParams:
+        params.on_number(number)
     stamped = _stamp(params, meta, number if wants_progress else None)
     if stamped is not None:
         message["params"] = stamped

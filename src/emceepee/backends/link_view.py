@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.backends.oauth.access import TokenSource
+from emceepee.backends.shared_access import ASKING
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
@@ -16,6 +19,13 @@ class Origin(NamedTuple):
 
     view: "LinkView"
     call: object | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedResumption:
+    """With what the next link to share finds the server's state. Not for another process: it is not one session's."""
+
+    resumption: object
 
 
 class Shared(Protocol):
@@ -38,9 +48,9 @@ class Shared(Protocol):
 class LinkView(LinkLifetime):
     """`uris` and `level` are what this session asked for; `calls` is how many of it are under way."""
 
-    def __init__(self, shared: Shared, listener: Listener) -> None:
+    def __init__(self, shared: Shared, listener: Listener, access: TokenSource | None = None) -> None:
         super().__init__()
-        self._shared, self.listener = shared, listener
+        self._shared, self.listener, self.access = shared, listener, access
         self._work: set[asyncio.Task[JsonObject]] = set()
         self._failed: LinkError | None = None
         self.facts = ServerFacts()
@@ -50,7 +60,8 @@ class LinkView(LinkLifetime):
 
     @property
     def mirrors_arguments(self) -> bool:
-        return False
+        link = self._live
+        return link is not None and link.mirrors_arguments
 
     async def request(
         self,
@@ -63,7 +74,7 @@ class LinkView(LinkLifetime):
         if self._failed is not None:
             raise LinkError(self._failed.failure, str(self._failed), may_have_run=False)
         is_call = origin is not None and method != LISTEN
-        work = asyncio.ensure_future(self._request(method, params, origin))
+        work = asyncio.ensure_future(self._request(method, params, origin, headers))
         self._work.add(work)
         self.calls += is_call
         try:
@@ -80,12 +91,15 @@ class LinkView(LinkLifetime):
             self.calls -= is_call
             self._work.discard(work)
 
-    async def _request(self, method: str, params: JsonObject | None, origin: object | None) -> JsonObject:
+    async def _request(
+        self, method: str, params: JsonObject | None, origin: object | None, headers: Mapping[str, str] | None
+    ) -> JsonObject:
+        ASKING.set(self.access)
         answer = await self._shared.ask(self, method, params or {})
         if answer is not None:
             return answer
         wrapped = None if origin is None else Origin(self, origin)
-        return await self._shared.live.request(method, params, origin=wrapped)
+        return await self._shared.live.request(method, params, origin=wrapped, headers=headers)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._shared.live.notify(method, params)
@@ -102,12 +116,14 @@ class LinkView(LinkLifetime):
         return self._failed is None and self._shared.live.is_busy
 
     @property
-    def identity(self) -> None:
-        return None
+    def identity(self) -> str | None:
+        link = self._live
+        return None if link is None else link.identity
 
     @property
-    def resumption(self) -> None:
-        return None
+    def resumption(self) -> SharedResumption | None:
+        resumption = None if self._live is None else self._live.resumption
+        return None if resumption is None else SharedResumption(resumption)
 
     def leave_session(self) -> None: ...
 
@@ -123,8 +139,13 @@ class LinkView(LinkLifetime):
         await self._shared.leave(self)
 
     def process(self) -> JsonObject | None:
+        link = self._live
+        return None if link is None else link.process()
+
+    @property
+    def _live(self) -> Link | None:
         try:
-            return self._shared.live.process()
+            return self._shared.live
         except LinkError:
             return None
 

@@ -5,21 +5,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    LOG_LEVEL_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
-
 from emceepee import __version__
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
 from emceepee.backends.spec import Mode
 from emceepee.backends.tasks.wire import TASK_METHODS, TASKS_EXTENSION
 from emceepee.json_types import JsonObject
+from emceepee.protocol import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LOG_LEVEL_META_KEY,
+    MODERN_PROTOCOL_VERSIONS,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 
 CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
 CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}

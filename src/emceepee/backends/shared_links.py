@@ -1,7 +1,7 @@
 """One link to a server for all sessions of a principal: each has a view of it, and hears what concerns it.
 
     session ─ connection ─ LinkView ┐
-    session ─ connection ─ LinkView ┼─ SharedLink ─ the link ─ the process
+    session ─ connection ─ LinkView ┼─ SharedLink ─ the link ─ the server
     session ─ connection ─ LinkView ┘
 
 Above a view nothing is different: a session has a connection of its own, with its lists, subscriptions and log level.
@@ -12,8 +12,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError
 from emceepee.backends.link_view import LinkView, Origin
+from emceepee.backends.oauth.access import TokenSource
+from emceepee.backends.shared_access import ASKING, SharedAccess
 from emceepee.backends.spec import BackendSpec
 from emceepee.json_rpc import SERVER_ERROR
 from emceepee.json_types import JsonObject
@@ -23,7 +25,7 @@ from emceepee.state.connection import LinkEnd
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL = "resources/subscribe", "resources/unsubscribe", "logging/setLevel"
 UPDATED, LOGGED = "notifications/resources/updated", "notifications/message"
-Open = Callable[[Listener], Awaitable[Link]]
+Open = Callable[[Listener, TokenSource], Awaitable[Link]]
 
 
 class SharedLinks:
@@ -32,13 +34,34 @@ class SharedLinks:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], SharedLink] = {}
 
-    async def join(self, spec: BackendSpec, principal: str, listener: Listener, open_link: Open) -> Link:
+    async def join(
+        self,
+        spec: BackendSpec,
+        principal: str,
+        listener: Listener,
+        open_link: Open,
+        access: TokenSource | None = None,
+    ) -> Link:
         """A view of the link that others use, or of a new one. Raises: RpcError, LinkError."""
+        while True:
+            shared = self._find(spec, principal, open_link)
+            is_first = not shared.is_used
+            try:
+                return await self._view(shared, listener, access)
+            except NoAccess as error:
+                # The other one was asked to log in. Whoever waits for a login has to begin it, too.
+                if is_first or not error.wants_person:
+                    raise
+
+    def _find(self, spec: BackendSpec, principal: str, open_link: Open) -> "SharedLink":
         key = (principal, spec.name)
         shared = self._known.get(key)
         if shared is None or shared.is_over or shared.spec != spec:
             shared = self._known[key] = SharedLink(spec, open_link, lambda gone: self._forget(key, gone))
-        view = LinkView(shared, listener)
+        return shared
+
+    async def _view(self, shared: "SharedLink", listener: Listener, access: TokenSource | None) -> Link:
+        view = LinkView(shared, listener, access)
         try:
             await shared.join(view)
         except BaseException:
@@ -58,6 +81,7 @@ class SharedLink:
         self.spec, self._open_link, self._on_over = spec, open_link, on_over
         self._tasks = TaskOwner(f"shared:{spec.name}")
         self._views: dict[LinkView, None] = {}
+        self._access = SharedAccess(self._views)
         self._opening: asyncio.Task[Exception | None] | None = None
         self._changing = asyncio.Lock()  # what the server is asked for on behalf of all
         self._level: str | None = None  # as the server was told
@@ -70,6 +94,10 @@ class SharedLink:
     # Who uses it.
 
     @property
+    def is_used(self) -> bool:
+        return bool(self._views)
+
+    @property
     def live(self) -> Link:
         if self._link is None:
             raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
@@ -79,7 +107,7 @@ class SharedLink:
         """Raises: RpcError, LinkError."""
         self._views[view] = None
         if self._opening is None:
-            self._opening = self._tasks.spawn(self._open(), name="open")
+            self._opening = self._tasks.spawn(self._open(view.access), name="open")
         failure = await asyncio.shield(self._opening)
         if failure is not None:
             raise failure
@@ -87,10 +115,11 @@ class SharedLink:
         if self.is_over:
             raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
 
-    async def _open(self) -> Exception | None:
+    async def _open(self, access: TokenSource | None) -> Exception | None:
         """Returns why it could not be."""
+        ASKING.set(access)
         try:
-            link = self._link = await self._open_link(self)
+            link = self._link = await self._open_link(self, self._access)
         except (RpcError, LinkError) as error:
             self._be_over()
             return error
@@ -106,6 +135,7 @@ class SharedLink:
             if not self.is_over and (view.uris or view.level):
                 self._tasks.spawn(self._let_go(view.uris), name="let go")
             return
+        self._access.last_out = view.access
         self._be_over()
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
@@ -197,18 +227,18 @@ class SharedLink:
         return await view.listener.handle_request(method, params, call, seconds=seconds)
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if isinstance(origin, Origin):
-            origin.view.listener.handle_notification(method, params, origin.call)
-            return
-        for view in self._concerned(method, params):
-            view.listener.handle_notification(method, params, None)
+        whose = origin if isinstance(origin, Origin) else None
+        for view in self._concerned(method, params, whose):
+            view.listener.handle_notification(method, params, whose.call if whose and whose.view is view else None)
 
-    def _concerned(self, method: str, params: JsonObject) -> list[LinkView]:
-        if method.endswith("/list_changed"):
-            return list(self._views)
-        if method == UPDATED:
-            return [view for view in self._views if params.get("uri") in view.uris]
-        caller = self._only_caller()
+    def _concerned(self, method: str, params: JsonObject, origin: Origin | None) -> list[LinkView]:
+        # Before 2026-07-28, the stream on which a change is told may be that of anyone's call.
+        if origin is None or not self.live.facts.is_modern:
+            if method.endswith("/list_changed"):
+                return list(self._views)
+            if method == UPDATED:
+                return [view for view in self._views if params.get("uri") in view.uris]
+        caller = self._only_caller() if origin is None else origin.view
         if method == LOGGED:
             rank = _rank(str(params.get("level")))
             hearing = list(self._views) if caller is None else [caller]

@@ -113,6 +113,7 @@ class BackendSpec:
     roots: tuple[str, ...] = ()
     is_shared: bool = False  # whether all sessions of a principal have one link to it
     idle_stop: float | None = None  # seconds without use, until it is stopped; None: as the limit says, 0: never
+    record: str | None = None  # the file to which what passes is recorded
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
     tags: tuple[str, ...] = field(default=(), compare=False)  # the same
 

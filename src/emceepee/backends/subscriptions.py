@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
 from emceepee.state.connection import LinkEnd, LinkEndKind
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog

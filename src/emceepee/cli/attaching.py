@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from emceepee import __version__
-from emceepee.attach.greeting import Hello, Welcome, digest
+from emceepee.attach.greeting import Hello, Welcome
 from emceepee.attach.pipe import Pipe
 from emceepee.attach.place import UnsafePlace, open_folder, runtime_folder
 from emceepee.attach.starting import Attached, NoDaemon, reach, reach_or_start
+from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, hide_process
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE
@@ -21,15 +22,10 @@ NAME_BYTES = 16
 
 def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | None:
     """The exit code; None if there is no daemon to attach to, and emceepee is to work by itself."""
-    hello = Hello(
-        version=__version__,
-        configuration=digest(vars(options), os.environ),
-        session=options.session or f"attached-{os.urandom(NAME_BYTES).hex()}",
-        is_kept=options.session is not None,
-    )
+    session = options.session or f"attached-{os.urandom(NAME_BYTES).hex()}"
     try:
         folder = open_folder(runtime_folder(os.environ))
-        reach_it = partial(_reach, folder, hello, options.attach, daemon_command(arguments))
+        reach_it = partial(_reach, folder, options, session, daemon_command(arguments))
         attached = reach_it()
     except (NoDaemon, UnsafePlace, OSError, RuntimeError) as error:
         if options.attach == ATTACH_REQUIRE:
@@ -39,15 +35,23 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
         return None
     hide_process(os.environ)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to put in order here
+    if attached.welcome.notice is not None:
+        sys.stderr.write(f"emceepee: {attached.welcome.notice}\n")
     if options.console is not None:
         _show_console(attached.welcome)
     Pipe(attached, reach_it, stdin=STDIN, stdout=STDOUT).run()
     return 0
 
 
-def _reach(folder: Path, hello: Hello, way: str, command: list[str]) -> Attached:
+def _reach(folder: Path, options: argparse.Namespace, session: str, command: list[str]) -> Attached:
     """Raises: NoDaemon."""
-    if way == ATTACH_AUTO:
+    hello = Hello(
+        version=__version__,
+        configuration=digest(vars(options), os.environ, Path.cwd()),  # each time: the file may be another one by now
+        session=session,
+        is_kept=options.session is not None,
+    )
+    if options.attach == ATTACH_AUTO:
         return reach_or_start(folder, hello, command)
     attached = reach(folder, hello)
     if attached is None:

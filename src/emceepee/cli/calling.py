@@ -11,7 +11,7 @@ from emceepee.cli.form_prompts import FormPrompts
 from emceepee.cli.progress_bar import ProgressBar
 from emceepee.cli.result_text import result_text
 from emceepee.cli.terminal import DONE, FAILED, complain, printable, say
-from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_words
+from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_report, error_words
 from emceepee.json_types import JsonObject
 
 LOOK_MS = 1000  # between two looks at a call that has become a task
@@ -32,7 +32,7 @@ async def _call(options: argparse.Namespace, caller: ToolCaller) -> int:
     if options.json:
         say_json(result)
     elif result.get("isError"):
-        complain(printable(error_words(result)))
+        complain(printable(error_report(result)))
     else:
         say(printable(result_text(result)))
     return FAILED if result.get("isError") else DONE

@@ -83,6 +83,7 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     parser.add_argument(
         "--fix", action="store_true", help="mend what can be mended safely; emceepee undo takes it back"
     )
+    parser.add_argument("--yes", action="store_true", help="with --fix: share servers that could be, without asking")
     parser.add_argument("--json", action="store_true", help="say it in JSON")
 
 

@@ -13,6 +13,7 @@ CALL_SECONDS = 600.0
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 SEARCH_TYPES = ("tools", "resources", "prompts", "servers", "all")
 MOST_RESULTS = 50
+INSTANT, RECORDED = SPEEDS = ("instant", "recorded")
 
 
 # What may stand behind a flag, too, where argparse would not look for it: the last arguments of these commands.
@@ -39,6 +40,8 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     tools = _add(commands, "tools", "List servers' tools, or show one of them in full.")
     tools.add_argument("server", nargs="?", metavar="SERVER", help="only its tools (default: of all)")
     tools.add_argument("tool", nargs="?", metavar="TOOL", help="only this one, with its arguments")
+    tools.add_argument("--tag", metavar="TAG", help="only of servers with this tag")
+    _add_record(tools)
     _add_reach(tools)
 
     call = _add(
@@ -58,12 +61,14 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     )
     call.add_argument("--args", metavar="JSON", help="all arguments as one object")
     _add_timeout(call)
+    _add_record(call)
     _add_reach(call)
 
     read = _add(commands, "read", "Read a resource of a server, or list its resources.")
     read.add_argument("server", metavar="SERVER", help="its name")
     read.add_argument("uri", nargs="?", metavar="URI", help="which one (default: list them)")
     _add_timeout(read)
+    _add_record(read)
     _add_reach(read)
 
     prompt = _add(commands, "prompt", "Get a prompt of a server, or list its prompts.")
@@ -71,18 +76,37 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     prompt.add_argument("name", nargs="?", metavar="NAME", help="which one (default: list them)")
     prompt.add_argument("arguments", nargs="*", metavar="KEY=VALUE", help="an argument of the prompt")
     _add_timeout(prompt)
+    _add_record(prompt)
     _add_reach(prompt)
 
     search = _add(commands, "search", "Find servers' tools by what they do, in your own words.")
     search.add_argument("words", nargs="+", metavar="WORD", help="what it should do, or /regex/ on names")
     search.add_argument("--type", choices=SEARCH_TYPES, default="tools", help="what to find (default: tools)")
     search.add_argument("--server", metavar="SERVER", help="only of this one")
+    search.add_argument("--tag", metavar="TAG", help="only of servers with this tag")
     search.add_argument("--limit", type=_result_count, default=10, metavar="N", help="most results (default: 10)")
     _add_reach(search)
 
 
 def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`logs` and `top`."""
+    """`replay`, `logs` and `top`."""
+    replay = _add(
+        commands,
+        "replay",
+        "Serve a recording of a server as if it were the server, on standard input and output.",
+        "Requests that were recorded get the answers that they got then, in their order. Record with --record of call, "
+        "tools, read and prompt, with record in the configuration, or on the console.",
+    )
+    replay.add_argument("file", type=Path, metavar="FILE", help="the recording")
+    replay.add_argument(
+        "--speed",
+        choices=SPEEDS,
+        default=INSTANT,
+        help="instant: at once (default); recorded: with the pauses that there were",
+    )
+    replay.add_argument("--list", action="store_true", help="show what was recorded, and serve nobody")
+    replay.add_argument("--json", action="store_true", help="say it in JSON")
+    replay.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
     logs = _add(commands, "logs", "Show what servers logged in a running emceepee serve.")
     logs.add_argument("server", nargs="?", metavar="SERVER", help="only this one (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
@@ -143,6 +167,15 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
         "--ca-bundle", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="trust these CAs, too"
     )
     parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="add what passes between emceepee and the server to this file, for emceepee replay",
+    )
 
 
 def _add_timeout(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from emceepee.backends.spec import BackendSpec
 from emceepee.cli.call_arguments import BadArgument
 from emceepee.cli.client_changes import say_json
 from emceepee.cli.terminal import DONE, FAILED, USAGE, complain, printable
@@ -53,6 +54,8 @@ def _fail(options: argparse.Namespace, words: str, code: int) -> int:
 def _config(options: argparse.Namespace) -> Config:
     """Raises: ConfigError."""
     if options.url is not None:
+        if getattr(options, "record", None) is not None:
+            raise ConfigError("--record is for servers that are started here: with --url, record on its console")
         return Config(egress=egress_settings(options.ca_bundle, os.environ))
     config = load(options.config, os.environ)
     if not config.servers:
@@ -62,9 +65,28 @@ def _config(options: argparse.Namespace) -> Config:
         )
     return replace(
         config,
+        servers=_recorded(config.servers, options),
         egress=egress_settings(options.ca_bundle, os.environ),
         location=locate_state(config, options.state, os.environ, usual=MEMORY),
     )
+
+
+def _recorded(servers: tuple[BackendSpec, ...], options: argparse.Namespace) -> tuple[BackendSpec, ...]:
+    """With the one that is asked recorded, if that is wished. Raises: ConfigError."""
+    file = getattr(options, "record", None)
+    if file is None:
+        return servers
+    if options.server is None:
+        raise ConfigError("--record is of one server: name it")
+    from emceepee.backends.recording.recordings import open_recording
+
+    try:
+        descriptor, _ = open_recording(file)
+    except OSError as error:
+        raise ConfigError(f"--record {file}: {error.strerror or error}") from None
+    os.close(descriptor)
+    path = str(file.absolute())
+    return tuple(replace(spec, record=path) if spec.name == options.server else spec for spec in servers)
 
 
 async def _run(options: argparse.Namespace, config: Config, work: Work) -> int:

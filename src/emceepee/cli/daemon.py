@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from emceepee.attach.greeting import digest
 from emceepee.attach.listening import Identity, listening_socket
 from emceepee.attach.place import LINK_NAME, UnsafePlace, open_folder, runtime_folder
 from emceepee.attach.starting import READY, NoDaemon
+from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.own_files import IDLE_EXIT_SECONDS
@@ -34,13 +35,16 @@ def _run(options: argparse.Namespace) -> int:
     """Raises: ConfigError, NoDaemon, StoreError, UnsafePlace, OSError, RuntimeError."""
     from emceepee import __version__
     from emceepee.cli.announcements import inviting, link_file_removed
-    from emceepee.cli.serving import run_until_done, stdio_config, warn_of_configuration
+    from emceepee.cli.serving import followed_file, run_until_done, stdio_config, warn_of_configuration
     from emceepee.server.gc_tuning import collect_less_while_loading
     from emceepee.store.location import SQLITE
     from emceepee.telemetry import logs
 
     folder = open_folder(runtime_folder(os.environ))
-    identity = Identity(version=__version__, configuration=digest(vars(options), os.environ), pid=os.getpid())
+    read_digest = partial(digest, dict(vars(options)), dict(os.environ), Path.cwd())
+    identity = Identity(version=__version__, configuration=read_digest(), pid=os.getpid())
+    options = _seen_from_anywhere(options)
+    source = followed_file(options)
     config = replace(stdio_config(options, usual_state=SQLITE), session_name=None)
     if config.console_port is not None:
         config = replace(config, link_file=(config.link_file or folder / LINK_NAME).absolute())
@@ -52,6 +56,7 @@ def _run(options: argparse.Namespace) -> int:
         os.chdir(_home())
         with collect_less_while_loading():
             from emceepee.daemon import run_daemon
+            from emceepee.daemon_identity import FollowedIdentity
 
         def ready() -> None:
             if options.detach:
@@ -62,9 +67,31 @@ def _run(options: argparse.Namespace) -> int:
         idle_exit = IDLE_EXIT_SECONDS if options.detach and options.idle_exit is None else options.idle_exit
         with link_file_removed(config):
             run_until_done(
-                run_daemon(config, listener, identity, idle_exit=idle_exit, ready=ready, invite=inviting(config))
+                run_daemon(
+                    config,
+                    listener,
+                    FollowedIdentity(identity, read_digest),
+                    idle_exit=idle_exit,
+                    ready=ready,
+                    invite=inviting(config),
+                    source=source,
+                )
             )
     return 0
+
+
+def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
+    """The same with full paths: the daemon changes its directory, and reads the configuration again after that."""
+    from emceepee.backends.spec import root_uri
+    from emceepee.config import find_file
+
+    file, bundle = find_file(options.config), options.ca_bundle
+    full = {
+        "config": options.config if file is None else os.path.abspath(file),
+        "root": [root_uri(root) for root in options.root or ()],
+        "ca_bundle": bundle and bundle.absolute(),
+    }
+    return argparse.Namespace(**vars(options) | full)
 
 
 def _home() -> Path:

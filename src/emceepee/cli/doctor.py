@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from emceepee.cli.client_changes import Facts, current_time, open_journal, run_guarded, say_json
-from emceepee.cli.terminal import DONE, FAILED, Paint, complain, printable, say
+from emceepee.cli.terminal import DONE, FAILED, Paint, agrees, can_ask, complain, printable, say
 from emceepee.clients.changes import PRIVATE_FILE, FileChange
 from emceepee.clients.faults import ClientError
 from emceepee.clients.own_config import OwnConfig
+from emceepee.clients.sharing import SHARED, SHARING, why_shareable
 from emceepee.json_types import JsonObject
 from emceepee.secret_references import BadReference, References, literal_secrets
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from emceepee.config import Config
 
 FOR_OTHERS = 0o077
+_SHARE = 'if it keeps nothing for its caller, set "sharing": "shared" (doctor --fix --yes does it)'
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Row:
     is_disabled: bool = False
     findings: tuple["Finding", ...] = ()
     examined: "Examined | None" = None
+    shareable: str | None = None  # why all sessions could use one process of it
     fixed: str | None = None
 
     @property
@@ -58,8 +61,11 @@ def _run(options: argparse.Namespace) -> int:
             raise ClientError(f'no server is called "{name}"; there are {", ".join(entries) or "none"}')
     chosen = {name: entry for name, entry in entries.items() if not options.servers or name in options.servers}
     rows = examine_entries(own, chosen, options)
+    for row in rows:
+        if row.examined is not None and row.examined.is_usable:
+            row.shareable = why_shareable(chosen[row.name], row.examined.seen)
     general = _of_the_file(own, entries)
-    fixed = _fix(own, entries, rows, general) if options.fix else []
+    fixed = _fix(own, rows, general, shares=_may_share(options, rows)) if options.fix else []
     bad = sum(row.is_bad and row.fixed is None for row in rows)
     if options.json:
         say_json(_facts(own, rows, general, fixed))
@@ -134,17 +140,32 @@ def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Findin
     ]
 
 
-def _fix(
-    own: OwnConfig, entries: dict[str, JsonObject], rows: Sequence[Row], general: "Sequence[Finding]"
-) -> list[str]:
-    """What is safe: a program by its whole path, and a file for its owner alone. Says what was done."""
+def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
+    """Whether someone agreed: what a server keeps for its caller can only be guessed, so it is not done by itself."""
+    names = [row.name for row in rows if row.shareable is not None]
+    if options.yes or not names or options.json or not can_ask():
+        return bool(options.yes)
+    for row in rows:
+        if row.shareable is not None:
+            say(printable(f"{row.name} could be shared: {row.shareable}"))
+    return agrees(f"Let all sessions use one process of {printable(', '.join(names))}?")
+
+
+def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, shares: bool) -> list[str]:
+    """What is safe: a program by its whole path, and a file for its owner alone; and what was agreed to. Says what was
+    done.
+    """
     done: list[str] = []
     fixed = own
     for row in rows:
         command = next((finding.command for finding in row.findings if finding.command is not None), None)
         if command is not None:
-            fixed = replace(fixed, content=fixed.with_entry(row.name, entries[row.name] | {"command": command}))
+            fixed = replace(fixed, content=fixed.with_setting(row.name, "command", command))
             row.fixed = f"its command is {command} now"
+            done.append(f"{row.name}: {row.fixed}")
+        if shares and row.shareable is not None:
+            fixed = replace(fixed, content=fixed.with_setting(row.name, SHARING, SHARED))
+            row.shareable, row.fixed = None, "all sessions share it now"
             done.append(f"{row.name}: {row.fixed}")
     if done:
         change = FileChange(path=own.path, before=own.content, after=fixed.content)
@@ -166,6 +187,9 @@ def _show(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fix
         for finding in row.findings:
             say(f"      {printable(finding.message)}")
             say(f"      {paint.bold('→')} {printable(finding.remedy)}")
+        if row.shareable is not None:
+            say(paint.faint(f"      could be shared by all sessions: {printable(row.shareable)}"))
+            say(paint.faint(f"      {_SHARE}"))
         if row.fixed is not None:
             say(f"      {paint.good('fixed')}: {printable(row.fixed)}; run doctor again to see whether it works")
     for finding in general:
@@ -204,7 +228,12 @@ def row_facts(row: Row) -> Facts:
         "protocolVersion": (row.examined.protocol_version if row.examined else "") or None,
         "seconds": None if row.examined is None else round(row.examined.seconds, 3),
         "findings": [_finding(finding) for finding in row.findings],
+        "suggestions": [] if row.shareable is None else [_suggestion(row.shareable)],
     }
+
+
+def _suggestion(why: str) -> JsonObject:
+    return {"code": "could_be_shared", "message": f"{why}. {_SHARE}", "setting": {SHARING: SHARED}}
 
 
 def _status(row: Row) -> str:

@@ -13,6 +13,7 @@ from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.backends.process.child import child_environment
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.cli.diagnosis import Finding, Symptoms, diagnose
+from emceepee.clients.sharing import Seen
 from emceepee.clock import Clock, give_up_after
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
@@ -38,6 +39,7 @@ class Examined:
     tools: int | None = None
     protocol_version: str = ""
     seconds: float = 0.0
+    seen: Seen | None = None  # None if it was not reached
 
 
 async def examine_all(specs: Iterable[BackendSpec], dialer: Dialer, clock: Clock, *, patience: float) -> list[Examined]:
@@ -56,11 +58,11 @@ async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: 
     began = clock.monotonic()
     error: RpcError | LinkError | TimeoutError | None = None
     link: Link | None = None
-    tools: int | None = None
+    tools: list[JsonObject] | None = None
     try:
         async with give_up_after(clock, patience):
             link = await dialer.dial(spec, listener)
-            tools = await _count_tools(link)
+            tools = await _list_tools(link)
     except (RpcError, LinkError, TimeoutError) as failure:
         error = failure
     finally:
@@ -72,23 +74,25 @@ async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: 
         spec=spec,
         findings=tuple(diagnose(spec, seen)),
         is_usable=error is None,
-        tools=tools,
+        tools=None if tools is None else len(tools),
         protocol_version="" if link is None else link.facts.protocol_version,
         seconds=seconds,
+        seen=None if link is None else Seen(tools or (), link.facts.capabilities, listener.asked),
     )
 
 
-async def _count_tools(link: Link) -> int | None:
+async def _list_tools(link: Link) -> list[JsonObject] | None:
     if "tools" not in link.facts.capabilities:
         return None
-    count, cursor = 0, None
+    found: list[JsonObject] = []
+    cursor: object = None
     for _ in range(MOST_PAGES):
         page = await link.request("tools/list", {} if cursor is None else {"cursor": cursor})
         tools, cursor = page.get("tools"), page.get("nextCursor")
-        count += len(tools) if isinstance(tools, list) else 0
+        found += [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
         if not isinstance(cursor, str):
             break
-    return count
+    return found
 
 
 def _symptoms(
@@ -142,12 +146,15 @@ class _Listener:
     """Keeps what is not protocol. Nothing that a server asks is answered: nobody is there."""
 
     def __init__(self) -> None:
+        self.asked: list[str] = []
         self.stdout: list[str] = []
         self.stderr: list[str] = []
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
+        if method != "ping":
+            self.asked.append(method)
         raise RpcError({"code": _METHOD_NOT_FOUND, "message": "emceepee doctor answers no questions"})
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:

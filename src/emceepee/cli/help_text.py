@@ -6,9 +6,9 @@ import textwrap
 
 GROUPS = {
     "Serve": ("serve", "daemon"),
-    "Set up": ("import", "install", "servers", "auth", "doctor", "undo"),
+    "Set up": ("import", "install", "servers", "config", "auth", "doctor", "undo"),
     "Use servers": ("tools", "call", "read", "prompt", "search"),
-    "Watch": ("logs", "top"),
+    "Watch": ("logs", "top", "replay"),
     "Keep": ("state", "version", "completion"),
 }
 WIDEST = 110

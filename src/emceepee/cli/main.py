@@ -14,6 +14,7 @@ from emceepee.cli.client_arguments import (
     add_undo_command,
 )
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
+from emceepee.cli.config_arguments import add_config_command
 from emceepee.cli.help_text import GroupedHelp
 from emceepee.cli.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.restarts import CANNOT_START
@@ -71,6 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
             from emceepee.cli.doctor import run_doctor
 
             return run_doctor(options)
+        case "config":
+            from emceepee.cli.config_file import run_config
+
+            return run_config(options)
         case "daemon":
             from emceepee.cli.daemon import run_daemon_command
 
@@ -87,6 +92,10 @@ def main(arguments: list[str] | None = None) -> int:
             from emceepee.cli.server_queries import run_query
 
             return run_query(options)
+        case "replay":
+            from emceepee.cli.replaying import run_replay
+
+            return run_replay(options, closed)
         case "logs":
             from emceepee.cli.log_lines import run_logs
 
@@ -109,8 +118,10 @@ def main(arguments: list[str] | None = None) -> int:
 
                 if (code := attach(options, arguments)) is not None:
                     return code
-            from emceepee.cli.serving import serve
+            from emceepee.server.gc_tuning import collect_less_while_loading
 
+            with collect_less_while_loading():
+                from emceepee.cli.serving import serve
             return serve(options, arguments, closed)
 
 
@@ -158,6 +169,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_undo_command(commands)
     add_doctor_command(commands)
     add_servers_command(commands)
+    add_config_command(commands)
     add_use_commands(commands)
     add_watch_commands(commands)
     add_own_commands(commands)
@@ -255,6 +267,12 @@ def _common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--audit-arguments", action="store_true", help="with the arguments, and not only a digest of them"
+    )
+    parser.add_argument(
+        "--otel",
+        action="store_true",
+        help="send traces and metrics by OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT (default: "
+        "http://localhost:4318); needs the extra emceepee[otel]",
     )
     parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest link to the console there")
 

@@ -31,7 +31,7 @@ def run_servers(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     own = OwnConfig.find(options.config, os.environ)
-    entries = own.servers()
+    entries = own.servers() if options.tag is None else _with_tag(own.servers(), options.tag)
     tried = _try_all(own, entries, options) if options.status else {}
     rows = [_row(name, entry) | tried.get(name, {}) for name, entry in entries.items()]
     if options.json:
@@ -41,6 +41,16 @@ def _list(options: argparse.Namespace) -> int:
     else:
         say(f"There are no servers in {own.path}. `emceepee servers add` writes one, `emceepee import` takes yours.")
     return FAILED if any(row.get("status") == "problem" for row in rows) else DONE
+
+
+def _with_tag(entries: dict[str, JsonObject], tag: str) -> dict[str, JsonObject]:
+    """Raises: ClientError."""
+    tags = {name: entry["tags"] for name, entry in entries.items() if isinstance(entry.get("tags"), list)}
+    found = {name: entry for name, entry in entries.items() if tag in tags.get(name, ())}
+    if not found:
+        known = sorted({str(word) for words in tags.values() for word in words})
+        raise ClientError(f'no server has the tag "{tag}"; there are {", ".join(known) or "none"}')
+    return found
 
 
 def _row(name: str, entry: JsonObject) -> Facts:
@@ -192,5 +202,5 @@ def _changed(own: OwnConfig, names: Sequence[str], work: str) -> bytes | None:
         if work == "remove":
             own = replace(own, content=own.without(name))
         elif is_disabled != (work == "disable"):
-            own = replace(own, content=own.with_disabled(name, is_disabled=work == "disable"))
+            own = replace(own, content=own.with_setting(name, "disabled", True if work == "disable" else None))
     return own.content

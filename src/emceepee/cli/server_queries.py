@@ -14,7 +14,7 @@ from emceepee.cli.command_session import list_all, run_with_tools
 from emceepee.cli.progress_bar import ProgressBar
 from emceepee.cli.result_text import block_text, contents_text
 from emceepee.cli.terminal import DONE, FAILED, Paint, complain, printable, say
-from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_words
+from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_report
 from emceepee.json_types import JsonObject
 from emceepee.search.text import one_line
 
@@ -39,7 +39,7 @@ def run_query(options: argparse.Namespace) -> int:
 
 
 async def _tools(options: argparse.Namespace, caller: ToolCaller) -> int:
-    wanted: JsonObject = {"detail": "full"}
+    wanted: JsonObject = {"detail": "full"} | _tag(options)
     if options.server is not None:
         await caller.value("get_server_status", {"server": options.server})  # which says what is near, if it is not
         wanted["server"] = f"^{re.escape(options.server)}$"
@@ -58,6 +58,10 @@ async def _tools(options: argparse.Namespace, caller: ToolCaller) -> int:
     else:
         _show_entries(found["tools"], "name")
     return _outcome(found, options)
+
+
+def _tag(options: argparse.Namespace) -> JsonObject:
+    return {} if options.tag is None else {"tag": options.tag}
 
 
 def _show_tool(tool: JsonObject) -> None:
@@ -154,13 +158,14 @@ async def _ask(options: argparse.Namespace, caller: ToolCaller, tool: str, argum
     with ProgressBar(f"{options.server} {tool}", is_on=not options.json) as bar:
         result = await Conversation(caller, bar).call(tool, arguments, options.timeout)
     if result.get("isError"):
-        raise CallFailed(error_words(result))
+        raise CallFailed(error_report(result))
     structured = result.get("structuredContent")
     return structured if isinstance(structured, dict) else {}
 
 
 async def _search(options: argparse.Namespace, caller: ToolCaller) -> int:
     wanted: JsonObject = {"query": " ".join(options.words), "type": options.type, "limit": options.limit}
+    wanted |= _tag(options)
     if options.server is not None:
         wanted["server"] = options.server
     found = await caller.value("codemode_search", wanted)

@@ -47,7 +47,7 @@ log = logs.EventLog("cli")
 
 def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[int]) -> int:
     """`closed` are the standard streams that were. Returns the exit code."""
-    source = _source(options)
+    source = followed_file(options)
     try:
         worker = claim_worker(os.environ) if options.command == "serve" else None
         config = _config(options, options.config)
@@ -97,7 +97,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         return USAGE_ERROR
     stdout = _private_stdout()
     with collect_less_while_loading():
-        from emceepee.app import run_stdio  # here: a mistake in the configuration need not wait for it
+        from emceepee.stdio_app import run_stdio  # here: a mistake in the configuration need not wait for it
 
     try:
         with link_file_removed(config):
@@ -146,7 +146,7 @@ def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
 def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, invite: Tell | None) -> str | None:
     """None, or why it cannot serve."""
     with collect_less_while_loading():
-        from emceepee.app import run_http
+        from emceepee.http_app import run_http
 
     try:
         run_until_done(run_http(config, announce=announce, invite=invite, source=source))
@@ -166,7 +166,7 @@ def run_until_done(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-def _source(options: argparse.Namespace) -> ConfigSource | None:
+def followed_file(options: argparse.Namespace) -> ConfigSource | None:
     """The file that is followed, if there is one. Called before it is read."""
     if (name := find_file(options.config)) is None:
         return None

@@ -69,18 +69,26 @@ def nodes_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Ite
         yield from nodes_of(nested, (*path, name))
 
 
+def _steps(nodes: list[Node], variable: str) -> str:
+    """Cases of a shell that go down from a command to the one below it."""
+    places = (_quoted("/".join((*node.path, name))) for node in nodes for name, _ in node.commands)
+    return "\n".join(f"      {place}) {variable}={place} ;;" for place in places)
+
+
+def _cases(node: Node) -> Iterator[tuple[str, Flag]]:
+    """Each flag that takes a value, behind the pattern of the places at which it does."""
+    for flag in node.flags:
+        if flag.takes_value:
+            yield "|".join(_quoted(f"{'/'.join(node.path)}:{name}") for name in flag.names), flag
+
+
 def _bash(nodes: list[Node]) -> str:
     """One function: it walks the words to find the command, then offers what may follow there."""
-    steps = "\n".join(
-        f"      {_quoted('/'.join((*node.path, name)))}) path={_quoted('/'.join((*node.path, name)))} ;;"
-        for node in nodes
-        for name, _ in node.commands
-    )
+    steps = _steps(nodes, "path")
     values, offers = [], []
     for node in nodes:
         place = "/".join(node.path)
-        for flag in (flag for flag in node.flags if flag.takes_value):
-            cases = "|".join(_quoted(f"{place}:{name}") for name in flag.names)
+        for cases, flag in _cases(node):
             # Without an offer of ours, bash offers files.
             reply = f"words={_quoted(' '.join(flag.choices))}; flags=$words" if flag.choices else "return"
             values.append(f"    {cases}) {reply} ;;")
@@ -112,16 +120,11 @@ complete -o default -F _emceepee emceepee
 
 
 def _zsh(nodes: list[Node]) -> str:
-    steps = "\n".join(
-        f"      {_quoted('/'.join((*node.path, name)))}) place={_quoted('/'.join((*node.path, name)))} ;;"
-        for node in nodes
-        for name, _ in node.commands
-    )
+    steps = _steps(nodes, "place")
     values, offers = [], []
     for node in nodes:
         place = "/".join(node.path)
-        for flag in (flag for flag in node.flags if flag.takes_value):
-            cases = "|".join(_quoted(f"{place}:{name}") for name in flag.names)
+        for cases, flag in _cases(node):
             offer = f"compadd -- {' '.join(flag.choices)}" if flag.choices else "_files"
             values.append(f"    {cases}) {offer}; return ;;")
         described = [_described(name, words) for name, words in node.commands]

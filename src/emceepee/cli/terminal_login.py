@@ -20,8 +20,8 @@ from emceepee.backends.spec import HttpTarget
 from emceepee.cli.auth_outcome import printable
 from emceepee.cli.pasted_lines import PastedLines
 from emceepee.clock import iso
-from emceepee.json_rpc import METHOD_NOT_FOUND
 from emceepee.json_types import JsonObject
+from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.server_logins import ServerLogins
@@ -77,7 +77,7 @@ class TerminalLogin:
         if (reason := self.login.outcome.result()) is not None:
             raise NoAccess(reason)
 
-    async def wait(self, origin: object | None) -> None:
+    async def wait(self, origin: object | None, *, is_first: bool) -> None:
         """Nothing is called over this link."""
 
     @property

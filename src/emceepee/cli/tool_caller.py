@@ -14,6 +14,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.cli.tokens import bare_token
 from emceepee.clock import SystemClock, milliseconds
 from emceepee.config import Config
+from emceepee.errors import ErrorCode
 from emceepee.guard.identity import LOCAL
 from emceepee.ids import Ulids
 from emceepee.json_rpc import Request
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 PROGRESS = "notifications/progress"
 OnProgress = Callable[[JsonObject], None]
 _METHOD_NOT_FOUND = -32601
+_HELP_PAGES = frozenset(code.help_url for code in ErrorCode)
 _NOTICES = frozenset({"events_since_last_response", "pending_client_action"})
 
 
@@ -90,7 +92,7 @@ class ToolCaller:
         """The structured content of one that succeeds. Raises: CallFailed."""
         result = await self.call(tool, arguments)
         if result.get("isError"):
-            raise CallFailed(error_words(result))
+            raise CallFailed(error_report(result))
         structured = result.get("structuredContent")
         return structured if isinstance(structured, dict) else {}
 
@@ -139,6 +141,20 @@ def error_words(result: JsonObject) -> str:
     content = result.get("content")
     texts = [str(block.get("text", "")) for block in content or () if isinstance(block, dict)]
     return texts[0] if texts else "it failed, and did not say why"
+
+
+def error_report(result: JsonObject) -> str:
+    """The same, and where more is said about its code."""
+    page = _help_page(result)
+    return error_words(result) if page is None else f"{error_words(result)}\nSee {page}"
+
+
+def _help_page(result: JsonObject) -> str | None:
+    """Only of emceepee's own: a server's error may have anything in the same place."""
+    value: object = result
+    for key in ("structuredContent", "error", "details", "help"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) and value in _HELP_PAGES else None
 
 
 def _unreachable(url: str, error: LinkError | RpcError) -> str:

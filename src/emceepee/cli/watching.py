@@ -1,8 +1,10 @@
-"""The options that say what can be seen of the requests: metrics, an audit log."""
+"""The options that say what can be seen of the requests: metrics, an audit log, traces."""
 
 import argparse
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from emceepee.config import ConfigError, HttpConfig
@@ -12,6 +14,9 @@ from emceepee.telemetry.log_writer import open_log_file
 from emceepee.telemetry.settings import TelemetrySettings
 
 LAST_PORT = 65_535
+_OTEL_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+_OTLP, _OTLP_SIGNALS = "OTEL_EXPORTER_OTLP_", ("", "TRACES_", "METRICS_")
+_OTLP_PROTOCOL = "http/protobuf"
 
 
 def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
@@ -23,7 +28,27 @@ def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
             os.close(open_log_file(options.audit_log))
         except OSError as error:
             raise ConfigError(f"the audit log {options.audit_log} cannot be used: {error.strerror}") from None
-    return TelemetrySettings(audit_log=options.audit_log, audit_arguments=options.audit_arguments)
+    if options.otel:
+        _check_otel(os.environ)
+    return TelemetrySettings(audit_log=options.audit_log, audit_arguments=options.audit_arguments, otel=options.otel)
+
+
+def _check_otel(environ: Mapping[str, str]) -> None:
+    try:
+        is_there = all(find_spec(package) is not None for package in _OTEL_PACKAGES)
+    except ModuleNotFoundError:  # of a package that they are in
+        is_there = False
+    if not is_there:
+        raise ConfigError("--otel: the packages for it are not installed: install emceepee[otel]")
+    for signal in _OTLP_SIGNALS:
+        protocol, endpoint = (environ.get(f"{_OTLP}{signal}{what}", "") for what in ("PROTOCOL", "ENDPOINT"))
+        if protocol not in ("", _OTLP_PROTOCOL):
+            raise ConfigError(
+                f"--otel: {_OTLP}{signal}PROTOCOL asks for {protocol!r}, and only {_OTLP_PROTOCOL} can be sent: leave "
+                "it out, and give the collector's port for that, which is mostly 4318"
+            )
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            raise ConfigError(f"--otel: {_OTLP}{signal}ENDPOINT must begin with http:// or https://")
 
 
 def serve_telemetry(

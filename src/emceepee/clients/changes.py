@@ -16,11 +16,15 @@ from emceepee.telemetry.redaction import MASK, public_url
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 _TELLING = r"(?:authorization|cookie|token|secret|passw\w*|passphrase|credentials?|key|pat)"
 _SECRET_MEMBER = re.compile(
-    rf"(?i)(?P<key>(?<![\w.-])[\"']?[\w.-]*{_TELLING}[\"']?\s*[:=]\s*)"
+    rf"(?i)(?P<key>(?<![\w.?&-])[\"']?[\w.-]*{_TELLING}[\"']?\s*[:=]\s*)"
     r"(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s\",{}\[\]][^\n,}]*)"
 )
 _SECRET_FLAG = re.compile(rf"(?i)(\"--?[\w-]*{_TELLING}(?:=|\",\s*\n?[+\- ]?\s*\"))[^\"]*\"")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+(?!\$\{)[^\s\"']+")
+# A quoted text ends with its quote, whatever stands in the address in it; a bare address with the next space.
+_WITH_ADDRESS = re.compile(
+    r"(?<!\w)(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?)|(?<![\w+.-])[\w+.-]{1,40}://\S*|[?&][^=&#?\s]+=\S*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,14 @@ def masked(text: str) -> str:
     """A diff without what must not be seen over a shoulder, or in a bug report."""
     text = _SECRET_MEMBER.sub(_mask_value, text)
     text = _SECRET_FLAG.sub(rf'\1{MASK}"', text)
-    return public_url(_BEARER.sub(rf"\1 {MASK}", text))
+    return _WITH_ADDRESS.sub(_mask_address, _BEARER.sub(rf"\1 {MASK}", text))
+
+
+def _mask_address(found: "re.Match[str]") -> str:
+    text, end = found[0], ""
+    if text[0] in "\"'" and text[1:].endswith(text[0]):
+        text, end = text[:-1], text[0]
+    return public_url(text) + end
 
 
 def _mask_value(found: "re.Match[str]") -> str:

@@ -90,17 +90,21 @@ class OwnConfig:
                 text = jsonc.remove(text, (place,), [name])
         return text.encode()
 
-    def with_disabled(self, name: str, *, is_disabled: bool) -> bytes:
-        """Only that key is touched, where the file has a place for it. Raises: ClientError."""
+    def with_setting(self, name: str, setting: str, value: object) -> bytes:
+        """A server with that setting; None takes it away. Only that key is touched, where the file has a place for it.
+
+        Raises:
+            ClientError
+        """
         document, text = self._document(), self._text()
         places = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
         place = next((key for key in places if name in document[key]), None)
         if place is None:
-            entry = {key: value for key, value in self.servers()[name].items() if key != "disabled"}
-            return self.with_entry(name, entry | ({"disabled": True} if is_disabled else {}))
-        if is_disabled:
-            return jsonc.put(text, (place, name), "disabled", True).encode()
-        return jsonc.remove(text, (place, name), ["disabled"]).encode()
+            entry = {key: held for key, held in self.servers()[name].items() if key != setting}
+            return self.with_entry(name, entry if value is None else entry | {setting: value})
+        if value is None:
+            return jsonc.remove(text, (place, name), [setting]).encode()
+        return jsonc.put(text, (place, name), setting, value).encode()
 
     def _text(self) -> str:
         try:

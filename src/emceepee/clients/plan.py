@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from emceepee.clients.reading import FoundServer
+from emceepee.clients.sharing import why_shareable
 from emceepee.clients.writing import is_own
 from emceepee.json_types import JsonObject
 from emceepee.secret_references import literal_secrets
 
-_NOT_IDENTITY = ("disabled", "description", "timeout_ms", "type", "allowedTools", "deniedTools")
+_NOT_IDENTITY = ("disabled", "description", "timeout_ms", "type", "allowedTools", "deniedTools", "sharing")
 
 
 class Fate(StrEnum):
@@ -76,6 +77,8 @@ def _plan(server: FoundServer, known: Mapping[str, JsonObject], own_urls: Sequen
         notes.append(
             f"holds a secret itself ({', '.join(secrets)}): ${{env:NAME}} or ${{keyring:SERVICE/NAME}} is safer"
         )
+    if (why := why_shareable(entry)) is not None:
+        notes.append(f'{why}: with "sharing": "shared", one process would do for all sessions')
     if server.name not in known:
         return PlannedServer(found=server, fate=Fate.NEW, name=server.name, notes=tuple(notes), is_running=is_running)
     name = _free_name(server, known)

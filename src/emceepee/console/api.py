@@ -6,9 +6,12 @@ from functools import partial
 
 from emceepee.clock import Clock, iso
 from emceepee.codec import encode
+from emceepee.console import server_settings
 from emceepee.console.feed import Feed, SessionSource, server_row
 from emceepee.console.other_sessions import OtherSessions, SessionNotHere
+from emceepee.console.overview import Memory, Overview, joined_overview, overview_view
 from emceepee.console.peers import NoPeers, PeerConsoles
+from emceepee.console.recording import begin_recording, end_recording
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, joined_waterfall, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
@@ -37,29 +40,47 @@ class _OpenFeed:
 class ConsoleApi:
     """The routes with data behind them. None is open: each is served for a principal only."""
 
-    def __init__(self, source: SessionSource, clock: Clock, limits: Limits, peers: PeerConsoles | None = None) -> None:
-        """`peers` have the sessions that are not here."""
+    def __init__(
+        self,
+        source: SessionSource,
+        clock: Clock,
+        limits: Limits,
+        peers: PeerConsoles | None = None,
+        *,
+        memory: Memory = lambda: None,
+    ) -> None:
+        """`peers` have the sessions that are not here. `memory` is the process's, if everyone here may know it."""
         self._source, self._clock, self._limits = source, clock, limits
         self._peers = peers or NoPeers()
         self._others = OtherSessions(self._peers, lambda: [each.feed for each in self._streams.values()])
         self._tasks = TaskOwner("console")
+        self._overview = Overview(source, clock, self._tasks, memory)
         self._streams: dict[Writing, _OpenFeed] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
-        queries = {"/console/request": _request, "/console/task": _task}
+        queries = {
+            "/console/request": _request,
+            "/console/task": _task,
+            "/console/server-settings": server_settings.show_settings,
+        }
         actions = {
             "/console/answer": _answer,
             "/console/complete": _complete,
             "/console/refuse": _refuse,
             "/console/cancel-task": _cancel_task,
             "/console/reconnect": _reconnect,
+            "/console/record": begin_recording,
+            "/console/end-recording": end_recording,
+            "/console/disable-server": server_settings.disable,
+            "/console/enable-server": server_settings.enable,
             "/console/delete-timer": _delete_timer,
             "/console/end-session": self._end_session,
         }
         return (
             Route("GET", "/waterfall/json", self._waterfall),
             Route("GET", "/console/feed", self._feed),
+            Route("GET", "/console/overview", self._show_overview),
             *(Route("GET", path, partial(self._run_query, run)) for path, run in queries.items()),
             *(Route("POST", path, partial(self._run_action, run)) for path, run in actions.items()),
         )
@@ -82,6 +103,7 @@ class ConsoleApi:
 
     async def _feed(self, request: ConsoleRequest) -> None:
         await self._confirm()
+        self._overview.look(request.principal or "")  # so that there is something to see when they want to
         peers = NoPeers() if request.is_from_peer else self._peers
         feed = Feed(self._source, request.principal or "", self._clock, self._limits, peers)
         stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
@@ -96,8 +118,14 @@ class ConsoleApi:
     async def _waterfall(self, request: ConsoleRequest) -> None:
         await self._confirm()
         own = waterfall(self._source.sessions_of(request.principal or ""), iso(self._clock.now()))
-        documents = [] if request.is_from_peer else await self._others.waterfalls(request)
+        documents = [] if request.is_from_peer else await self._others.documents(request)
         await respond_json(request.send, 200, joined_waterfall(own, documents) if documents else own)
+
+    async def _show_overview(self, request: ConsoleRequest) -> None:
+        await self._confirm()
+        own = overview_view(self._overview.look(request.principal or ""))
+        documents = [] if request.is_from_peer else await self._others.documents(request)
+        await respond_json(request.send, 200, joined_overview(own, documents) if documents else own)
 
     async def _run_query(self, run: Action, request: ConsoleRequest) -> None:
         session_id = request.query.get("session")

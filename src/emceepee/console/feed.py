@@ -18,6 +18,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_view, server_summary, task_view, timer_view
 from emceepee.state.limits import Limits
 from emceepee.telemetry.redaction import redacted
+from emceepee.telemetry.spans import Span
 from emceepee.web.streams import PING, PING_SECONDS
 
 BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
@@ -143,7 +144,7 @@ class _SessionFeed:
     def __init__(self, session: Session, due: Callable[[], None]) -> None:
         self._session, self._due = session, due
         self.is_different = True
-        self._revision = self._event = 0
+        self._revision = self._event = self._number = 0
         self._lines: dict[str, int] = {}
         self._shown: JsonObject | None = None
         session.change_signal.watch(self._changed)
@@ -163,7 +164,7 @@ class _SessionFeed:
         if (lasting := _without_countdowns(view)) != self._shown:
             self._shown = lasting
             yield make_frame("session", view)
-        rows = [row(span, session) for span in session.journal.since(self._revision)]
+        rows = [self._row(span) for span in session.journal.since(self._revision)]
         self._revision = session.journal.revision
         for start in range(0, len(rows), MOST_ROWS):
             yield make_frame("requests", {"rows": rows[start : start + MOST_ROWS]})
@@ -174,6 +175,13 @@ class _SessionFeed:
         if lines := [log_view(line, session) for line in self._new_lines()]:
             yield make_frame("logs", {"logs": lines})
 
+    def _row(self, span: Span) -> JsonObject:
+        """What it was called with is told once: it does not change, and is the largest part."""
+        if span.number <= self._number:
+            return row(span, self._session)
+        self._number = span.number
+        return row(span, self._session) | {"args": redacted(span.arguments)}
+
     def _new_lines(self) -> Iterator[LogLine]:
         for buffers in self._session.buffers_of(None):
             lines, self._lines[buffers.server] = buffers.tail.since(self._lines.get(buffers.server, 0))
@@ -182,6 +190,7 @@ class _SessionFeed:
 
 def session_view(session: Session) -> JsonObject:
     """One session as it stands."""
+    disabled = [{"name": spec.name, "url": spec.target.label} for spec in session.servers.disabled]
     return {
         "id": session.session_id,
         "label": session.profile.label,
@@ -189,19 +198,26 @@ def session_view(session: Session) -> JsonObject:
         "openedAt": iso(session.profile.opened_at),
         "isAwake": session.is_awake,
         "canEnd": session.profile.transport != "stdio",  # that one is its process
-        "servers": [server_row(connection) for connection in session.connections],
+        "servers": [_owned_row(connection, session) for connection in session.connections],
         "questions": [
             {"kind": str(question.kind)} | question_view(question, task_id=session.tasks.id_for(question))
             for question in session.questions.open()
         ],
         "tasks": [task_view(task) for task in session.tasks.all()],
         "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],
-    }
+    } | ({"disabledServers": disabled} if disabled else {})
+
+
+def _owned_row(connection: Connection, session: Session) -> JsonObject:
+    """With whether it is of the configuration file."""
+    is_configured = session.servers.is_configured(connection.spec.name)
+    return server_row(connection) | ({"isConfigured": True} if is_configured else {})
 
 
 def server_row(connection: Connection) -> JsonObject:
     process = connection.process
-    return server_summary(connection) | ({} if process is None else {"process": process})
+    recorded = {"recording": True} if connection.is_recording else {}
+    return server_summary(connection) | recorded | ({} if process is None else {"process": process})
 
 
 def _without_countdowns(view: JsonObject) -> JsonObject:

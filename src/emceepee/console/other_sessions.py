@@ -63,13 +63,13 @@ class OtherSessions:
                 return
         raise SessionNotHere
 
-    async def waterfalls(self, request: ConsoleRequest) -> list[JsonObject]:
-        """The documents of those that answer in time."""
+    async def documents(self, request: ConsoleRequest) -> list[JsonObject]:
+        """What those have to say to the same request that answer in time."""
         wanted = _peer_request(request)
-        found = await asyncio.gather(*(self._ask_for_waterfall(peer, wanted) for peer in self._peers.peers))
+        found = await asyncio.gather(*(self._ask_for_document(peer, wanted) for peer in self._peers.peers))
         return [document for document in found if document is not None]
 
-    async def _ask_for_waterfall(self, peer: Peer, wanted: PeerRequest) -> JsonObject | None:
+    async def _ask_for_document(self, peer: Peer, wanted: PeerRequest) -> JsonObject | None:
         try:
             answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
             document = None if answer is None or answer.status != 200 else decode(answer.body)

@@ -17,6 +17,7 @@ declare namespace Wire {
     isAwake: boolean;
     canEnd: boolean;
     servers: Server[];
+    disabledServers?: DisabledServer[];
     questions: Question[];
     tasks: Task[];
     timers: Timer[];
@@ -36,7 +37,32 @@ declare namespace Wire {
     consecutiveHealthFailures?: number;
     protocolVersion?: string | null;
     tools?: number;
+    recording?: boolean;
     process?: { pid?: number; restarts: number };
+    /** It is of the configuration file; else it was added. */
+    isConfigured?: boolean;
+  }
+
+  interface DisabledServer {
+    name: string;
+    url: string;
+  }
+
+  /** A server as `add_server` takes it. */
+  interface ServerEntry {
+    name: string;
+    description?: string;
+    url?: string;
+    command?: string;
+    type?: string;
+    headers?: { [name: string]: string };
+    args?: string[];
+    env?: { [name: string]: string };
+    cwd?: string;
+    allowedTools?: string[];
+    deniedTools?: string[];
+    timeout_ms?: number;
+    [other: string]: any;
   }
 
   /** An elicitation (a form, or a link) or a sampling request. */
@@ -111,12 +137,29 @@ declare namespace Wire {
     parent?: string;
     progress?: Progress;
     phases: Phase[];
+    /** Told once, with the first of the row. */
+    args?: unknown;
   }
 
   interface Phase {
     kind: string;
     from: number;
     to?: number | null;
+  }
+
+  interface Overview {
+    sampleMs: number;
+    samples: OverviewSample[];
+  }
+
+  /** What happened before `at`, for the length of a sample, and how things stood then; null is not known. */
+  interface OverviewSample {
+    at: number;
+    requests: number;
+    errors: number;
+    slowestMs: number | null;
+    waiting: number | null;
+    memory: number | null;
   }
 
   interface SessionEvent {
@@ -151,6 +194,23 @@ declare namespace Wire {
     content?: any;
     structuredContent?: any;
     isError?: boolean;
+  }
+
+  /** A resource, which has an address, or a template for such addresses. */
+  interface Resource {
+    uri?: string;
+    uriTemplate?: string;
+    name?: string;
+    title?: string;
+    description?: string;
+    mimeType?: string;
+  }
+
+  interface Prompt {
+    name: string;
+    title?: string;
+    description?: string;
+    arguments?: { name: string; title?: string; description?: string; required?: boolean }[];
   }
 
   interface Tool {

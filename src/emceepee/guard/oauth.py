@@ -7,8 +7,7 @@ from emceepee.clock import Clock
 from emceepee.guard.identity import Rejection
 from emceepee.guard.issuer_keys import IssuerKeys, KeysUnavailable, fetch_keys
 from emceepee.json_types import JsonObject
-
-RESOURCE_PATH = "/.well-known/oauth-protected-resource"
+from emceepee.protocol import RESOURCE_PATH
 
 
 class OAuthCheck:

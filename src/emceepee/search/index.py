@@ -67,9 +67,9 @@ class SearchIndex:
     def servers(self) -> set[str]:
         return {server for _, server in self._rows}
 
-    def documents(self, types: Collection[EntryType], server: str | None = None) -> Iterator[Document]:
+    def documents(self, types: Collection[EntryType], servers: Collection[str] | None = None) -> Iterator[Document]:
         for (entry_type, owner), rows in self._rows.items():
-            if entry_type in types and server in (None, owner):
+            if entry_type in types and (servers is None or owner in servers):
                 yield from (self._documents[row] for row in rows.values())
 
     # Changes.
@@ -134,41 +134,42 @@ class SearchIndex:
 
     # Questions.
 
-    def search(self, text: str, types: Collection[EntryType], *, server: str | None = None) -> list[Hit]:
+    def search(self, text: str, types: Collection[EntryType], *, servers: Collection[str] | None = None) -> list[Hit]:
         """The best first; of very many, not all."""
         query = Query.of(text, self._vocabulary, with_synonyms=self._with_synonyms)
-        scores = dict(self._matches(query.asked, types, server))
-        for row, score in self._matches(query.meant, types, server):
+        scores = dict(self._matches(query.asked, types, servers))
+        for row, score in self._matches(query.meant, types, servers):
             scores[row] = scores.get(row, 0.0) + MEANT_WEIGHT * score
         if self._vectors is not None:
-            near = islice(self._near(text, self._vectors, types, server), CANDIDATES)
+            near = islice(self._near(text, self._vectors, types, servers), CANDIDATES)
             scores = _mixed(scores, dict(near))
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return [Hit(self._documents[row], score) for row, score in best]
 
     def _near(
-        self, text: str, vectors: "VectorTable", types: Collection[EntryType], server: str | None
+        self, text: str, vectors: "VectorTable", types: Collection[EntryType], servers: Collection[str] | None
     ) -> Iterator[tuple[int, float]]:
         for row, nearness in vectors.nearest(text):
             document = self._documents[row]
-            if document.type in types and server in (None, document.server):
+            if document.type in types and (servers is None or document.server in servers):
                 yield row, nearness
 
     def _matches(
-        self, wanted: Collection[str], types: Collection[EntryType], server: str | None
+        self, wanted: Collection[str], types: Collection[EntryType], servers: Collection[str] | None
     ) -> list[tuple[int, float]]:
         if not wanted:
             return []
         condition = _any_of(wanted)
-        if server is None:
+        if servers is None:
             # Most entries are of the type that is looked for: to filter afterwards is quicker, if enough are left.
             found = self._database.execute(_MATCH, (condition, CANDIDATES)).fetchall()
             fitting = [(row, score) for row, score in found if self._documents[row].type in types]
             if len(found) < CANDIDATES or len(fitting) * 2 >= CANDIDATES:
                 return fitting
         facets = f"facets : ({_any_of(map(_type_facet, types))})"
-        if server is not None:
-            facets += f' AND facets : "{_server_facet(self._numbers.get(server, -1))}"'
+        if servers is not None:
+            numbers = [self._numbers.get(server, -1) for server in servers] or [-1]
+            facets += f" AND facets : ({_any_of(map(_server_facet, numbers))})"
         return self._database.execute(_MATCH, (f"{facets} AND ({condition})", CANDIDATES)).fetchall()
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import cast
 
-from mcp_types import INVALID_PARAMS
-
 from emceepee.codec import decode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
+from emceepee.json_rpc import ProtocolError
 from emceepee.json_types import JsonObject
+from emceepee.protocol import INVALID_PARAMS
 from emceepee.sessions.session import Session
 from emceepee.surface import OWN_SERVER, Surface, UnknownSurface, call_to, order_of_listing
 from emceepee.telemetry import spans
@@ -22,10 +22,11 @@ log = EventLog("dispatch")
 SESSION_ARGUMENT, EXECUTE_TOOL = "session", "execute_tool"
 
 
-class BadCall(Exception):
+class BadCall(ProtocolError):
     """The call cannot be given to a tool: a protocol error, not a tool's."""
 
-    code = INVALID_PARAMS
+    def __init__(self, message: str) -> None:
+        super().__init__(INVALID_PARAMS, message)
 
 
 class Tools:
@@ -65,7 +66,7 @@ class Tools:
         if not tool.needs_session:
             return (await self._run_tool(tool, arguments, session, context))[0]
         session.wake()
-        span = tool.begin_span(session, arguments)
+        span = tool.begin_span(session, arguments, origin=context)
         spans.serve(span)
         session.open_calls += 1
         try:

@@ -3,23 +3,24 @@
 import asyncio
 from collections.abc import Callable
 
-from mcp.server.subscriptions import ResourceUpdated, ServerEvent
-
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
+from emceepee.server.listening import Change, resource_updated
 from emceepee.sessions.session import Session
 from emceepee.tools.own_resources import EVENTS_URI
 
+_NEWS = resource_updated(EVENTS_URI)
+
 
 class EventsFeed:
-    """What the SDK's handlers may touch of the caller they serve. It has the methods of the SDK's SubscriptionBus.
+    """What the kernel may touch of the caller it serves: changes that it can listen for.
 
     `session` is None for a caller without one, to whom nothing can happen.
     """
 
     def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
         self.session, self.send = session, send
-        self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
+        self._listeners: dict[object, Callable[[Change], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
         self.on_follow: Callable[[], None] | None = None  # called when it begins or ends
@@ -38,10 +39,10 @@ class EventsFeed:
         if self.on_follow is not None:
             self.on_follow()
 
-    def _send_updated(self, event: ServerEvent) -> None:
+    def _send_updated(self, change: Change) -> None:
         self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))
 
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         token = object()
         if not self._listeners and self.session is not None:
@@ -55,10 +56,6 @@ class EventsFeed:
 
         return unsubscribe
 
-    async def publish(self, event: ServerEvent) -> None:
-        for listener in list(self._listeners.values()):
-            listener(event)
-
     def _publish_soon(self) -> None:
         """Many events of one moment are one update."""
         if not self._is_due:
@@ -68,4 +65,4 @@ class EventsFeed:
     def _publish_update(self) -> None:
         self._is_due = False
         for listener in list(self._listeners.values()):
-            listener(ResourceUpdated(uri=EVENTS_URI))
+            listener(_NEWS)

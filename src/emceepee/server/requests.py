@@ -1,6 +1,6 @@
 """The request core: requests that are being served, whatever transport they came by.
 
-    transport             Requests                       tools or SDK            session
+    transport             Requests                       tools, kernel            session
     ---------             --------                       ------------            -------
     message ── accept ──▶ start/respond: in the table ──▶ run ── record_call ──▶ call to a backend
                           cancel(notification)
@@ -18,14 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
-from mcp_types import INTERNAL_ERROR
-
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import (
     REQUEST_CANCELLED,
     InvalidMessage,
     Notification,
+    ProtocolError,
     Request,
     cancelled_id,
     classify,
@@ -35,11 +33,13 @@ from emceepee.json_rpc import (
 )
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
-from emceepee.server.dispatch import BadCall, Tools
+from emceepee.protocol import INTERNAL_ERROR
+from emceepee.server.dispatch import Tools
 from emceepee.server.eras import Era
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
 from emceepee.surface import use_surface
+from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import SpanKind
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
@@ -67,6 +67,7 @@ class Requests:
         """`answers_cancelled`: an HTTP request needs some response; on a pipe a cancelled request gets none."""
         self._name, self._tools, self._answers_cancelled = name, tools, answers_cancelled
         self._directory, self._policy = directory, policy
+        self._unowned = None if directory is None else directory.unowned_requests
         self._running: dict[RequestContext, None] = {}  # ordered; an id may be there twice, if a caller is careless
         self.tasks = TaskOwner(name)
 
@@ -99,17 +100,18 @@ class Requests:
         """Serve it in the current task; the response, also if it was cancelled."""
         request = context.request
         task = context.task = asyncio.current_task()
+        context.era = era
         use_surface(context.surface or self._tools.surface)
         self._running[context] = None
         try:
             if request.method == "tools/call":
                 result = era.complete(await self._tools.call(request.params, context))
-            elif context.session is None:
+            elif (journal := self._unowned if context.session is None else context.session.journal) is None:
                 result = await era.serve(context)
             else:
-                with _protocol_span(context.session, request.method):
+                with _protocol_span(journal, context):
                     result = await era.serve(context)
-                if context.session.unsaved:
+                if context.session is not None and context.session.unsaved:
                     await context.session.unsaved.save()
             return result_message(request.request_id, result)
         except asyncio.CancelledError:
@@ -232,19 +234,16 @@ class Requests:
 
 def error_for(request: Request, error: Exception) -> JsonObject:
     """The one place where an exception becomes a JSON-RPC error; text that is not meant for callers stays here."""
-    if isinstance(error, BadCall):
-        return error_message(request.request_id, error.code, str(error))
-    known = handler_exception_to_error_data(error)
-    if known is not None:
-        return error_message(request.request_id, known.code, known.message, known.data)
+    if isinstance(error, ProtocolError):
+        return error_message(request.request_id, error.code, str(error), error.data)
     log.error("request_failed", method=request.method, error=f"{type(error).__name__}: {error}")
     return error_message(request.request_id, INTERNAL_ERROR, "Internal error")
 
 
 @contextmanager
-def _protocol_span(session: Session, method: str) -> Iterator[None]:
-    """How any request but a tool call shows in its session's journal."""
-    span = session.journal.begin(SpanKind.PROTOCOL, method, None, {})
+def _protocol_span(journal: Journal, context: RequestContext) -> Iterator[None]:
+    """How any request but a tool call shows in a journal."""
+    span = journal.begin(SpanKind.PROTOCOL, context.request.method, None, {}, origin=context)
     try:
         yield
     except Exception as error:

@@ -120,7 +120,7 @@ class SessionAuthorizer:
         if (reason := login.outcome.result()) is not None:
             raise NoAccess(f"it wants a login, and that failed: {reason}. {OR_A_TOKEN}")
 
-    async def wait(self, origin: object | None) -> None:
+    async def wait(self, origin: object | None, *, is_first: bool) -> None:
         """Raises: LoginNeeded."""
         login = self._running
         if login is None:
@@ -129,9 +129,12 @@ class SessionAuthorizer:
         await login.turn.wait()
         calls = (origin,) if isinstance(origin, Call) else ()
         self._waiting += calls
-        if self._is_asked and not login.is_over:
-            self._ask_callers_of(calls)
         try:
+            if is_first:
+                for call in calls:
+                    await self._calls.keep_unsent(call)
+            if self._is_asked and not login.is_over:
+                self._ask_callers_of(calls)
             with phase(PhaseKind.WAITING, self._key.server):
                 reason = await asyncio.shield(login.outcome)
         finally:

@@ -1,8 +1,9 @@
 """What backends request of their client: roots are answered at once, questions are put to the caller."""
 
 from emceepee.backends.link import RpcError, ServerLost
-from emceepee.json_rpc import METHOD_NOT_FOUND, SERVER_ERROR
+from emceepee.json_rpc import SERVER_ERROR
 from emceepee.json_types import JsonObject
+from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions

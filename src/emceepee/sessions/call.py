@@ -1,7 +1,7 @@
 """One request to a backend, with what is needed to carry out what its state says. `state/call.py` has the rules."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -69,7 +69,8 @@ class Call:
     started_at: float = 0.0  # by the clock that never goes back
     patience: float = 0.0  # seconds that the tool waits at most
     backend_task: BackendTask | None = None  # as which the backend runs it
-    is_resumed: bool = False  # another process has sent it
+    before_sending: "Callable[[Call], Awaitable[None]] | None" = None  # there is one while nothing of it was sent
+    is_resumed: bool = False  # another process has begun it
     is_kept: bool = False  # another process could go on with it
     kept_as: RecordKind = RecordKind.BACKEND_TASK  # by which record
 
@@ -85,6 +86,15 @@ class Call:
     @property
     def is_impatient(self) -> bool:
         return self.patience < IMPATIENT_SECONDS
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether there is anything to go on from."""
+        return (
+            self.kept_as is not RecordKind.BACKEND_TASK
+            or self.backend_task is not None
+            or self.before_sending is not None
+        )
 
     @property
     def server(self) -> str:

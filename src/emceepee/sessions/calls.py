@@ -147,12 +147,30 @@ class Calls:
             return
         if not self._sealing.is_loaded:
             self._runners.spawn(self._load_key_and_keep(call), name="key")
-        elif self._sealing.sealer is not None and not call.state.has_ended:
+        elif self._sealing.sealer is not None and not call.state.has_ended and call.can_be_kept:
             call_id = self.identify(call)
             call.is_kept = True
             if call.state.stage is CallStage.WAITING:
                 self._record(call_id, call)
             self._unsaved.mark(call.kept_as, call_id)
+
+    async def keep_unsent(self, call: Call) -> None:
+        """It waits for what may take long, and nothing of it was sent: another process can still send it.
+
+        Whoever is told of it next is told what is kept: the record is marked when this returns.
+        """
+        call.before_sending = self._forget_unsent
+        if self._unsaved.is_followed and not self._sealing.is_loaded:
+            await self._sealing.load()
+        self.keep(call)
+
+    async def _forget_unsent(self, call: Call) -> None:
+        """Returns when the store knows that it may have been sent."""
+        call.before_sending = None
+        if call.is_kept and call.call_id is not None:
+            call.is_kept = False
+            self._unsaved.mark(call.kept_as, call.call_id)
+            await self._unsaved.save()
 
     async def _load_key_and_keep(self, call: Call) -> None:
         await self._sealing.load()
@@ -248,14 +266,15 @@ class Calls:
         task: Task,
         connection: Callee,
         *,
+        params: JsonObject | None = None,
         backend_task: BackendTask | None = None,
         kept_as: RecordKind = RecordKind.BACKEND_TASK,
     ) -> Call:
-        """Go on with what another process has begun."""
+        """Go on with what another process has begun. With `params` it was not sent yet."""
         call = Call(
             connection=connection,
             method=task.method,
-            params={},
+            params=params or {},
             tool=task.tool,
             arguments=task.arguments,
             ttl=task.ttl,
@@ -267,6 +286,8 @@ class Calls:
             is_kept=True,
             kept_as=kept_as,
         )
+        if params is not None:
+            call.before_sending = self._forget_unsent
         self._in_flight[call] = None
         self._promoted[task.task_id] = call
         self._unsaved.mark(kept_as, task.task_id)
@@ -340,7 +361,8 @@ class Calls:
     def _leave_runner(self, call: Call) -> None:
         """Its records stay as they are."""
         self._in_flight.pop(call, None)
-        call.connection.leave_task(call)
+        if call.before_sending is None:
+            call.connection.leave_task(call)
         if call.runner is not None:
             call.runner.cancel()
         if call.finished is not None:

@@ -13,6 +13,7 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
 from emceepee.sessions.due_watch import DueWatch
+from emceepee.sessions.open_sessions import OpenSessions, Watcher
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.records import RecordKind
@@ -23,6 +24,7 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
 from emceepee.surface import call_to
+from emceepee.telemetry.journal import unowned_journal
 from emceepee.telemetry.logs import EventLog
 
 OnLoad = Callable[[Session, Mapping[RecordKey, bytes]], Awaitable[None]]
@@ -54,10 +56,8 @@ class SessionDirectory:
         self._clock: Clock = parts.clock
         self._limits: Limits = parts.limits
         self._ids = Ulids(lambda: milliseconds(self._clock.now()))
-        self._sessions: dict[SessionKey, Session] = {}
-        self._of_principals: dict[str, dict[SessionKey, Session]] = {}
-        self._adopted: list[Session] = []
-        self._watchers: list[Callable[[Session], None]] = []
+        self._sessions = OpenSessions()
+        self.unowned_requests = unowned_journal(parts.journals, parts.clock, self._ids)
         self._opening = asyncio.Lock()
         self._tasks = TaskOwner("directory")
         self._next_sweep: Handle | None = None
@@ -78,7 +78,7 @@ class SessionDirectory:
     @property
     def is_busy(self) -> bool:
         """Whether anything works, or waits for an answer, in any session."""
-        return any(session.is_busy for session in self._sessions.values())
+        return any(session.is_busy for session in self._sessions)
 
     @property
     def clock(self) -> Clock:
@@ -111,12 +111,12 @@ class SessionDirectory:
     def set_manners(self, structured_notices: bool, asks_natively: bool) -> None:
         """How callers are told and asked from now on, in every session."""
         self._parts = replace(self._parts, structured_notices=structured_notices, asks_natively=asks_natively)
-        for session in [*self._sessions.values(), *self._adopted]:
+        for session in self._sessions.with_adopted:
             session.structured_notices, session.asks_natively = structured_notices, asks_natively
 
     def begin_stop(self) -> None:
         self._is_stopping = True
-        for session in self._sessions.values():
+        for session in self._sessions:
             session.begin_stop()
         if self._storage is not None and self._storage.is_shared:
             self._tasks.spawn(self._hand_over(), name="hand over")
@@ -124,18 +124,18 @@ class SessionDirectory:
     async def _hand_over(self) -> None:
         """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
         while self._sessions:
-            for key, session in list(self._sessions.items()):
+            for key, session in self._sessions.by_key():
                 is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
-                if not is_at_work and self._can_rest(session) and self._remove(key) is not None:
+                if not is_at_work and self._can_rest(session) and self._sessions.remove(key) is not None:
                     self._begin_rest(key, session)
             await self._clock.sleep(HAND_OVER_SECONDS)
 
     def stop_calls(self) -> None:
-        for session in self._sessions.values():
+        for session in self._sessions:
             session.stop()
 
     def find(self, key: SessionKey) -> Session | None:
-        return self._sessions.get(key)
+        return self._sessions.find(key)
 
     def mint(self, value: str) -> str:
         """An id or a handle as callers get it: with the slot of this replica, where there are several."""
@@ -169,12 +169,12 @@ class SessionDirectory:
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
-        session = self._sessions.get(key)
+        session = self._sessions.find(key)
         if session is None and self._storage is not None:
             if may_guess:
                 self._expect_here(key)
             async with self._opening:
-                session = self._sessions.get(key) or await self._load(key)
+                session = self._sessions.find(key) or await self._load(key)
         if session is not None:
             session.touch()
         return session
@@ -183,41 +183,32 @@ class SessionDirectory:
 
     def sessions_of(self, principal: str) -> list[Session]:
         """All that the principal has, adopted ones first."""
-        adopted = [session for session in self._adopted if session.principal == principal]
-        return adopted + list(self._of_principals.get(principal, {}).values())
+        return self._sessions.of(principal)
 
     @property
     def sessions(self) -> list[Session]:
         """All that are here, whosever they are."""
-        return list(self._sessions.values())
+        return list(self._sessions)
 
     def adopt(self, session: Session) -> None:
         """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
-        self._adopted.append(session)
-        self._notify_watchers(session)
+        self._sessions.adopt(session)
 
     def release(self, session: Session) -> None:
         """An adopted session is about to end."""
-        if session in self._adopted:
-            self._adopted.remove(session)
-            self._notify_watchers(session)
+        self._sessions.release(session)
 
     async def end(self, session: Session) -> bool:
         """Close it. False if that is not ours to do: it is adopted, or gone already."""
-        key = next((key for key, known in self._sessions.items() if known is session), None)
+        key = self._sessions.key_of(session)
         return key is not None and await self.close(key)
 
-    def watch(self, watcher: Callable[[Session], None]) -> None:
+    def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of every session that comes or goes; whether it is there, `sessions_of` says."""
-        self._watchers.append(watcher)
+        self._sessions.watch(watcher)
 
-    def unwatch(self, watcher: Callable[[Session], None]) -> None:
-        if watcher in self._watchers:
-            self._watchers.remove(watcher)
-
-    def _notify_watchers(self, session: Session) -> None:
-        for watcher in list(self._watchers):
-            watcher(session)
+    def unwatch(self, watcher: Watcher) -> None:
+        self._sessions.unwatch(watcher)
 
     # Opening and closing.
 
@@ -238,13 +229,13 @@ class SessionDirectory:
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
-        if (known := self._sessions.get(key)) is not None and known.is_open:
+        if (known := self._sessions.find(key)) is not None and known.is_open:
             known.touch()
             return known
         if may_guess and known is None:
             self._expect_here(key)
         async with self._opening:
-            session = self._sessions.get(key) or await self._load_or_create(key)
+            session = self._sessions.find(key) or await self._load_or_create(key)
             session.touch()
             return session
 
@@ -254,24 +245,27 @@ class SessionDirectory:
             raise SessionElsewhere(key, holder)
 
     async def _load_or_create(self, key: SessionKey) -> Session:
-        may_have_others = self._storage is not None and self._storage.may_have_others
+        storage, store_fails = self._storage, False
         for _ in range(CREATE_TRIES):
             try:
-                if self._storage is not None and (loaded := await self._load(key)) is not None:
+                if storage is not None and not store_fails and (loaded := await self._load(key)) is not None:
                     return loaded
+                # Others may open it too, even if none is known yet: one may have started a moment ago.
+                is_shared = storage is not None and storage.is_shared and not store_fails
+                with suppress(_KeyTaken):
+                    _, session = await self._open(key, is_shared=is_shared)
+                    session.update_profile(connects_on_use=True)
+                    return session
             except SessionsUnavailable:
-                if may_have_others:  # who may have it
-                    raise  # else a new one then, as long as that lasts
-            with suppress(_KeyTaken):
-                _, session = await self._open(key, is_shared=may_have_others)
-                session.update_profile(connects_on_use=True)
-                return session
+                if storage is None or storage.may_have_others or store_fails:
+                    raise
+                store_fails = True  # nobody else can have it: a new one then, as long as that lasts
         raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")
 
     async def close(self, key: SessionKey) -> bool:
         """End it and everything it started. False if there is none."""
         await self.use(key)
-        session = self._remove(key)
+        session = self._sessions.remove(key)
         if session is None:
             return False
         await self._end(session)
@@ -283,7 +277,7 @@ class SessionDirectory:
         await self._close(session)
 
     async def _close(self, session: Session) -> None:
-        self._notify_watchers(session)
+        self._sessions.notify_watchers(session)
         try:
             if self.on_end is not None:
                 await self.on_end(session)
@@ -298,10 +292,11 @@ class SessionDirectory:
         if self._resting:
             await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
         if self._storage is not None:
-            for open_session in self._sessions.values():
+            for open_session in self._sessions:
                 open_session.calls.leave_kept()
-            await self._storage.close(self._sessions.values())
-        await asyncio.gather(*(self._close(session) for key in list(self._sessions) if (session := self._remove(key))))
+            await self._storage.close(self._sessions)
+        left = [session for key, _ in self._sessions.by_key() if (session := self._sessions.remove(key))]
+        await asyncio.gather(*map(self._close, left))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _open(self, key: SessionKey, *, is_shared: bool = False) -> tuple[SessionKey, Session]:
@@ -320,35 +315,25 @@ class SessionDirectory:
             elif self._storage is not None and not await self._storage.create(session):
                 raise _KeyTaken
         except BaseException:
-            self._remove(key)
-            self._notify_watchers(session)  # someone may have seen it meanwhile
+            self._sessions.remove(key)
+            self._sessions.notify_watchers(session)  # someone may have seen it meanwhile
             await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
             raise
         if is_shared:
             self._put(key, session)
-        self._notify_watchers(session)
+        self._sessions.notify_watchers(session)
         return key, session
 
     def _put(self, key: SessionKey, session: Session) -> None:
-        self._sessions[key] = session
-        self._of_principals.setdefault(key.principal, {})[key] = session
+        self._sessions.put(key, session)
         if self._is_stopping:
             session.begin_stop()
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _remove(self, key: SessionKey) -> Session | None:
-        session = self._sessions.pop(key, None)
-        if session is not None:
-            own = self._of_principals[key.principal]
-            del own[key]
-            if not own:
-                del self._of_principals[key.principal]
-        return session
-
     def _make_room(self, principal: str, *, for_stored: bool = False) -> None:
         """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
-        own = len(self._of_principals.get(principal, ()))
+        own = self._sessions.count_of(principal)
         give_way = self._rest_idle_session_of if for_stored else self._end_idle_session_of
         if own >= self._limits.sessions_per_principal:
             if not give_way(principal):
@@ -357,8 +342,8 @@ class SessionDirectory:
                     f"{call_to('close_session')}."
                 )
         elif len(self._sessions) >= self._limits.sessions_in_all:
-            largest = max(self._of_principals, key=lambda name: len(self._of_principals[name]))
-            has_more = len(self._of_principals[largest]) > own
+            largest = self._sessions.who_has_most()
+            has_more = self._sessions.count_of(largest) > own
             if not (has_more and give_way(largest)) and not give_way(principal):
                 raise TooManySessions(
                     "This server has as many sessions as it may, and all are in use; try again later."
@@ -366,7 +351,7 @@ class SessionDirectory:
 
     def _end_idle_session_of(self, principal: str) -> bool:
         """End an idle session: one that was never used if there is one, else the one idle longest."""
-        if (key := self._most_idle(principal)) is None or (session := self._remove(key)) is None:
+        if (key := self._sessions.most_idle(principal)) is None or (session := self._sessions.remove(key)) is None:
             return False
         log.info("session_gave_way", wasUsed=session.profile.was_used)
         self._tasks.spawn(self._end(session), name="give way")
@@ -374,9 +359,11 @@ class SessionDirectory:
 
     def _rest_idle_session_of(self, principal: str) -> bool:
         """Leave an idle session to the store."""
-        key = self._most_idle(principal)
-        if key is None or not self._can_rest(self._sessions[key]) or (session := self._remove(key)) is None:
+        key = self._sessions.most_idle(principal)
+        session = None if key is None else self._sessions.find(key)
+        if key is None or session is None or not self._can_rest(session):
             return False
+        self._sessions.remove(key)
         self._begin_rest(key, session)
         return True
 
@@ -388,16 +375,11 @@ class SessionDirectory:
         resting = self._resting[key] = self._tasks.spawn(self._rest(session), name="rest")
         resting.add_done_callback(lambda _: self._resting.pop(key, None))
 
-    def _most_idle(self, principal: str) -> SessionKey | None:
-        own = self._of_principals.get(principal, {})
-        idle = [(session.profile.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
-        return min(idle, key=lambda found: found[:2])[2] if idle else None
-
     def _sweep(self) -> None:
         """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
         is_needed = self._sessions or self._storage is not None
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if is_needed else None
-        for key, session in list(self._sessions.items()):
+        for key, session in self._sessions.by_key():
             if session.is_busy:
                 session.touch()  # it is idle from the end of that on
             if self._storage is not None:
@@ -442,7 +424,7 @@ class SessionDirectory:
         loaded = await self._storage.take(key)
         if loaded is None:
             return None
-        for known in self._sessions.values():  # the store may lag behind with what leads to a session that is here
+        for known in self._sessions:  # the store may lag behind with what leads to a session that is here
             if known.session_id == loaded.head.session_id:
                 self._storage.saver.renew_lease(known, loaded.lease)
                 return None
@@ -469,7 +451,7 @@ class SessionDirectory:
             raise
         self._put(key, session)  # not before: nobody is to find half of it
         log.info("session_restored")
-        self._notify_watchers(session)
+        self._sessions.notify_watchers(session)
         return session
 
     async def _rest(self, session: Session) -> None:
@@ -483,8 +465,8 @@ class SessionDirectory:
     def _let_go(self, session: Session) -> None:
         """Another process holds it now."""
         session.lose()
-        key = next((key for key, known in self._sessions.items() if known is session), None)
-        if key is not None and self._remove(key) is not None:
+        key = self._sessions.key_of(session)
+        if key is not None and self._sessions.remove(key) is not None:
             log.warning("session_taken_by_another_process", session=session.session_id)
             self._tasks.spawn(self._close_lost(session), name="let go")
 

@@ -1,4 +1,7 @@
-"""What is kept of a call that its backend runs as a task of its own, so that another process can go on with it."""
+"""What is kept of a call to a backend, so that another process can go on with it.
+
+Either the backend runs it as a task of its own, or nothing of it was sent yet.
+"""
 
 from dataclasses import dataclass
 
@@ -14,28 +17,37 @@ from emceepee.sessions.records import read, write
 class KeptTask:
     """All of it is secret: whoever has it can take our place at the backend."""
 
-    task: BackendTask
+    task: BackendTask | None = None  # of the backend's own
+    params: JsonObject | None = None  # of a request that was not sent
     url: str  # of the backend: what it knows is told to no other
     session: JsonObject | None  # that we have at the backend
 
     @classmethod
     def of(cls, call: Call) -> "KeptTask | None":
         connection = call.connection
-        if call.backend_task is None or not isinstance(connection, Connection):
+        target = connection.spec.target if isinstance(connection, Connection) else None
+        if not isinstance(connection, Connection) or not isinstance(target, HttpTarget):
             return None
-        target = connection.spec.target
-        if not isinstance(target, HttpTarget):
-            return None
-        return cls(task=call.backend_task, url=target.url, session=connection.session_record())
+        if call.backend_task is not None:
+            return cls(task=call.backend_task, url=target.url, session=connection.session_record())
+        return None if call.before_sending is None else cls(params=call.params, url=target.url, session=None)
 
     def is_of(self, spec: BackendSpec) -> bool:
         return isinstance(spec.target, HttpTarget) and spec.target.url == self.url
 
     def to_bytes(self) -> bytes:
-        return write(task=self.task.to_record(), url=self.url, session=self.session)
+        task = None if self.task is None else self.task.to_record()
+        unsent = {} if self.params is None else {"params": self.params}
+        return write(task=task, url=self.url, session=self.session, **unsent)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "KeptTask":
         """Raises: UnreadableRecord, KeyError, TypeError, ValueError."""
         fields = read(data)
-        return cls(task=BackendTask.from_record(fields["task"]), url=fields["url"], session=fields["session"])
+        params = fields.get("params")
+        return cls(
+            task=None if params is not None else BackendTask.from_record(fields["task"]),
+            params=params,
+            url=fields["url"],
+            session=fields["session"],
+        )

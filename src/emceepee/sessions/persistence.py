@@ -45,7 +45,7 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
         case RecordKind.QUESTION:
             return _written(records.write_question, session.questions.find(record_id))
         case RecordKind.SERVER:
-            return _written(records.write_server, session.server_record(record_id))
+            return _written(records.write_server, session.servers.record(record_id))
         case RecordKind.CONNECTION | RecordKind.MESSAGE as kind:
             writer = others.get(kind)
             return None if writer is None else writer(record_id)

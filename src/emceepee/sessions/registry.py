@@ -24,6 +24,7 @@ class Watcher(Protocol):
     def on_server_added(self, spec: BackendSpec) -> None: ...
     async def on_server_removed(self, name: str) -> None: ...
     async def on_server_configured(self, spec: BackendSpec) -> None: ...
+    def on_disabled_changed(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +60,7 @@ class ServerRegistry:
         self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
         self._added: dict[str, dict[str, BackendSpec]] = {}
+        self._disabled: dict[str, dict[str, BackendSpec]] = {}  # added, and kept for later
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
         self._store = store
@@ -84,16 +86,25 @@ class ServerRegistry:
         return trial if trial is not None and (trial.is_called_off or trial.spec == spec) else None
 
     @contextmanager
-    def reserve_name(self, principal: str, spec: BackendSpec) -> Iterator[Trial]:
-        """Hold a name while its server is being tried, so that two callers do not both add it."""
+    def reserve_name(self, principal: str, spec: BackendSpec, *, replaces: bool = False) -> Iterator[Trial]:
+        """Hold a name while its server is being tried, so that two callers do not both add it.
+
+        With `replaces`, one of that name has to be there. Raises: InvalidArguments, NotAllowed, UnknownBackend.
+        """
         name, key = spec.name, (principal, spec.name)
-        if name in self._operators or name in self._added.get(principal, {}) or key in self._trials:
+        if replaces:
+            self.find_added(principal, name)
+        is_taken = not replaces and (
+            name in self._operators or name in self._added.get(principal, {}) or self.is_disabled(principal, name)
+        )
+        if is_taken or key in self._trials:
             raise InvalidArguments(
                 f'The name "{name}" is in use by a server with another configuration. Choose another name, '
                 f"or call {call_to('remove_server')} first.",
                 details={"server": name},
             )
-        self._check_room(principal)
+        if not replaces:
+            self._check_room(principal)
         trial = self._trials[key] = Trial(spec)
         try:
             yield trial
@@ -107,7 +118,8 @@ class ServerRegistry:
 
     def _check_room(self, principal: str) -> None:
         being_added = sum(owner == principal for owner, _ in self._trials)
-        if len(self._added.get(principal, {})) + being_added >= self._most_added:
+        there = len(self._added.get(principal, {})) + len(self._disabled.get(principal, {}))
+        if there + being_added >= self._most_added:
             raise EmceepeeError(
                 f"{self._most_added} servers were added already, which is the limit. Remove one with "
                 f"{call_to('remove_server')}.",
@@ -131,6 +143,10 @@ class ServerRegistry:
             if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             del self._operators[name]
+        elif self.is_disabled(principal, name):
+            self._take_disabled(principal, name)
+            await self._remove_from_store(principal, name)
+            self._tell_disabled(principal)
         else:
             self._forget(principal, name)
             await self._remove_from_store(principal, name)
@@ -147,6 +163,69 @@ class ServerRegistry:
         del added[name]
         if not added:
             del self._added[principal]
+
+    # Those that were added, changed later.
+
+    def is_operators(self, principal: str, name: str) -> bool:
+        """Whether that name is a server of the configuration file for the principal."""
+        return name in self._operators and name not in self._added.get(principal, {})
+
+    def disabled_of(self, principal: str) -> list[BackendSpec]:
+        return list(self._disabled[principal].values()) if principal in self._disabled else []
+
+    def is_disabled(self, principal: str, name: str) -> bool:
+        return name in self._disabled.get(principal, {})
+
+    def find_added(self, principal: str, name: str) -> BackendSpec:
+        """One that the principal added, also if it is disabled. Raises: NotAllowed, UnknownBackend."""
+        added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
+        if name in added or name in disabled:
+            return added[name] if name in added else disabled[name]
+        if name in self._operators:
+            raise NotAllowed(
+                f'Server "{name}" is in the configuration file, and is changed there: edit the file, or use the '
+                "command `emceepee servers`. What is changed there takes effect at once."
+            )
+        raise UnknownBackend(name, known=[*self._operators, *added, *disabled])
+
+    async def change(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
+        """It has other settings from now on, and is enabled; the principal's sessions are told, but for `by`."""
+        self._take_disabled(principal, spec.name)
+        self._added.setdefault(principal, {})[spec.name] = spec
+        others = [watcher for watcher in self._watchers.get(principal, []) if watcher is not by]
+        await asyncio.gather(*(watcher.on_server_configured(spec) for watcher in others))
+
+    async def disable(self, principal: str, name: str) -> None:
+        """Returns when no session of the principal uses it any more. Raises: EmceepeeError."""
+        spec = self.find_added(principal, name)
+        if self.is_disabled(principal, name):
+            return
+        await self._write_change(principal, spec, is_disabled=True)
+        if self._added.get(principal, {}).get(name) == spec:  # and was not removed meanwhile
+            self._forget(principal, name)
+            self._disabled.setdefault(principal, {})[name] = spec
+            await self._tell_removed(principal, name)
+            self._tell_disabled(principal)
+
+    async def enable(self, principal: str, name: str) -> None:
+        """It is connected when it is used. Raises: EmceepeeError."""
+        spec = self.find_added(principal, name)
+        if not self.is_disabled(principal, name):
+            return
+        await self._write_change(principal, spec, is_disabled=False)
+        if self._take_disabled(principal, name) is not None:
+            self.add(principal, spec)
+
+    def _take_disabled(self, principal: str, name: str) -> BackendSpec | None:
+        disabled = self._disabled.get(principal, {})
+        spec = disabled.pop(name, None)
+        if not disabled:
+            self._disabled.pop(principal, None)
+        return spec
+
+    def _tell_disabled(self, principal: str) -> None:
+        for watcher in list(self._watchers.get(principal, [])):
+            watcher.on_disabled_changed()
 
     # The operator's configuration, when it has changed.
 
@@ -199,6 +278,8 @@ class ServerRegistry:
             return
         if principal not in self._loaded:  # by another session meanwhile
             self._loaded.add(principal)
+            if disabled := read_specs(stored, are_disabled=True):
+                self._disabled[principal] = disabled
             self._added[principal] = read_specs(stored) | self._added.get(principal, {})
             if not self._added[principal]:
                 del self._added[principal]
@@ -219,6 +300,20 @@ class ServerRegistry:
                 raise NotAllowed(str(error)) from None
             except StoreError as error:
                 self._keep_for_later(principal, spec.name, spec, error)
+
+    async def save_change(self, principal: str, spec: BackendSpec) -> None:
+        """Before it is changed. Raises: NotAllowed: it may hold a secret, and the store has no key for that."""
+        await self._write_change(principal, spec, is_disabled=False)
+
+    async def _write_change(self, principal: str, spec: BackendSpec, *, is_disabled: bool) -> None:
+        if self._store is None:
+            return
+        try:
+            await self._store.replace_server(write_configuration(principal, spec, is_disabled=is_disabled))
+        except NoKey as error:
+            raise NotAllowed(str(error)) from None
+        except StoreError as error:
+            raise EmceepeeError(f"The change could not be saved, so nothing was changed: {error}") from None
 
     async def _remove_from_store(self, principal: str, name: str) -> None:
         if self._store is not None:
@@ -244,7 +339,16 @@ class ServerRegistry:
                     await self._store.add_server(write_configuration(principal, spec))
             self._unsaved.pop((principal, name), None)
         for principal in list(self._loaded):
-            await self._take_over(principal, read_specs(await self._store.servers_of(principal)))
+            stored = await self._store.servers_of(principal)
+            self._take_over_disabled(principal, read_specs(stored, are_disabled=True))
+            await self._take_over(principal, read_specs(stored))
+
+    def _take_over_disabled(self, principal: str, disabled: dict[str, BackendSpec]) -> None:
+        if disabled != self._disabled.get(principal, {}):
+            self._disabled.pop(principal, None)
+            if disabled:
+                self._disabled[principal] = disabled
+            self._tell_disabled(principal)
 
     async def _take_over(self, principal: str, stored: dict[str, BackendSpec]) -> None:
         """What is being added here just now is left as it is."""

@@ -14,13 +14,14 @@ from emceepee.telemetry.redaction import public_url
 log = EventLog("sessions")
 
 
-def write_configuration(principal: str, spec: BackendSpec) -> ServerConfiguration:
+def write_configuration(principal: str, spec: BackendSpec, *, is_disabled: bool = False) -> ServerConfiguration:
     entry = entry_of(spec).model_dump(mode="json", exclude_none=True)
     is_public = isinstance(spec.target, HttpTarget) and spec.target.is_public
     return ServerConfiguration(
         principal=principal,
         name=spec.name,
         settings=write(entry=entry, onlyPublicAddresses=is_public),
+        is_disabled=is_disabled,
         holds_secrets=_holds_secrets(spec.target),
     )
 
@@ -32,11 +33,11 @@ def _holds_secrets(target: HttpTarget | StdioTarget) -> bool:
     return bool(target.env or target.args)
 
 
-def read_specs(stored: Iterable[ServerConfiguration]) -> dict[str, BackendSpec]:
-    """Those that are enabled and can be read."""
+def read_specs(stored: Iterable[ServerConfiguration], *, are_disabled: bool = False) -> dict[str, BackendSpec]:
+    """Those that are enabled, or disabled, and can be read."""
     specs: dict[str, BackendSpec] = {}
     for server in stored:
-        if server.is_disabled:
+        if server.is_disabled is not are_disabled:
             continue
         try:
             specs[server.name] = _read_spec(server.settings)

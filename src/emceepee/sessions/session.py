@@ -3,31 +3,22 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
-from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import iso, milliseconds
 from emceepee.errors import (
     BackendDisconnected,
     EmceepeeError,
     ErrorCode,
-    ExecutionFailed,
-    InvalidArguments,
-    LoginNeeded,
-    UnknownBackend,
 )
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.sessions.activity import Activity
-from emceepee.sessions.asker import Asker
-from emceepee.sessions.authorizer import SessionAuthorizer
-from emceepee.sessions.backend_events import BackendListener
 from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
@@ -39,18 +30,16 @@ from emceepee.sessions.kept_results import KeptResults
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions import Questions
-from emceepee.sessions.records import RecordKind, ServerRecord, SessionProfile
-from emceepee.sessions.secret_records import ServerKey
+from emceepee.sessions.records import RecordKind, SessionProfile
+from emceepee.sessions.session_servers import SessionServers
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
-from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
-from emceepee.surface import call_to
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import NOBODY, Journal, SpanOwner
 from emceepee.telemetry.logs import EventLog
@@ -69,7 +58,6 @@ class Session:
     # A dict of more than thirty attributes takes 1.4 KB more, and a process may have many idle sessions.
     __slots__ = (
         "__weakref__",
-        "_authorizers",
         "_backend_requests",
         "_buffer_budget",
         "_buffers",
@@ -78,11 +66,8 @@ class Session:
         "_dialer",
         "_is_closing",
         "_large_results",
-        "_logins",
-        "_registry",
         "_results",
         "_search",
-        "_spread",
         "_vectors",
         "_waiting",
         "activity",
@@ -104,6 +89,7 @@ class Session:
         "questions",
         "scripts",
         "sealing",
+        "servers",
         "session_id",
         "shapes",
         "structured_notices",
@@ -118,14 +104,14 @@ class Session:
     ) -> None:
         self.session_id, self.principal = session_id, principal
         self.clock, self.limits = parts.clock, parts.limits
-        self._registry, self._dialer, self._logins = parts.registry, parts.dialer, parts.logins
-        self._connections: dict[str, Connection] = {}
-        self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of those that may log in
+        self._dialer = parts.dialer
+        self.servers = SessionServers(self, parts)
+        self._connections = self.servers.connections
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._search: EntrySearch | None = None  # made by the first who searches
         self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
-        self._spread, self._vectors = parts.spread, parts.vectors
+        self._vectors = parts.vectors
         self.structured_notices, self.asks_natively = parts.structured_notices, parts.asks_natively
         self.scripts = parts.scripts
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
@@ -153,7 +139,7 @@ class Session:
             ids,
             most=self.limits.requests_per_session,
             changed=self.change_signal.notify,
-            owner=SpanOwner(session_id, principal) if parts.journals.observers else NOBODY,
+            owner=SpanOwner(session_id, principal, self.touched) if parts.journals.observers else NOBODY,
         )
         context = SessionContext(
             activity=self.activity,
@@ -196,9 +182,7 @@ class Session:
 
     async def open(self) -> None:
         """Learn which servers there are. Nothing is connected yet."""
-        await self._registry.load(self.principal)
-        for spec in self._registry.join(self.principal, self).values():
-            self._connections[spec.name] = self._connection(spec)
+        await self.servers.open()
         self.is_open = True
 
     def wake(self) -> None:
@@ -209,14 +193,13 @@ class Session:
         if not self.profile.was_used:
             self.update_profile(was_used=True)
         if not self.profile.connects_on_use:
-            for connection in self._connections.values():
-                connection.start()
+            self.servers.start()
 
     async def sleep(self) -> None:
         """Let every server go until the session is used again. Timers still fire, finished tasks stay."""
         self.is_awake = False
         self._end_search()
-        await asyncio.gather(*(connection.rest() for connection in self._connections.values()))
+        await self.servers.rest()
 
     def update_profile(self, **known: Any) -> None:
         """More is known of the caller now."""
@@ -274,17 +257,16 @@ class Session:
             self._waiting -= 1
 
     async def close(self) -> None:
-        self._registry.leave(self.principal, self)
+        self.servers.leave()
         log.info("registry_shutdown_start", serverCount=len(self._connections))
         self._is_closing = True
         self._deadline_timer.close()
-        for authorizer in self._authorizers.values():
-            authorizer.leave()
+        self.servers.leave_logins()
         await self.calls.close()
         self.tasks.close()
         if self._results is not None:
             await self._results.close()
-        await asyncio.gather(*(connection.close() for connection in self._connections.values()))
+        await self.servers.close()
         self._end_search()
         self.activity.close()
         self.journal.close()
@@ -308,163 +290,10 @@ class Session:
 
     def connection(self, name: str) -> Connection:
         """Raises: UnknownBackend."""
-        connection = self._connections.get(name)
-        if connection is None:
-            raise UnknownBackend(name, known=self._connections)
-        return connection
-
-    async def add_server(self, spec: BackendSpec) -> Connection:
-        """Connect it, and only then add it for all sessions of the principal; or as soon as it wants a login.
-
-        Raises:
-            InvalidArguments: the name belongs to another configuration.
-            ExecutionFailed: it could not be connected; nothing of it is left.
-        """
-        while trial := self._registry.trial_of(self.principal, spec):
-            await asyncio.wait({trial.outcome})
-            if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
-                raise EmceepeeError(str(error), code=error.code, details=error.details) from error
-        known = self._connections.get(spec.name)
-        if known is not None and known.spec == spec:
-            with suppress(LoginNeeded):
-                if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
-                    await known.reconnect()  # a caller who adds it again wants it to work
-                await known.ready()
-            return known
-        with self._registry.reserve_name(self.principal, spec) as trial:
-            connection = self._connection(spec)
-            try:
-                with suppress(LoginNeeded):
-                    await connection.first_link()
-            except EmceepeeError as error:
-                await self._discard(connection)
-                raise ExecutionFailed(
-                    f'Server "{spec.name}" was not added, because it could not be connected: '
-                    f"{connection.state.reason}. Correct the settings and call {call_to('add_server')} again.",
-                    details={"server": spec.name, "url": spec.target.label},
-                ) from error
-            except BaseException:
-                trial.is_called_off = True
-                await self._discard(connection)
-                raise
-            try:
-                await self._registry.save(self.principal, spec)
-            except BaseException:
-                await self._discard(connection)
-                raise
-            self._registry.add(self.principal, spec, by=self)
-            self._connections[spec.name] = connection
-        return connection
-
-    async def remove_server(self, name: str, *, is_remote: bool = False) -> None:
-        """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
-        spec = self.connection(name).spec
-        await self._registry.remove(self.principal, name, is_remote=is_remote)
-        if self._logins is not None:
-            await self._logins.log_out(self.principal, spec)
-
-    async def finish_login(self, name: str, url: str) -> Connection:
-        """The address at which a browser ended that could not come back here. Raises: EmceepeeError."""
-        connection = self.connection(name)
-        authorizer = self._authorizers.get(connection)
-        if authorizer is None:
-            raise InvalidArguments(
-                f'Server "{name}" is not logged in to: it needs no login, or has a token configured.'
-            )
-        await authorizer.finish(url)
-        await connection.ready()
-        return connection
-
-    def ask_for_login(self, name: str, asker: Asker | None) -> None:
-        """Put a login that is waited for to this caller by the protocol's own means, if it takes such questions."""
-        authorizer = self._authorizers.get(self.connection(name))
-        if authorizer is not None and asker is not None:
-            authorizer.ask_natively(asker)
-
-    def on_server_added(self, spec: BackendSpec) -> None:
-        """Another session of the principal added it; it is connected when it is used."""
-        self._connections[spec.name] = self._connection(spec)
-        self.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
-
-    async def on_server_removed(self, name: str) -> None:
-        """Its calls fail, its questions are rejected, its process tree ends."""
-        connection = self._connections.pop(name, None)
-        if connection is not None:
-            self._fail_all_of(name, f'Server "{name}" was removed.')
-            await self._discard(connection)
-            self.activity.emit(EventType.SERVER_REMOVED, name, name=name)
-
-    async def on_server_configured(self, spec: BackendSpec) -> None:
-        """The operator's configuration has it now, or says something else of it. Its calls fail if it is another."""
-        name, before = spec.name, self._connections.get(spec.name)
-        if before is not None and before.spec == spec:
-            before.spec = spec
-            self.change_signal.notify()
-            return
-        connection = self._connections[name] = self._connection(spec)
-        if before is None:
-            self.activity.emit(EventType.SERVER_ADDED, name, name=name, url=spec.target.label)
-        else:
-            connection.restore_settings(before.log_level, before.subscriptions)
-            if before.is_connected:
-                reason = "its configuration was changed"
-                self.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=reason)
-            self._fail_all_of(
-                name,
-                f'The configuration of server "{name}" was changed during the call, so it is connected anew. '
-                "The call may have run there: look before you repeat it.",
-            )
-            await self._discard(before)
-        if self.is_awake and not self.profile.connects_on_use and self._connections.get(name) is connection:
-            connection.start()
-
-    def configuration_problem(self, *, is_remote: bool) -> str | None:
-        """Why the operator's configuration, as it is now, is not used."""
-        return self._registry.problem_for(is_remote=is_remote)
-
-    def server_record(self, name: str) -> ServerRecord | None:
-        """What a caller asked of the server for all links to come; None if that is nothing."""
-        connection = self._connections.get(name)
-        if connection is None or not (connection.log_level or connection.is_listening):
-            return None
-        return ServerRecord(log_level=connection.log_level, subscriptions=tuple(connection.subscriptions))
+        return self._connections.get(name) or self.servers.find(name)
 
     def keep_settings(self, server: str) -> None:
         self.unsaved.mark(RecordKind.SERVER, server)
-
-    def _connection(self, spec: BackendSpec) -> Connection:
-        authorizer = None
-        if self._logins is not None and isinstance(spec.target, HttpTarget) and spec.target.may_log_in:
-            key = ServerKey(self.principal, spec.name, spec.target.url)
-            authorizer = SessionAuthorizer(self._logins, key, spec.target, self.questions, self.calls)
-        connection = Connection(
-            spec,
-            BackendListener(self, spec.name),
-            self,
-            dialer=self._dialer,
-            clock=self.clock,
-            limits=self.limits,
-            caller_id=self._caller_id(spec.name),
-            principal=self.principal,
-            authorizer=authorizer,
-            spread=self._spread,
-        )
-        if authorizer is not None:
-            authorizer.on_end, authorizer.on_trouble = connection.end_login, self.change_signal.notify
-            self._authorizers[connection] = authorizer
-        return connection
-
-    def _caller_id(self, server: str) -> str:
-        """An id of its own for each backend, so that they can keep state per caller and cannot compare notes."""
-        return blake2b(server.encode(), key=self.profile.secret.encode(), digest_size=16).hexdigest()
-
-    async def _discard(self, connection: Connection) -> None:
-        if (authorizer := self._authorizers.pop(connection, None)) is not None:
-            authorizer.give_up()
-        await connection.close()
-        self._buffers.pop(connection.spec.name, None)
-        if self.shapes is not None:
-            self.shapes.forget(connection.spec.name)
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Unless the connection is being given up anyway."""
@@ -486,11 +315,17 @@ class Session:
         self.questions.reject_of_server(server, reason, but_of=followed)
         return invalidated
 
-    def _fail_all_of(self, server: str, reason: str) -> None:
+    def fail_all_of(self, server: str, reason: str) -> None:
         """Nothing more will come from it: its calls fail and its questions are rejected, now."""
         # Questions first: they are gone because the server is, not because their calls are.
         self.questions.reject_of_server(server, reason)
         self.calls.fail_calls_to(server, BackendDisconnected(reason, details={"server": server}))
+
+    def forget_server(self, name: str) -> None:
+        """It is gone, and what it sent with it."""
+        self._buffers.pop(name, None)
+        if self.shapes is not None:
+            self.shapes.forget(name)
 
     # What backends send.
 
@@ -625,7 +460,7 @@ class Session:
             return None
         if kept.session is not None:
             connection.restore_session(kept.session)
-        return self.calls.resume(task, connection, backend_task=kept.task).finished
+        return self.calls.resume(task, connection, params=kept.params, backend_task=kept.task).finished
 
     def resume_script(self, task: Task, record: bytes) -> "asyncio.Future[None] | None":
         """Go on with a script that another process has begun; None if that is not possible here."""

@@ -1,6 +1,6 @@
 """Every limit, declared once: its default, its meaning, and the name it has in the configuration file."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 SHORTEST, LONGEST = 0.001, 366 * 86_400.0  # seconds: a year can be waited for and added to any date, a century cannot
 MOST, MOST_BYTES = 10**9, 1 << 40
@@ -11,6 +11,17 @@ _MAY_BE_ZERO = frozenset(
         *("list_patience_seconds", "call_seconds", "quiet_call_seconds", "stable_seconds", "event_seconds"),
         *("health_check_seconds", "idle_stop_seconds", "timer_retention_seconds", "timers_per_session"),
         *("largest_result_bytes", "notifications_per_server", "log_lines_per_server", "requests_per_session"),
+    }
+)
+# Looked at each time they are used, and in no text that a caller was given: they can change at run time.
+LIVE = frozenset(
+    {
+        *("connect_seconds", "list_patience_seconds", "request_seconds", "call_seconds", "list_reply_bytes"),
+        *("search_bytes", "notice_bytes", "event_notice_bytes", "activity_bytes", "tasks_per_session"),
+        *("task_retention_seconds", "result_part_bytes", "results_per_session", "question_seconds"),
+        *("modern_question_seconds", "questions_per_server", "question_rounds", "waiting_per_session"),
+        *("sessions_per_principal", "sessions_in_all", "session_idle_seconds", "session_kept_seconds"),
+        *("unused_session_seconds", "timers_per_session", "timer_retention_seconds"),
     }
 )
 
@@ -120,6 +131,8 @@ class Limits:
     caller_connections: int = _count(
         10_000, "connections of callers; beyond it, or three quarters of the descriptors, idle ones are closed"
     )
+    recording_bytes: int = _count(32 << 20, "how large a recording of a server may be; then it ends")
+    recordings_in_all: int = _count(4, "recordings begun on the console that are kept in memory at once")
     calls_per_script: int = _count(100, "calls that one script of code mode makes")
     script_compute_seconds: float = _limit(10, "how long a script computes; what it waits for does not count")
     script_memory_bytes: int = _count(32 << 20, "how much memory a script takes")
@@ -133,6 +146,15 @@ class Limits:
     timers_per_session: int = _count(100, "active timers per session, and as many that are done")
     longest_timer_seconds: float = _limit(86_400, "the longest timer")
     timer_retention_seconds: float = _limit(300, "how long a timer that is done can still be listed")
+
+    def changed_in(self, other: "Limits") -> list[str]:
+        """The names of those that are different there."""
+        return [item.name for item in fields(self) if getattr(self, item.name) != getattr(other, item.name)]
+
+    def take_over(self, other: "Limits") -> None:
+        """Be as the other in all that is live. Every part of an installation holds this one object, and so sees it."""
+        for name in LIVE:
+            object.__setattr__(self, name, getattr(other, name))
 
 
 def range_of(name: str) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import orjson
 from emceepee.clock import Clock, iso
 from emceepee.codec import encode, encode_text
 from emceepee.json_types import JsonObject
-from emceepee.telemetry.journal import BegunRequest, SpanOwner
+from emceepee.telemetry.journal import BegunRequest, SpanObserver, SpanOwner
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.logs import tell_operator
 from emceepee.telemetry.preview import kept
@@ -26,7 +26,7 @@ MOST_BYTES = 16 << 20  # waiting to be written: a disk may be slow for a while
 _UNSEEN = SpanWatch()  # of requests that only ask what there is
 
 
-class AuditLog:
+class AuditLog(SpanObserver):
     """Observes all requests of a process, and writes in a thread of its own. `close` waits a moment for it."""
 
     def __init__(self, path: Path, clock: Clock, *, with_arguments: bool = False) -> None:

@@ -1,12 +1,14 @@
 """The requests of a session that are kept to be looked at, and the room that all sessions share for them."""
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
+from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 
@@ -17,6 +19,22 @@ class SpanOwner:
 
     session_id: str
     principal: str
+    since: float = 0.0  # by the clock that never goes back
+
+
+class RequestOrigin(Protocol):
+    """How a request came."""
+
+    @property
+    def request(self) -> Request: ...
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes] | None:
+        """Those of HTTP; None if it did not come by HTTP."""
+        ...
+
+    @property
+    def protocol_version(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +44,20 @@ class BegunRequest:
     span: Span
     owner: SpanOwner
     arguments: JsonObject = field(repr=False)
+    origin: RequestOrigin | None = None  # None: no caller sent it
+    parent: Span | None = None  # the request that it is a part of
 
 
-class SpanObserver(Protocol):
+class SpanObserver(ABC):
     """Wants to know of every request of the process."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def begin(self, begun: BegunRequest) -> SpanWatch: ...
+
+    def session_ended(self, owner: SpanOwner, seconds: float) -> None:  # noqa: B027  # not all want to know of it
+        """`seconds` is how long it was here."""
 
 
 NOBODY = SpanOwner("", "")
@@ -73,7 +99,7 @@ class _Revisions:
 
 
 def _nobody() -> None:
-    """Looks any more."""
+    """Looks."""
 
 
 class Journal:
@@ -108,14 +134,20 @@ class Journal:
         return list(self._spans)
 
     def begin(
-        self, kind: SpanKind, name: str, server: str | None, arguments: JsonObject, parent: Span | None = None
+        self,
+        kind: SpanKind,
+        name: str,
+        server: str | None,
+        arguments: JsonObject,
+        parent: Span | None = None,
+        origin: RequestOrigin | None = None,
     ) -> Span:
         clock, touch = self._clock, self._revisions.touch
         span = Span(kind, name, server, arguments, at=clock.now(), monotonic=clock.monotonic, touched=touch)
         if parent is not None:
             span.parent = self._named(parent).span_id
         if self._room.observers:
-            begun = BegunRequest(span, self._owner, arguments)
+            begun = BegunRequest(span, self._owner, arguments, origin, parent)
             span.watches = tuple(observer.begin(begun) for observer in self._room.observers)
         if not self._most:
             return span
@@ -140,6 +172,8 @@ class Journal:
             self._room.give_back(span)
         self._spans.clear()
         self._revisions.notify = _nobody
+        for observer in self._room.observers:
+            observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
 
     def oldest_went(self) -> None:
         """The room gave it up. What is oldest of all is the oldest here."""
@@ -150,3 +184,8 @@ class Journal:
         if not span.span_id:
             span.span_id = self._ids.new()
         return span
+
+
+def unowned_journal(room: SpanBudget, clock: Clock, ids: Ulids) -> Journal | None:
+    """For requests that belong to no session, if anyone observes them: nobody else could look at them."""
+    return Journal(room, clock, ids, most=0, changed=_nobody) if room.observers else None

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from emceepee.json_types import JsonObject
-from emceepee.telemetry.journal import BegunRequest
+from emceepee.telemetry.journal import BegunRequest, SpanObserver
 from emceepee.telemetry.label_values import OTHER, LabelValues
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
 
@@ -27,7 +27,7 @@ class Series:
         self.buckets = [0] * (len(BOUNDS) + 1)
 
 
-class RequestFigures(SpanWatch):
+class RequestFigures(SpanWatch, SpanObserver):
     """Observes all requests of a process. Nothing is kept of one of them, so it is the watch of each, too."""
 
     __slots__ = ("_known", "_names", "_series", "_servers")

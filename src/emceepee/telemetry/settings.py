@@ -12,6 +12,7 @@ class TelemetrySettings:
     metrics_listen: tuple[str, int] | None = None  # and at that of its own
     audit_log: Path | None = None
     audit_arguments: bool = False  # and not only their digest
+    otel: bool = False  # traces and metrics by OpenTelemetry, where its variables say
 
     @property
     def wants_metrics(self) -> bool:

@@ -67,6 +67,9 @@ class SpanWatch:
 
     __slots__ = ()
 
+    def became_task(self, span: "Span") -> None:
+        """The caller is answered with a task, and the request goes on as that."""
+
     def ended(self, span: "Span", result: JsonObject | None) -> None: ...
 
 
@@ -168,6 +171,8 @@ class Span:
     def became_task(self, task_id: str) -> None:
         self.task_id = task_id
         self.touch()
+        for watch in self.watches:
+            watch.became_task(self)
 
     def progressed(self, progress: JsonObject) -> None:
         self.progress, _ = kept(progress, KEPT_BYTES)

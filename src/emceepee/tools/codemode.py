@@ -12,10 +12,10 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
-from emceepee.tools.content import result_of
 from emceepee.tools.declaration import OwnResult, Params, tool
 from emceepee.tools.heartbeat import heartbeat, relay_progress
 from emceepee.tools.hints import CORE, Effect
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.task_outcome import task_outcome
@@ -93,7 +93,7 @@ async def codemode_execute(params: Execute, session: Session, caller: RequestCon
         result = await session.run(call, patience, caller.record_call)
     if isinstance(result, Task):
         return _describe(result, session)
-    return cast(OwnResult[Executed], result_of(METHOD, result))
+    return cast(OwnResult[Executed], await limited_result(METHOD, result, None, session))
 
 
 async def _wait_for(
@@ -114,8 +114,8 @@ async def _wait_for(
 def _describe(task: Task, session: Session) -> OwnResult[Promotion]:
     """With what the servers ask that its calls are made to."""
     call = session.calls.promoted(task.task_id)
-    inner = call.connection.inner_ids if call is not None and isinstance(call.connection, Script) else frozenset()
-    asked = [item for item in session.questions.open() if item.call_id in inner]
+    script = call.connection if call is not None and isinstance(call.connection, Script) else None
+    asked = [] if script is None else [item for item in session.questions.open() if script.may_have_asked(item)]
     return describe_promotion(task, session, asked_for_it=asked)
 
 

@@ -168,7 +168,13 @@ class Tool:
         meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
         return meant and f"stands for {meant}, which is given too and differs; give one of them"
 
-    def begin_span(self, session: Session, arguments: JsonObject, parent: Span | None = None) -> Span:
+    def begin_span(
+        self,
+        session: Session,
+        arguments: JsonObject,
+        parent: Span | None = None,
+        origin: RequestContext | None = None,
+    ) -> Span:
         """How a call of it shows in its session's journal; `parent` is the request that it is a part of."""
         server = arguments.get("server")
         if self.name in BACKEND_REQUESTS:
@@ -177,12 +183,12 @@ class Tool:
             shown = arguments.get(inner) if inner else {}
             given = shown if isinstance(shown, dict) else {}
             name = arguments.get(about)
-            return session.journal.begin(kind, name if isinstance(name, str) else "", server, given, parent)
+            return session.journal.begin(kind, name if isinstance(name, str) else "", server, given, parent, origin)
         if self.private:  # a misspelt name may hold what should be private, too
             public = self.aliases.own - self.private
             arguments = {key: value if key in public else MASK for key, value in arguments.items()}
         known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
-        return session.journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent)
+        return session.journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent, origin)
 
 
 def tool(

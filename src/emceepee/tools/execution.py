@@ -24,6 +24,7 @@ from emceepee.tools.paging import Detail, Entries, ListedEntry, Page, Paged, des
 from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.tags import TAG, with_tag
 
 TOOL_ENTRIES = Entries("list_tools", "tools", "name", described)
 DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")
@@ -46,6 +47,7 @@ class ListTools(Paged):
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
     detail: Annotated[Detail, DETAIL] = DETAIL.field("full")
+    tag: str | None = Field(None, description=TAG)
 
 
 class Timed(Params):
@@ -85,14 +87,15 @@ ToolResult = Annotated[
 ]
 
 
-@tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000))
+@tool(title="List servers' tools", effect=READS, load=Load(always=True, result_chars=100_000), unlisted=("tag",))
 async def list_tools(params: ListTools, session: Session) -> ListedTools:
     """List servers' tools. Full schemas can be large: detail=names or summary first, then one tool in full, is cheaper.
     Regexes are unanchored.
     """
     limits = session.limits
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
-    wanted = [connection for connection in session.connections if server.search(connection.spec.name)]
+    tagged = with_tag(session.connections, params.tag)
+    wanted = [connection for connection in tagged if server.search(connection.spec.name)]
     listing = await list_everywhere(wanted, Kind.TOOLS, patience=limits.list_patience_seconds)
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
 
@@ -140,7 +143,7 @@ async def execute_tool(params: ExecuteTool, session: Session, caller: RequestCon
             result = await session.call(
                 params.server,
                 "tools/call",
-                {"name": params.tool, "arguments": arguments},
+                caller.with_trace({"name": params.tool, "arguments": arguments}),
                 tool=params.tool,
                 arguments=arguments,
                 timeout=seconds(params.timeout_ms),

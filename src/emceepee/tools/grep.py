@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from anyio.lowlevel import checkpoint
-
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.state.regex import LineRegex
@@ -42,6 +40,8 @@ class LineSearch:
         self.outcome = GrepOutcome()
 
     async def run(self, parts: AsyncIterator[bytes]) -> GrepOutcome:
+        from anyio.lowlevel import checkpoint  # here: nothing else needs it
+
         until = self._clock.monotonic() + MOST_SECONDS
         try:
             async for part in parts:

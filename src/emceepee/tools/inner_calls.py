@@ -1,5 +1,6 @@
 """emceepee's own tools for scripts: the same tools with the same checks, as parts of the script's request."""
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,6 +68,8 @@ class ToolsForScripts:
         arguments = found.aliases.resolve(arguments)
         if tool in _RUNS_AT_SERVER:  # the script waits, and if it has to, as a task
             arguments = {"timeout_ms": round(session.limits.longest_call_seconds * 1000)} | arguments
+        if "max_bytes" in found.params.model_fields:  # what a script reads costs no context
+            arguments = {"max_bytes": sys.maxsize} | arguments
         if tool == "execute_tool":
             arguments = {"task_ttl_ms": round(session.limits.longest_task_ttl_seconds * 1000)} | arguments
         span = found.begin_span(session, arguments, parent)

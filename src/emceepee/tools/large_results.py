@@ -15,13 +15,18 @@ from emceepee.sessions.session import Session
 from emceepee.state.kept_result import KeptResult
 from emceepee.surface import call_to
 from emceepee.tools.content import MEDIA, CallResult, result_of, text_block
-from emceepee.tools.declaration import NO_MENTIONS, BackendResult, Mentions, OwnResult
+from emceepee.tools.declaration import NO_MENTIONS, Mentions, OwnResult
 from emceepee.tools.outline import is_json, preview_of, shape_of
 
 KEY = "large_result"
 SHAPE_CHARACTERS = 400
 LEAST_HEAD = 200  # bytes, however small the limit is
-_ITEMS = {"tools/call": "content", "resources/read": "contents", "prompts/get": "messages"}
+_ITEMS = {
+    "tools/call": "content",
+    "resources/read": "contents",
+    "prompts/get": "messages",
+    "codemode/execute": "content",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,10 @@ def _reply(
     head: Any,
     mentions: Mentions,
 ) -> CallResult:
-    if method == "tools/call":
+    if _ITEMS[method] == "content":
         content = [text_block(words), *document.media, text_block(encode_text({KEY: info}))]
         value = {KEY: info | {"head": head}}
-        return BackendResult({**result, "content": content, "structuredContent": value}, mentions)
+        return result_of(method, {**result, "content": content, "structuredContent": value}, mentions)
     short = {key: value for key, value in result.items() if key != _ITEMS[method]} | {KEY: info | {"head": head}}
     blocks = result_of(method, {_ITEMS[method]: document.media})
     shown = blocks.content[1:] if isinstance(blocks, OwnResult) else []

@@ -10,18 +10,19 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
-from emceepee.tools.content import CallResult, result_of
+from emceepee.tools.content import CallResult
 from emceepee.tools.declaration import Params, ServerName, tool
-from emceepee.tools.execution import Timed, seconds
+from emceepee.tools.execution import Bounded, Timed, seconds
 from emceepee.tools.heartbeat import relay_progress
 from emceepee.tools.hints import READS, found_by
 from emceepee.tools.input_rounds import continue_call, describe_task
+from emceepee.tools.large_results import limited_result
 from emceepee.tools.paging import ListedEntry, Page
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.resources import ListOf, list_kind
 
 
-class GetPrompt(Timed):
+class GetPrompt(Timed, Bounded):
     """One prompt, filled in."""
 
     server: ServerName
@@ -68,11 +69,11 @@ async def list_prompts(params: ListOf, session: Session) -> ListedPrompts:
     return cast(ListedPrompts, await list_kind(Kind.PROMPTS, params, session))
 
 
-@tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"))
+@tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"), unlisted=("max_bytes",))
 async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext) -> PromptResult:
     """Get a prompt's messages, its arguments filled in."""
     if caller.answers is not None:
-        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms))
+        return await continue_call(caller.answers, session, caller, seconds(params.timeout_ms), params.max_bytes)
     request: JsonObject = {"name": params.name}
     if params.arguments is not None:
         request["arguments"] = params.arguments
@@ -80,14 +81,16 @@ async def get_prompt(params: GetPrompt, session: Session, caller: RequestContext
         result = await session.call(
             params.server,
             "prompts/get",
-            request,
+            caller.with_trace(request),
             tool="get_prompt",
             arguments=request,
             timeout=seconds(params.timeout_ms),
             on_progress=on_progress,
             on_call=caller.record_call,
         )
-    return describe_task(result, session, caller) if isinstance(result, Task) else result_of("prompts/get", result)
+    if isinstance(result, Task):
+        return describe_task(result, session, caller)
+    return await limited_result("prompts/get", result, params.max_bytes, session)
 
 
 @tool(title="Complete an argument", effect=READS, load=found_by("autocomplete MCP prompt argument"))

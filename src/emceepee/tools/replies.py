@@ -30,7 +30,7 @@ def reply(outcome: Outcome) -> JsonObject:
 
 def error_reply(error: EmceepeeError) -> JsonObject:
     """The sentence for the model, the code for a program."""
-    return {"content": [text_block(str(error))], "isError": True, "structuredContent": {"error": error.body()}}
+    return {"content": [text_block(str(error))], "isError": True, "structuredContent": {"error": error.reply_body()}}
 
 
 def with_notices(

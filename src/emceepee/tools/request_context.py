@@ -1,13 +1,13 @@
 """One request of a caller: who sent it, how to reach them while it runs, and what would be lost with its answer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
-from emceepee.json_rpc import Request, client_label, notification_message, progress_token
+from emceepee.json_rpc import Request, client_label, notification_message, progress_token, said_version, trace_context
 from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
@@ -43,6 +43,13 @@ class _NoChannel:
 NO_CHANNEL: ResponseChannel = _NoChannel()
 
 
+class SpokenEra(Protocol):
+    """That of whoever sent a request."""
+
+    @property
+    def version(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class InputRound:
     """What came with a call that was sent again, because its result asked something."""
@@ -73,6 +80,8 @@ class RequestContext:
     follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
     asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
     surface: Surface | None = None  # that the caller asked for; None: as the operator decided
+    headers: Mapping[bytes, bytes] | None = None  # of HTTP; None: it came by a pipe
+    era: SpokenEra | None = field(default=None, init=False)
     task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
     call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
     taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
@@ -94,6 +103,10 @@ class RequestContext:
         return self.channel.is_gone
 
     @property
+    def protocol_version(self) -> str | None:
+        return said_version(self.request.params) or (None if self.era is None else self.era.version)
+
+    @property
     def on_progress(self) -> Callable[[JsonObject], None] | None:
         """None if the caller did not ask for progress."""
         return None if progress_token(self.request.params) is None else self._send_progress
@@ -101,6 +114,11 @@ class RequestContext:
     def _send_progress(self, params: JsonObject) -> None:
         told = params | {"progressToken": progress_token(self.request.params)}
         self.channel.send(notification_message("notifications/progress", told))
+
+    def with_trace(self, params: JsonObject) -> JsonObject:
+        """The params of a request to a server, with what the caller said of its trace."""
+        trace = trace_context(self.request.params)
+        return params if trace is None else {**params, "_meta": trace}
 
     def record_call(self, session: Session, call: Call) -> None:
         self.call = session, call

@@ -130,7 +130,7 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
         result = await session.call(
             params.server,
             "resources/read",
-            {"uri": params.uri},
+            caller.with_trace({"uri": params.uri}),
             tool="read_resource",
             arguments={"uri": params.uri},
             timeout=seconds(params.timeout_ms),

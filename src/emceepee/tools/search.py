@@ -1,5 +1,6 @@
 """The tool that finds what servers offer, in few words."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from emceepee.tools.declaration import AnyServer, Params, tool
 from emceepee.tools.hints import CORE, READS
 from emceepee.tools.paging import ListingError
 from emceepee.tools.patterns import compile_pattern
+from emceepee.tools.tags import TAG, with_tag
 
 if TYPE_CHECKING:
     from emceepee.sessions.entry_search import EntrySearch
@@ -43,6 +45,7 @@ class CodemodeSearch(Params):
     server: AnyServer = None
     includeSchemas: bool = Field(False, description="Whole schemas, too")
     limit: int = Field(10, ge=1, le=MOST_RESULTS, description="Most results")
+    tag: str | None = Field(None, description=TAG)
 
 
 class Found(TypedDict):
@@ -65,7 +68,7 @@ class SearchResults(TypedDict):
     errors: NotRequired[list[ListingError]]
 
 
-@tool(title="Find servers' tools", effect=READS, load=CORE)
+@tool(title="Find servers' tools", effect=READS, load=CORE, unlisted=("tag",))
 async def codemode_search(params: CodemodeSearch, session: Session) -> SearchResults:
     """Find servers' tools, resources or prompts by what they do, in your own words. Results are signatures, the best
     first: server.tool(needed, optional?).
@@ -73,8 +76,10 @@ async def codemode_search(params: CodemodeSearch, session: Session) -> SearchRes
     search, shapes = session.search(), session.observe_shapes()
     known = session.connections
     asked = known if params.server is None else [session.connection(params.server)]
+    asked = with_tag(asked, params.tag)
     refreshed = await search.refresh(known, asked, _TYPES[params.type])
-    found = _find(params, search)
+    is_narrow = params.server is not None or params.tag is not None
+    found = _find(params, search, {connection.spec.name for connection in asked} if is_narrow else None)
     answer = _Answer(session.limits.search_bytes - _WORDS_ROOM)
     if refreshed.errors:
         answer.value["errors"] = [_shortened(error) for error in refreshed.errors[:MOST_ERRORS]]
@@ -125,14 +130,13 @@ class _Answer:
         return " ".join(words)
 
 
-def _find(params: CodemodeSearch, search: "EntrySearch") -> list[Document]:
+def _find(params: CodemodeSearch, search: "EntrySearch", servers: Collection[str] | None) -> list[Document]:
     """Raises: InvalidArguments of an expression that is none."""
-    types = _TYPES[params.type]
+    types, index = _TYPES[params.type], search.index
     if (expression := _expression(params.query)) is None:
-        hits = search.index.search(params.query, types, server=params.server)
-        return [hit.document for hit in hits]
+        return [hit.document for hit in index.search(params.query, types, servers=servers)]
     pattern = compile_pattern("query", expression)
-    documents = search.index.documents(types, params.server)
+    documents = index.documents(types, servers)
     return [document for document in documents if pattern.search(f"{document.server}.{document.name}")]
 
 

@@ -28,6 +28,7 @@ from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
+from emceepee.tools.tags import TAG, with_tag
 
 STDERR_LINES_SHOWN = 20
 SERVERS = Entries("list_servers", "servers", "name", fields("status", "tools", "description", "lastError"))
@@ -38,6 +39,7 @@ class AddServer(Params, ServerEntry):
     """A server to add."""
 
     timeout_ms: Annotated[int | None, CALL_TIMEOUT] = CALL_TIMEOUT.field(None)
+    replace: bool = Field(False, description="Give the added server of that name these settings")
 
     @field_validator("headers")
     @classmethod
@@ -47,6 +49,12 @@ class AddServer(Params, ServerEntry):
             if name.strip().lower() in OWN_HEADERS:
                 raise ValueError(f"emceepee itself sets {name.strip()}; leave it out")
         return headers
+
+
+class ListServers(Detailed):
+    """Which of them, and how much of each."""
+
+    tag: str | None = Field(None, description=TAG)
 
 
 class ByName(Params):
@@ -114,17 +122,17 @@ S = TypeVar("S", bound=ConnectedServer)
         "Connect an MCP server and keep it. Give url or command. Secrets here pass through the model.",
         ("name", "url", "command", "args", "env", "headers"),
     ),
-    unlisted=("restartConfig", "sessionHeader", "roots", "mode"),
+    unlisted=("restartConfig", "sessionHeader", "roots", "mode", "replace"),
 )
 async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult[AddedServer]:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
     spec = await caller.admit_server(params)
-    connection = await session.add_server(spec)
+    connection = await (session.servers.replace(spec) if params.replace else session.servers.add(spec))
     view = server_view(connection)
     if connection.state.status is ConnectionStatus.AUTHORIZING:
-        session.ask_for_login(params.name, caller.asker)
+        session.servers.ask_for_login(params.name, caller.asker)
         return _with_capabilities(AddedServer(server=view))
     try:
         tools = len(await connection.entries(Kind.TOOLS))
@@ -137,7 +145,7 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
 @tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
 async def remove_server(params: ByName, session: Session, caller: RequestContext) -> RemovedServer:
     """Disconnect a server, end its process and forget it."""
-    await session.remove_server(params.name, is_remote=caller.is_remote)
+    await session.servers.remove(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}
 
 
@@ -147,7 +155,7 @@ async def reconnect_server(params: ByName, session: Session, caller: RequestCont
     connection = session.connection(params.name)
     with suppress(LoginNeeded):  # the reply says so, and where
         await connection.reconnect()
-    session.ask_for_login(params.name, caller.asker)
+    session.servers.ask_for_login(params.name, caller.asker)
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 
@@ -158,7 +166,7 @@ async def reconnect_server(params: ByName, session: Session, caller: RequestCont
 )
 async def finish_authorization(params: FinishAuthorization, session: Session) -> OwnResult[ConnectedServer]:
     """Finish a login if the user's browser could not come back to emceepee."""
-    connection = await session.finish_login(params.server, params.redirect_url)
+    connection = await session.servers.finish_login(params.server, params.redirect_url)
     return _with_capabilities(ConnectedServer(server=server_view(connection)))
 
 
@@ -167,13 +175,13 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
     effect=READS_RECORDS,
     load=CORE,
     brief=Brief("List all servers: name, status, purpose, last error, number of tools.", ()),
-    unlisted=PAGING,
+    unlisted=(*PAGING, "tag"),
 )
-async def list_servers(params: Detailed, session: Session, caller: RequestContext) -> ServerList:
+async def list_servers(params: ListServers, session: Session, caller: RequestContext) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
-    entries = [cast(JsonObject, server_summary(connection)) for connection in session.connections]
+    entries = [cast(JsonObject, server_summary(connection)) for connection in with_tag(session.connections, params.tag)]
     servers = cast(ServerList, page(entries, params, SERVERS, room=session.limits.list_reply_bytes))
-    if (problem := session.configuration_problem(is_remote=caller.is_remote)) is not None:
+    if (problem := session.servers.configuration_problem(is_remote=caller.is_remote)) is not None:
         servers["configurationProblem"] = problem
     return servers
 

@@ -393,7 +393,7 @@ async def test_the_task_of_a_server_that_is_removed_is_cancelled_there(scene: Sc
     name = await begin_task(scene)
     task = backend_of(scene).task
     async with asyncio.timeout(5):
-        await scene.session.on_server_removed("one")
+        await scene.session.servers.on_server_removed("one")
     assert task.status == "cancelled"
     assert (await task_of(scene, name))["status"] == "failed"
 

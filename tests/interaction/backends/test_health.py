@@ -59,7 +59,7 @@ async def test_the_time_between_two_checks_is_spread_by_a_tenth(
 
     def spread_out(self: Session, *args: object) -> None:
         as_before(self, *args)  # type: ignore[arg-type]  # passed on as they came
-        self._spread = lambda: spread
+        self.servers._spread = lambda: spread
 
     monkeypatch.setattr(Session, "__init__", spread_out)
     async with a_scene(one=backend) as scene:

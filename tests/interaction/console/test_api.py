@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 
 from emceepee.console.api import ConsoleApi
+from emceepee.console.feed import session_view
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_types import JsonObject
+from emceepee.replay.reading import parse_recording
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.fakes.session_source import SessionSource
 from support.sessions.asking import elicit, sample
-from support.sessions.scene import Scene, a_scene
+from support.sessions.scene import Scene, a_scene, scripted_spec
 
 ALL_ROUTES = {
     "/waterfall/json",
     "/console/feed",
+    "/console/overview",
     "/console/request",
     "/console/task",
     "/console/answer",
@@ -28,6 +31,11 @@ ALL_ROUTES = {
     "/console/refuse",
     "/console/cancel-task",
     "/console/reconnect",
+    "/console/record",
+    "/console/end-recording",
+    "/console/server-settings",
+    "/console/disable-server",
+    "/console/enable-server",
     "/console/delete-timer",
     "/console/end-session",
 }
@@ -182,6 +190,23 @@ async def test_a_server_is_reconnected_and_a_timer_deleted() -> None:
         assert deleted["timer"]["status"] == "deleted"
 
 
+async def test_a_server_is_recorded_from_a_fresh_connection_on_until_the_person_takes_the_file() -> None:
+    async with a_scene(one=ScriptedBackend(), other=ScriptedBackend()) as scene:
+        desk = Desk(scene)
+        scene.backends["one"].answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "four"}]}
+        row = (await desk.post("/console/record", server="one"))["server"]
+        assert (row["status"], row["recording"], len(scene.backends["one"].dials)) == ("connected", True, 2)
+        assert "already" in str(await desk.refused("/console/record", server="one"))
+        await scene.call("execute_tool", server="one", tool="echo", args={"n": 2, "password": "hunter2"})
+        text = (await desk.post("/console/end-recording", server="one"))["recording"]
+        assert "hunter2" not in text
+        recording = parse_recording(text.encode().splitlines())
+        call = next(exchange for exchange in recording.exchanges if exchange.method == "tools/call")
+        assert call.params == {"name": "echo", "arguments": {"n": 2, "password": "***"}}
+        assert call.result == {"content": [{"type": "text", "text": "four"}]}
+        assert "is not being recorded" in str(await desk.refused("/console/end-recording", server="one"))
+
+
 async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
@@ -217,9 +242,9 @@ async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> Non
 async def test_another_principals_session_is_as_unknown_as_none() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         stranger = Desk(scene, principal="stranger")
-        own = [path for path in ALL_ROUTES if path not in ("/waterfall/json", "/console/feed")]
+        own = [path for path in ALL_ROUTES if path not in ("/waterfall/json", "/console/feed", "/console/overview")]
         for path in own:
-            looks = path in ("/console/request", "/console/task")
+            looks = path in ("/console/request", "/console/task", "/console/server-settings")
             ask = stranger.get(path, session=scene.session.session_id) if looks else stranger.post(path)
             with pytest.raises(EmceepeeError) as caught:
                 await ask
@@ -253,3 +278,25 @@ async def test_who_logs_out_is_told_nothing_more() -> None:
         assert not open_pages["two"].done()
         await desk.api.close()
         await asyncio.wait_for(open_pages["two"], 5)
+
+
+async def test_an_added_server_is_looked_at_disabled_and_enabled_and_the_operators_are_not() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=[scripted_spec("one")], one=ScriptedBackend(), two=backend) as scene:
+        desk, session_id = Desk(scene), scene.session.session_id
+        await scene.session.servers.add(scripted_spec("two"))
+        found = await desk.get("/console/server-settings", session=session_id, server="two")
+        assert found == {"entry": {"name": "two", "url": "http://two.test/mcp", "mode": "auto"}}
+        assert await desk.post("/console/disable-server", server="two") == {"disabled": "two"}
+        view = session_view(scene.session)
+        assert [server["name"] for server in view["servers"] if server.get("isConfigured")] == ["one"]
+        assert view["disabledServers"] == [{"name": "two", "url": "http://two.test/mcp"}]
+        assert await desk.post("/console/enable-server", server="two") == {"enabled": "two"}
+        assert "disabledServers" not in session_view(scene.session)
+        for path in ("/console/disable-server", "/console/enable-server"):
+            assert (await desk.refused(path, server="one")).code is ErrorCode.NOT_ALLOWED
+            assert (await desk.refused(path, server="none")).code is ErrorCode.SERVER_NOT_FOUND
+            assert (await desk.refused(path)).code is ErrorCode.INVALID_ARGUMENTS
+        with pytest.raises(EmceepeeError) as caught:
+            await desk.get("/console/server-settings", session=session_id, server="one")
+        assert caught.value.code is ErrorCode.NOT_ALLOWED

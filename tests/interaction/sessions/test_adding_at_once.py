@@ -21,7 +21,7 @@ async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> N
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        adding = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(CALLERS)]
+        adding = [asyncio.create_task(scene.session.servers.add(scripted_spec("demo"))) for _ in range(CALLERS)]
         await settle()
         backend.opens.set_result(None)
         async with asyncio.timeout(5):
@@ -35,7 +35,7 @@ async def test_another_session_of_the_principal_that_adds_it_meanwhile_has_it_to
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         backend.opens = asyncio.get_running_loop().create_future()
-        adding = [asyncio.create_task(session.add_server(scripted_spec("demo"))) for session in (scene.session, other)]
+        adding = [asyncio.create_task(session.servers.add(scripted_spec("demo"))) for session in (scene.session, other)]
         await settle()
         backend.opens.set_result(None)
         async with asyncio.timeout(5):
@@ -48,7 +48,7 @@ async def test_if_it_cannot_be_connected_all_are_told_the_same_after_one_try() -
     backend = ScriptedBackend()
     backend.refuses = LinkError(Failure.UNREACHABLE, "no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
-        adding = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(CALLERS)]
+        adding = [asyncio.create_task(scene.session.servers.add(scripted_spec("demo"))) for _ in range(CALLERS)]
         async with asyncio.timeout(5):
             errors = await asyncio.gather(*adding, return_exceptions=True)
         assert len({str(error) for error in errors}) == 1
@@ -61,7 +61,7 @@ async def test_if_the_first_one_leaves_the_next_goes_on() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        first, *others = [asyncio.create_task(scene.session.add_server(scripted_spec("demo"))) for _ in range(3)]
+        first, *others = [asyncio.create_task(scene.session.servers.add(scripted_spec("demo"))) for _ in range(3)]
         await settle()
         first.cancel()
         await settle()
@@ -76,14 +76,14 @@ async def test_another_configuration_waits_until_one_that_was_called_off_is_gone
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        called_off = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        called_off = asyncio.create_task(scene.session.servers.add(scripted_spec("demo")))
         await settle()
         called_off.cancel()
         await asyncio.sleep(0)
         assert not called_off.done()
         backend.opens.set_result(None)
         other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
-        assert (await scene.session.add_server(other)).spec == other
+        assert (await scene.session.servers.add(other)).spec == other
         assert called_off.cancelled()
 
 
@@ -91,10 +91,10 @@ async def test_another_configuration_of_that_name_is_refused_meanwhile() -> None
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        adding = asyncio.create_task(scene.session.servers.add(scripted_spec("demo")))
         await settle()
         other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
         with pytest.raises(InvalidArguments, match='The name "demo" is in use'):
-            await scene.session.add_server(other)
+            await scene.session.servers.add(other)
         backend.opens.set_result(None)
         assert (await adding).is_connected

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import cast
 
-import aiohttp
 import pytest
 
 from emceepee.app import open_session, session_parts
@@ -20,6 +18,7 @@ from emceepee.sessions.parts import SessionParts
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
+from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 from support.waiting import eventually
@@ -47,16 +46,9 @@ async def parts() -> AsyncIterator[SessionParts]:
         yield made
 
 
-@asynccontextmanager
-async def a_session(parts: SessionParts, principal: str = "ann") -> AsyncIterator[Scene]:
-    async with open_session(f"session-of-{principal}", principal, parts) as session:
-        session.wake()
-        yield Scene(session, cast(FakeClock, parts.clock), {})
-
-
 @pytest.fixture
 async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
-    async with a_session(parts) as made:
+    async with a_login_scene(parts) as made:
         yield made
 
 
@@ -72,8 +64,7 @@ async def add(scene: Scene, server: AuthorizationServer) -> JsonObject:
 
 async def log_in(scene: Scene, server: AuthorizationServer) -> None:
     added = (await add(scene, server))["structuredContent"]["server"]
-    async with aiohttp.ClientSession() as browser, browser.get(added["authorizationUrl"]) as page:
-        assert page.status == 200
+    await browse(added["authorizationUrl"])
     await eventually(lambda: scene.status("tracker") == "connected")
 
 
@@ -214,10 +205,10 @@ async def test_a_slow_one_at_a_login_delays_no_other_server_and_no_other_session
         for name, url in (("tracker", server.resource), ("other", other.url))
     ]
     server.is_silent = True
-    async with session_parts(Config(servers=tuple(specs)), SystemClock()) as parts, a_session(parts) as scene:
+    async with session_parts(Config(servers=tuple(specs)), SystemClock()) as parts, a_login_scene(parts) as scene:
         is_told = told_to_the_console(scene)
         waiting = asyncio.ensure_future(call(scene))
-        async with asyncio.timeout(SOON), a_session(parts, "bob") as bobs:
+        async with asyncio.timeout(SOON), a_login_scene(parts, "bob") as bobs:
             for each in (scene, bobs):
                 assert not (await call(each, "other")).get("isError")
         words = f"waiting for {server.url} to say how to log in"

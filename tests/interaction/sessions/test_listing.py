@@ -128,7 +128,7 @@ async def test_a_server_removed_while_it_is_listed_is_an_error_and_hides_no_othe
         listing = asyncio.create_task(listed(scene, "leaving", "good"))
         await settle()
         async with asyncio.timeout(5):
-            await scene.session.remove_server("leaving")
+            await scene.session.servers.remove("leaving")
             found = await listing
     assert names(found) == [("good", "x")]
     assert [error["server"] for error in found.errors] == ["leaving"]

@@ -21,7 +21,7 @@ from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
 from support.sessions.replicas import Replicas
-from support.sessions.replies import has_moved, text_of, told_events
+from support.sessions.replies import has_moved, text_of, told_events, without_help
 from support.sessions.request_contexts import call_tool
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
@@ -189,7 +189,7 @@ async def test_a_call_in_flight_fails_when_its_session_is_taken_over() -> None:
         replicas.stores[0].die()
         assert await second.directory.use(DESK, may_guess=False) is not None
         session.lose()
-        error = (await call)["structuredContent"]["error"]
+        error = without_help((await call)["structuredContent"]["error"])
         assert error["details"] == {"server": "one", "reason": "replica", "mayHaveRun": True}
 
 
@@ -518,6 +518,19 @@ async def test_a_process_that_stood_still_and_lost_nothing_saves_what_it_promise
         taken = await second.directory.use(DESK, may_guess=False)
         assert taken is not None
         assert len(taken.timers.all(include_inactive=True)) == 1
+
+
+async def test_a_named_session_is_not_opened_twice_because_the_other_replica_has_just_started() -> None:
+    """Who has not looked round yet takes itself to be alone, and both find no session of that name."""
+    replicas = Replicas()
+    async with replicas.start(1) as (first,), replicas.start(1) as (second,):
+        assert first.placement is not None
+        assert not first.placement.others
+        opened = await asyncio.gather(
+            first.directory.find_or_open(DESK), second.directory.find_or_open(DESK), return_exceptions=True
+        )
+        (elsewhere,) = (one for one in opened if isinstance(one, Exception))
+        assert isinstance(elsewhere, SessionElsewhere)
 
 
 async def test_with_too_much_unsaved_no_session_begins() -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import cast
 
 import aiohttp
 import pytest
 
-from emceepee.app import open_session, session_parts
+from emceepee.app import session_parts
 from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.json_types import JsonObject
@@ -18,8 +18,8 @@ from emceepee.state.question import Question
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Store
 from emceepee.tools.request_context import RequestContext
-from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
+from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 from support.waiting import eventually
@@ -37,23 +37,10 @@ async def parts() -> AsyncIterator[SessionParts]:
         yield made
 
 
-@asynccontextmanager
-async def a_session(parts: SessionParts, principal: str = "ann") -> AsyncIterator[Scene]:
-    async with open_session(f"session-of-{principal}", principal, parts) as session:
-        session.wake()
-        yield Scene(session, cast(FakeClock, parts.clock), {})
-
-
 @pytest.fixture
 async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
-    async with a_session(parts) as made:
+    async with a_login_scene(parts) as made:
         yield made
-
-
-async def browse(url: str, *, comes_back: bool = True) -> str:
-    """Open the address and agree; where the browser ends."""
-    async with aiohttp.ClientSession() as browser, browser.get(url, allow_redirects=comes_back) as found:
-        return str(found.url) if comes_back else found.headers["location"]
 
 
 async def add(scene: Scene, server: AuthorizationServer, **oauth: object) -> JsonObject:
@@ -232,7 +219,7 @@ async def test_removing_a_server_ends_its_login(scene: Scene, server: Authorizat
 async def test_two_principals_share_no_token_no_connection_and_no_question(
     parts: SessionParts, server: AuthorizationServer
 ) -> None:
-    async with a_session(parts, "ann") as anns, a_session(parts, "bob") as bobs:
+    async with a_login_scene(parts, "ann") as anns, a_login_scene(parts, "bob") as bobs:
         await log_in(anns, server)
         anns.quiet()
         assert (await add(bobs, server))["status"] == "authorizing"
@@ -254,7 +241,7 @@ async def test_two_principals_share_no_token_no_connection_and_no_question(
 
 
 async def test_the_sessions_of_a_principal_share_a_login(parts: SessionParts, server: AuthorizationServer) -> None:
-    async with a_session(parts) as one, a_session(parts) as other:
+    async with a_login_scene(parts) as one, a_login_scene(parts) as other:
         added = await add(one, server)
         waiting = await echo(other)
         (question,) = await asked(other)
@@ -278,14 +265,14 @@ async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_
     store: Store = Durable()
     async with AsyncExitStack() as first:
         before = await first.enter_async_context(session_parts(Config(), SystemClock(), store))
-        scene = await first.enter_async_context(a_session(before))
+        scene = await first.enter_async_context(a_login_scene(before))
         added = await add(scene, server)
-    async with session_parts(Config(), SystemClock(), store) as after, a_session(after) as scene:
+    async with session_parts(Config(), SystemClock(), store) as after, a_login_scene(after) as scene:
         again = await add(scene, server)
         assert again["authorizationUrl"] == added["authorizationUrl"]
         await browse(added["authorizationUrl"])
         await eventually(has_status(scene, "connected"))
-    async with session_parts(Config(), SystemClock(), store) as third, a_session(third) as scene:
+    async with session_parts(Config(), SystemClock(), store) as third, a_login_scene(third) as scene:
         assert (await add(scene, server))["status"] == "connected"
     assert len(server.registrations) == 1
 
@@ -295,7 +282,7 @@ async def test_a_browser_may_come_back_to_another_process(server: AuthorizationS
     async with (
         session_parts(Config(), SystemClock(), store) as here,
         session_parts(Config(), SystemClock(), store) as there,
-        a_session(here) as scene,
+        a_login_scene(here) as scene,
     ):
         added = await add(scene, server)
         ended = await browse(added["authorizationUrl"], comes_back=False)

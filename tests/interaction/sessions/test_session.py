@@ -51,7 +51,7 @@ async def test_a_server_is_added_only_once_it_is_connected() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        adding = asyncio.create_task(scene.session.servers.add(scripted_spec("demo")))
         await settle()
         assert scene.session.connections == []
         backend.opens.set_result(None)
@@ -65,13 +65,13 @@ async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added
     backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr ends: no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
         with pytest.raises(ExecutionFailed, match=r"was not added, because .*no token") as caught:
-            await scene.session.add_server(scripted_spec("demo"))
+            await scene.session.servers.add(scripted_spec("demo"))
         assert caught.value.details == {"server": "demo", "url": "http://demo.test/mcp"}
         assert scene.session.connections == []
         with pytest.raises(UnknownBackend):
             scene.session.buffers_of("demo")
         backend.refuses = None
-        assert (await scene.session.add_server(scripted_spec("demo"))).is_connected
+        assert (await scene.session.servers.add(scripted_spec("demo"))).is_connected
 
 
 async def test_a_session_shows_its_state() -> None:
@@ -96,7 +96,7 @@ async def test_a_cancelled_add_leaves_nothing() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
-        adding = asyncio.create_task(scene.session.add_server(scripted_spec("demo")))
+        adding = asyncio.create_task(scene.session.servers.add(scripted_spec("demo")))
         await settle()
         adding.cancel()
         await settle()
@@ -105,17 +105,17 @@ async def test_a_cancelled_add_leaves_nothing() -> None:
         await settle()
         assert (scene.session.connections, backend.links) == ([], []), "the connecting was given up too"
         backend.opens = None
-        await scene.session.add_server(scripted_spec("demo"))
+        await scene.session.servers.add(scripted_spec("demo"))
 
 
 async def test_adding_the_same_configuration_again_is_the_same_server() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
-        connection = await scene.session.add_server(scripted_spec("demo"))
+        connection = await scene.session.servers.add(scripted_spec("demo"))
         assert len(backend.links) == 1
         backend.link.break_off("gone")
         await settle()
-        assert await scene.session.add_server(scripted_spec("demo")) is connection
+        assert await scene.session.servers.add(scripted_spec("demo")) is connection
         assert connection.is_connected
         assert len(backend.links) == 2
 
@@ -124,7 +124,7 @@ async def test_a_name_in_use_with_another_configuration_is_refused_and_the_serve
     async with a_scene(demo=ScriptedBackend()) as scene:
         other = BackendSpec(name="demo", target=HttpTarget(url="http://other.test"))
         with pytest.raises(InvalidArguments, match='The name "demo" is in use'):
-            await scene.session.add_server(other)
+            await scene.session.servers.add(other)
         assert scene.session.connection("demo").is_connected
 
 
@@ -132,17 +132,17 @@ async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> No
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         backend.link.listener.handle_output("hello", "stderr")
-        await scene.session.remove_server("demo")
+        await scene.session.servers.remove("demo")
         assert backend.link.closed.done()
         assert (scene.session.connections, scene.session.buffers_of(None)) == ([], [])
         with pytest.raises(UnknownBackend):
-            await scene.session.remove_server("demo")
+            await scene.session.servers.remove("demo")
 
 
 async def test_every_session_of_the_principal_hears_that_a_server_was_removed_also_the_one_that_did_it() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as other:
         scene.events()
-        await scene.session.remove_server("demo")
+        await scene.session.servers.remove("demo")
         assert scene.events() == [("server_removed", {"name": "demo"})]
         assert [event.type for event in take(other.activity).events] == ["server_removed"]
 
@@ -159,7 +159,7 @@ async def test_a_call_in_the_air_fails_when_its_server_is_removed() -> None:
     async with a_scene(demo=backend) as scene:
         call = asyncio.create_task(_disconnected(scene.session))
         await backend.next_asked()
-        await scene.session.remove_server("demo")
+        await scene.session.servers.remove("demo")
         async with asyncio.timeout(5):
             assert await call
 
@@ -244,13 +244,13 @@ async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> 
         another_session(scene) as other,
         another_session(scene, "bob") as stranger,
     ):
-        await scene.session.add_server(scripted_spec("demo"))
+        await scene.session.servers.add(scripted_spec("demo"))
         assert [item.spec.name for item in other.connections] == ["demo"]
         assert stranger.connections == []
         assert len(backend.links) == 1, "it connects when it is used"
         async with asyncio.timeout(5):
             await other.connection("demo").ready()
-            await other.remove_server("demo")
+            await other.servers.remove("demo")
         assert (scene.session.connections, other.connections) == ([], [])
         assert all(link.closed.done() for link in backend.links)
 

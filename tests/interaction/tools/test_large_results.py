@@ -10,7 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.kept_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
 from support.backends.scripted_backend import ScriptedBackend
-from support.sessions.asking import a_call, a_task, hush
+from support.sessions.asking import a_call, a_task, hush, task_id
 from support.sessions.machine import Machine
 from support.sessions.request_contexts import call_tool
 from support.sessions.scene import Scene, a_scene
@@ -125,6 +125,52 @@ async def test_resources_and_results_of_tasks_have_the_limit_too() -> None:
         asked.reply(content=[text(LINES)])
         assert info(await scene.call("get_task_result", task_id=task, max_bytes=1000))["bytes"] == len(LINES.encode())
         assert (await scene.call("get_task_result", task_id=task))["content"][0] == text(LINES)
+
+
+async def test_prompts_have_the_limit_too_and_their_pictures_pass() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        getting = scene.start("get_prompt", server="one", name="p", max_bytes=1000)
+        asked = await scene.backends["one"].next_asked("prompts/get")
+        spoken = [{"role": "user", "content": text(LINES)}, {"role": "assistant", "content": [text("yes")]}]
+        seen = {"role": "user", "content": IMAGE}
+        asked.reply(description="d", messages=[*spoken, seen], _meta={"k": 1})
+        result = await getting
+        assert json.loads(await read_whole(scene, info(result)["handle"], 100_000)) == {"messages": spoken}
+        value = result["structuredContent"]
+        assert (value["messages"], value["description"], value["_meta"]) == ([seen], "d", {"k": 1})
+        assert result["content"][1] == IMAGE
+        assert info(result)["shape"].startswith("{messages: [{role: string, content: ")
+
+
+async def test_a_script_reads_results_whole_whatever_the_operator_set() -> None:
+    async with a_scene(limits=Limits(largest_result_bytes=1000), one=ScriptedBackend()) as scene:
+        code = """
+said = await mcp.call_tool("one", "t")
+read = await mcp.read_resource("one", "file:///a")
+(len(said), len(read))
+"""
+        running = scene.start("codemode_execute", code=code)
+        (await scene.backends["one"].next_asked("tools/call")).reply(content=[text(LINES)])
+        asked = await scene.backends["one"].next_asked("resources/read")
+        asked.reply(contents=[{"uri": "file:///a", "text": LINES}])
+        assert (await running)["structuredContent"]["result"] == [len(LINES), len(LINES)]
+
+
+@pytest.mark.parametrize("tool", ["get_task_result", "codemode_execute"])
+async def test_the_result_of_a_script_that_became_a_task_has_the_limit_too(tool: str) -> None:
+    limits = Limits(largest_result_bytes=1000 if tool == "codemode_execute" else 0)
+    async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
+        code = 'x = await mcp.call_tool("one", "t")\n["row"] * 900'
+        running = scene.start("codemode_execute", code=code, timeout=1)
+        asked = await scene.backends["one"].next_asked("tools/call")
+        await scene.clock.advance(1)
+        task = task_id(await running)
+        asked.reply(content=[])
+        given: JsonObject = {"max_bytes": 1000} if tool == "get_task_result" else {}
+        result = await scene.call(tool, task_id=task, **given)
+        whole = json.loads(await read_whole(scene, info(result)["handle"], 100_000))
+        assert (whole["success"], whole["result"]) == (True, ["row"] * 900)
+        assert info(result)["shape"].startswith("{success: boolean, result: [string x900]")
 
 
 # Looking into it.

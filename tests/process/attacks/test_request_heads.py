@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.callers.raw_connection import RawConnection
@@ -15,9 +16,17 @@ from support.faults.strain import strain_on
 from support.figures import record_figure
 from support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 MIB = 1 << 20
 TOKEN = ("--log-level", "warn", "--token", "secret-of-the-operator")
 GET = b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def endpoint() -> AsyncIterator[HttpProcess]:
+    """For all tests whose endpoint need not be watched, or have limits of its own."""
+    async with http_process(*TOKEN) as running:
+        yield running
 
 
 def limits(**given: float) -> dict[str, str]:
@@ -73,12 +82,6 @@ async def test_a_head_that_is_too_large_is_told_so(endpoint: HttpProcess, head: 
     if status != 401:
         assert b"connection: close" in await line.until_closed()
     line.cut()
-
-
-@pytest.fixture
-async def endpoint() -> AsyncIterator[HttpProcess]:
-    async with http_process(*TOKEN) as running:
-        yield running
 
 
 async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None:

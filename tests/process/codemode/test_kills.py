@@ -14,7 +14,7 @@ from support.callers.restartable_process import restartable_process
 from support.figures import record_figure
 from support.server_programs.real_servers import fastmcp_with_tasks
 from support.sessions.asking import task_id
-from support.system.processes import below
+from support.system.processes import sandbox_workers_of
 from support.waiting import eventually
 
 Json = dict[str, Any]
@@ -47,17 +47,6 @@ async def result_of(caller: HttpCaller, task: str) -> Json:
                 return value
 
 
-def workers_below(pid: int) -> list[int]:
-    return [child for child in below(pid) if _name_of(child) == "monty"]
-
-
-def _name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
 def has_loaded_sandbox(pid: int) -> bool:
     return "_monty" in Path(f"/proc/{pid}/maps").read_text()
 
@@ -71,7 +60,7 @@ async def test_a_parked_script_survives_and_finishes_and_no_call_is_repeated(
         await caller.value("add_server", name="one", url=backend.url)
         promotion = await caller.call("codemode_execute", code=CAREFUL, timeout=1.5)
         assert backend.ran == {"first": 1, "second": 1}
-        await eventually(lambda: workers_below(endpoint.process.pid) == [], what="it is parked")
+        await eventually(lambda: sandbox_workers_of(endpoint.process.pid) == [], what="it is parked")
         await endpoint.restart(how)
         value = await result_of(caller, task_id(promotion))
     assert value["success"], value
@@ -85,7 +74,7 @@ async def test_workers_end_with_an_emceepee_that_is_killed(backend: CountingBack
     async with restartable_process(tmp_path, env=settings) as endpoint:
         caller = await endpoint.caller()
         looping = asyncio.create_task(caller.call("codemode_execute", code="while True: pass"))
-        await eventually(lambda: bool(workers_below(endpoint.process.pid)), what="a worker runs")
+        await eventually(lambda: bool(sandbox_workers_of(endpoint.process.pid)), what="a worker runs")
         await endpoint.kill()  # waits until its children have ended
         with pytest.raises(Exception):  # noqa: B017, PT011 - whatever a broken connection is to the client
             await looping
@@ -111,7 +100,7 @@ async def test_a_script_at_a_question_survives_a_kill_and_goes_on_with_the_answe
         promotion = await caller.call("codemode_execute", code=code, timeout=20)
         task = task_id(promotion)
         assert "Where shall I dig?" in promotion["content"][0]["text"]
-        await eventually(lambda: workers_below(endpoint.process.pid) == [], what="it is parked")
+        await eventually(lambda: sandbox_workers_of(endpoint.process.pid) == [], what="it is parked")
         await endpoint.restart("kill")
         found: list[str] = []
 
@@ -155,7 +144,7 @@ async def test_nothing_of_the_sandbox_is_loaded_before_the_first_script(tmp_path
         assert not has_loaded_sandbox(endpoint.process.pid)
         assert (await caller.value("codemode_execute", code="1 + 1"))["result"] == 2
         assert has_loaded_sandbox(endpoint.process.pid)
-        assert workers_below(endpoint.process.pid) == []
+        assert sandbox_workers_of(endpoint.process.pid) == []
 
 
 @pytest.mark.parametrize("by", ["flag", "variable"])

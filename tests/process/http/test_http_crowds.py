@@ -30,6 +30,7 @@ async def many_callers(endpoint: HttpProcess, count: int) -> list[HttpCaller]:
     return callers
 
 
+@pytest.mark.alone  # 600 links are ended within the bound of each
 @pytest.mark.timeout(180)
 async def test_200_sessions_with_three_backends_each_are_open_at_once() -> None:
     async with a_web_backend() as one, a_web_backend() as two, a_web_backend() as three:
@@ -88,7 +89,6 @@ async def test_a_reader_that_stopped_reading_delays_nobody(
     await asyncio.gather(*(one.end() for one in others))
 
 
-@pytest.mark.alone
 async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None:
     await many_callers(quiet, 50)  # what the first ones load stays loaded
     before = await quiet.resident_kb()
@@ -98,7 +98,6 @@ async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None
     assert cost <= 16 * 1024  # with what the store knows of each
 
 
-@pytest.mark.alone
 async def test_sessions_that_ended_leave_nothing_behind(quiet: HttpProcess) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)

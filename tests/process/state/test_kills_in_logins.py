@@ -12,6 +12,7 @@ from support.callers.http_process import HttpCaller, Json, until
 from support.callers.replicas import TOKEN, restartable_replicas
 from support.callers.restartable_process import RestartableProcess, restartable_process
 from support.figures import record_figure
+from support.sessions.asking import task_id
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 from support.system.ports import free_port
 from support.system.redis_server import RedisServer
@@ -136,6 +137,39 @@ async def test_a_code_that_is_entered_elsewhere_is_good_after(
     await endpoint.start()
     assert text(await echo(caller)) == "echo"
     assert len({form.fields["device_code"] for form in server.forms}) == 1
+
+
+async def test_a_call_that_waits_is_sent_once_however_often_emceepee_is_killed_before_the_login(
+    server: AuthorizationServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    link = await begin(caller, server)
+    promotion = await caller.call("execute_tool", server="tracker", tool="echo", args={})
+    for _ in range(2):
+        await endpoint.restart("kill")
+        await until(lambda: is_asked(caller), "it is asked again")
+        (task,) = (await caller.value("list_tasks"))["tasks"]
+        assert (task["taskId"], task["status"]) == (task_id(promotion), "working")
+    assert await open_page(endpoint.http, link) == 200
+    assert text(await caller.call("get_task_result", task_id=task_id(promotion))) == "echo"
+    assert (len(server.calls), server.asked) == (1, 1)
+
+
+async def test_a_call_that_was_sent_after_a_login_is_not_sent_again(
+    server: AuthorizationServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    link = await begin(caller, server)
+    promotion = await caller.call("execute_tool", server="tracker", tool="echo", args={})
+    server.holds_calls = True
+    assert await open_page(endpoint.http, link) == 200
+    await until(lambda: len(server.calls) == 1, "it ran")
+    await endpoint.kill()
+    server.holds_calls = False
+    await endpoint.start()
+    reply = await caller.call("get_task_result", task_id=task_id(promotion))
+    assert reply["structuredContent"]["error"]["details"]["mayHaveRun"] is True
+    assert len(server.calls) == 1
 
 
 # Of a code's exchange.

@@ -4,15 +4,21 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from emceepee.backends.backend_figures import BackendFigures
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.recording.recorded_link import dial_recorded
+from emceepee.backends.recording.recorder import Recorder
+from emceepee.backends.recording.recordings import Recordings
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED
+from emceepee.clock import SystemClock
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.limits import Limits
 
 ALL_CAPABILITIES: JsonObject = {
     "tools": {"listChanged": True},
@@ -204,6 +210,7 @@ class ScriptedDialer:
     def __init__(self, **backends: ScriptedBackend) -> None:
         self.backends = dict(backends)
         self.figures = BackendFigures()
+        self.recordings = Recordings(SystemClock(), Limits())
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         return spec.roots
@@ -222,6 +229,14 @@ class ScriptedDialer:
         caller_id: str | None = None,
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
+        recorder: Recorder | None = None,
+    ) -> Link:
+        if recorder is not None:
+            return await dial_recorded(partial(self._open, spec, caller_id, resumption), listener, [recorder])
+        return await self._open(spec, caller_id, resumption, listener)
+
+    async def _open(
+        self, spec: BackendSpec, caller_id: str | None, resumption: object | None, listener: Listener
     ) -> Link:
         backend = self.backends[spec.name]
         backend.dials.append(Dialled(caller_id, resumption))

@@ -39,6 +39,10 @@ class WebCall:
     def notify(self, method: str, **params: Any) -> None:
         self._says.put_nowait({"jsonrpc": "2.0", "method": method, "params": params})
 
+    def ask(self, key: str, method: str, **params: Any) -> None:
+        """On the stream of the call; what is answered is in the backend's `answers`."""
+        self._says.put_nowait({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
+
     def finish(self, text: str = "done") -> None:
         self._says.put_nowait({"jsonrpc": "2.0", "id": self.message["id"], "result": said(text)})
         self._says.put_nowait(None)
@@ -67,12 +71,26 @@ class WebBackend:
         self.url, self.port = "", 0
         self.calls: list[WebCall] = []
         self.sessions: set[str] = set()
+        self.capabilities: dict[str, Any] = {"tools": {}}
+        self.asked: list[tuple[str, dict[str, Any]]] = []  # each request, and what it was about
+        self.answers: dict[str, dict[str, Any]] = {}  # to what it asked itself
         self.steps_at_once = 0  # which a call reports as soon as it arrives
+        self._streams: list[asyncio.Queue[dict[str, Any]]] = []
         self._unseen: asyncio.Queue[WebCall] = asyncio.Queue()
         self._numbers = itertools.count(1)
 
     async def next_call(self) -> WebCall:
         return await asyncio.wait_for(self._unseen.get(), BOUND)
+
+    @property
+    def streams(self) -> int:
+        """On how many it can be pushed."""
+        return len(self._streams)
+
+    def push(self, message: dict[str, Any]) -> None:
+        """Say it without being asked, to everyone who listens."""
+        for stream in self._streams:
+            stream.put_nowait({"jsonrpc": "2.0", **message})
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         if request.method == "DELETE":
@@ -88,8 +106,11 @@ class WebBackend:
             for call in self.calls:
                 if call.message["id"] == message["params"]["requestId"]:
                     call.was_cancelled.set()
+        if method is None:
+            self.answers[message["id"]] = message
         if "id" not in message or method is None:
             return web.Response(status=202)
+        self.asked.append((method, message.get("params") or {}))
         if method == "tools/call" and message["params"]["name"] == "wait":
             return await self._wait(request, message)
         headers = {}
@@ -104,8 +125,12 @@ class WebBackend:
     def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         if method == "initialize":
             info = {"name": "web-backend", "version": "1"}
-            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            return {"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "serverInfo": info}
         known = {"tools/list": {"tools": TOOLS}, "ping": {}}
+        if "resources" in self.capabilities:
+            known |= {"resources/subscribe": {}, "resources/unsubscribe": {}}
+        if "logging" in self.capabilities:
+            known["logging/setLevel"] = {}
         if method == "tools/call":
             return said(json.dumps(params.get("arguments")))
         return known.get(method)
@@ -123,8 +148,13 @@ class WebBackend:
     async def _pushes(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        await asyncio.Event().wait()  # nothing is pushed; the line stays open until one side goes
-        return response
+        pushed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._streams.append(pushed)
+        try:
+            while True:  # the line stays open until one side goes
+                await response.write(b"event: message\ndata: %s\n\n" % json.dumps(await pushed.get()).encode())
+        finally:
+            self._streams.remove(pushed)
 
 
 def said(text: str) -> dict[str, Any]:

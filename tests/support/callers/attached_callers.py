@@ -1,6 +1,7 @@
 """Callers of one user that attach to a daemon, in a home of their own. The daemon ends with the test."""
 
 import asyncio
+import json
 import os
 import signal
 import tempfile
@@ -40,13 +41,30 @@ class Home:
             return None
         return pid if is_alive(pid) else None
 
+    def write_config(self, servers: dict[str, dict[str, Any]], **more: Any) -> Path:
+        """The user's own file from now on, as editors write it."""
+        file = self.runtime.parent / "servers.json"
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps({"mcpServers": servers, **more}))
+        new.replace(file)
+        self.env["EMCEEPEE_CONFIG"] = str(file)
+        return file
+
     def attached(
-        self, *arguments: str, way: str = "auto", idle: float = IDLE, env: dict[str, str] | None = None
+        self,
+        *arguments: str,
+        way: str = "auto",
+        idle: float = IDLE,
+        env: dict[str, str] | None = None,
+        entry: tuple[str, ...] = ("-m", "emceepee"),
+        command: tuple[str, ...] = (),
     ) -> AbstractAsyncContextManager[EmceepeeProcess]:
         return emceepee(
             *("--attach", way, "--idle-exit", str(idle), *arguments),
             env=self.env | (env or {}),
             stderr=asyncio.subprocess.PIPE,
+            entry=entry,
+            command=command,
         )
 
     def kill_daemon(self, number: int = signal.SIGKILL) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
-from mcp_types import CLIENT_INFO_META_KEY
 
 from emceepee.cli.process_setup import TRACEABLE_VARIABLE
 from support.callers.emceepee_process import MODERN_META
@@ -24,7 +23,7 @@ from support.waiting import eventually
 BOUND = 60.0  # seconds any single answer may take on a busy machine
 BOTH = "application/json, text/event-stream"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
-CLIENT_INFO = "io.modelcontextprotocol/clientInfo"  # not from emceepee, which takes a second to load in each program
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"  # not from mcp_types, which loads for long in every program
 Json = dict[str, Any]
 
 
@@ -198,9 +197,9 @@ class ModernCaller(HttpCaller):
 
     def __init__(self, endpoint: HttpProcess, headers: dict[str, str], client: object = "tests") -> None:
         super().__init__(endpoint, headers)
-        self._meta = MODERN_META | {CLIENT_INFO_META_KEY: {"name": client, "version": "1"}}
+        self._meta = MODERN_META | {CLIENT_INFO: {"name": client, "version": "1"}}
         if client is None:
-            del self._meta[CLIENT_INFO_META_KEY]
+            del self._meta[CLIENT_INFO]
 
     def message(self, method: str, params: Json | None, key: Any = None) -> Json:
         stamped = {**(params or {}), "_meta": {**self._meta, **(params or {}).get("_meta", {})}}

@@ -18,7 +18,7 @@ from support.console.http_browser import links
 PUPPET = Path(__file__).parents[1] / "server_programs" / "puppet.py"
 DESKTOP = ViewportSize(width=1280, height=800)
 PHONE = ViewportSize(width=390, height=844)
-VIEWS = ("Waterfall", "Questions", "Servers", "Sessions", "Tasks", "Timers", "Events", "Logs")
+VIEWS = ("Waterfall", "Overview", "Questions", "Servers", "Sessions", "Tasks", "Timers", "Events", "Logs")
 
 
 class LoginLinks:

@@ -40,8 +40,13 @@ async def send(
     """Call a tool there. `own` seconds are those that the call itself may take. Raises: Unanswered."""
     began, number = moment(), world.number_of(replica)
     what = f"{params['name']} {params['arguments']}"
-    status, headers, message = await within_bound(world, replica, _exchange(caller, params), own=own, what=what)
+    try:
+        status, headers, message = await within_bound(world, replica, _exchange(caller, params), own=own, what=what)
+    except Unanswered as error:
+        world.note(number, Span(began, moment()), what, f"unanswered: {error}")
+        raise
     asked = Span(began, moment())
+    world.note(number, asked, what, f"{status} {message}")
     _check_time(world, number, asked, own)
     if status in (404, 503):
         _hear_refusal(world, number, status, headers, message.get("error"), asked)
@@ -78,7 +83,8 @@ async def within_bound(
             stood_still = world.timeline.seconds_paused(number, waited)
             if sending.done():
                 break
-            if stood_still > world.patience:
+            if stood_still > world.patience and world.timeline.is_paused(number):
+                # Only now: it cannot answer in this very moment, and what it answers later is not read.
                 world.counts["requests given up at a process that stands still"] += 1
                 raise Unanswered("it stands still")
             if waited.ended - waited.began - stood_still - world.timeline.late(waited) > own + world.bound:

@@ -141,6 +141,8 @@ def _report(folder: Path, world: World, chaos: Chaos) -> None:
     lines = [f"{fault.began:.3f} {fault.ended:.3f} {fault.kind} {fault.target}" for fault in world.timeline.faults]
     (folder / "faults.txt").write_text("\n".join(lines))
     (folder / "findings.txt").write_text(str(world.findings))
+    if world.findings.found:
+        (folder / "requests.txt").write_text("\n".join(world.requests))
     late = f"the machine was late by {world.lateness.in_all:.2f} s in all, {world.lateness.longest:.2f} s at once"
     record_figure(f"{SEED_VARIABLE}={chaos.seed}, slowest answer {world.slowest:.2f} s beyond its own time; {late}")
     record_figure("; ".join(f"{what}: {count}" for what, count in sorted(world.counts.items())))

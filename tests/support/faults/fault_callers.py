@@ -6,7 +6,7 @@ from typing import Any
 
 from support.callers.http_process import EventReader
 from support.callers.restartable_process import RestartableProcess
-from support.faults.bounded_requests import Unanswered, last_message, refuse, within_bound
+from support.faults.bounded_requests import MAY_HAVE_RUN, Unanswered, last_message, refuse, within_bound
 from support.faults.findings import Rule
 from support.faults.session_caller import Json, OtherSession, SessionCaller
 from support.faults.timeline import Span, moment
@@ -15,6 +15,7 @@ from support.sessions.replies import text_of
 
 CLEAR = {"TOOL_ERR_SERVER_DISCONNECTED", "TOOL_ERR_EXECUTION_FAILED"}
 QUIET = [{"type": "timeout"}]
+ANSWER = {"result", "error"}
 
 
 class UnknownStream(Exception):
@@ -159,11 +160,15 @@ class FaultCaller(SessionCaller):
         process = await self.world.choose(self.chance)
         try:
             beginning, what = self._begin_and_cut(process, call_id), f"{self.name}: a stream of {call_id}"
-            last_id = await within_bound(self.world, process, beginning, own=0, what=what)
+            last_id, answer = await within_bound(self.world, process, beginning, own=0, what=what)
+            self.world.note(self.world.number_of(process), Span(began, moment()), what, f"{last_id} {answer}")
         finally:
             self.world.backends["old"].let_go(call_id)
             cut = len(self.ledger.cuts)
             self.ledger.cuts.append(Span(began, moment()))
+        if answer is not None:
+            self._hear_at_once(answer, Span(began, moment()), process)
+            return
         self.world.counts["streams cut"] += 1
         if last_id is None or self.is_modern:
             return
@@ -186,20 +191,24 @@ class FaultCaller(SessionCaller):
             return
         raise AssertionError(f"a stream that was cut at {began:.3f} cannot be taken up again")
 
-    async def _begin_and_cut(self, process: RestartableProcess, call_id: str) -> str | None:
+    async def _begin_and_cut(self, process: RestartableProcess, call_id: str) -> tuple[str | None, Json | None]:
+        """Where to take it up again, or the answer if it was there before anything could be cut."""
         last_id, began = None, moment()
         params = {"name": "execute_tool", "_meta": {"progressToken": "t"}}
         wanted = {"server": "old", "tool": "hold", "args": {"id": call_id}, **self.session}
         async with self.at(process).post("tools/call", params | {"arguments": wanted}) as response:
             await refuse(self.world, process, response, began)
-            if response.content_type == "text/event-stream":
-                stream = EventReader(response)
-                while (event := await stream.next()) is not None:
-                    last_id = event.event_id or last_id
-                    if event.message is not None:
-                        break
-                stream.cut()
-        return last_id
+            if response.content_type != "text/event-stream":
+                return None, dict(await response.json())
+            stream = EventReader(response)
+            while (event := await stream.next()) is not None:
+                last_id = event.event_id or last_id
+                if event.message is not None and ANSWER & event.message.keys():
+                    return None, event.message
+                if event.message is not None:
+                    break
+            stream.cut()
+        return last_id, None
 
     async def _resume(self, process: RestartableProcess, last_id: str) -> Json:
         began, headers = moment(), self.caller.headers | {"last-event-id": last_id}
@@ -209,6 +218,14 @@ class FaultCaller(SessionCaller):
                 raise UnknownStream(await response.text())
             assert response.status == 200, (response.status, await response.text())
             return await last_message(EventReader(response))
+
+    def _hear_at_once(self, message: Json, asked: Span, process: RestartableProcess) -> None:
+        """An answer that was there before anything could be cut: what it tells counts."""
+        self.world.counts["answers that came before the cut"] += 1
+        if "error" in message:
+            assert MAY_HAVE_RUN.search(message["error"]["message"]), message
+        else:
+            self.ledger.hear(message["result"], asked, self.world.teller(self.world.number_of(process)))
 
     def _hear_end(self, call_id: str, message: Json, asked: Span, process: RestartableProcess) -> None:
         if "error" in message:

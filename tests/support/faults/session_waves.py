@@ -28,7 +28,7 @@ async def waves_of_sessions(waves: int) -> int:
         async def one(number: int, ready: asyncio.Barrier) -> int:
             flag = ("--fork", "--fork-away")[number % 2]
             async with open_session(f"s{number}", f"{LOCAL}{number}", parts) as session:
-                connection = await session.add_server(forking("one", flag))
+                connection = await session.servers.add(forking("one", flag))
                 pid = int((connection.process or {})["pid"])
                 await ready.wait()
             return pid
@@ -56,7 +56,7 @@ async def sessions_abandoned_at_start() -> None:
 
         async def one(number: int) -> None:
             async with open_session(f"s{number}", f"{LOCAL}{number}", parts) as session:
-                await session.add_server(forking("one", "--fork-away"))
+                await session.servers.add(forking("one", "--fork-away"))
 
         opening = [asyncio.ensure_future(one(number)) for number in range(SESSIONS)]
         await until(lambda: len(_servers(before)) >= SESSIONS // 5, what="the first processes")

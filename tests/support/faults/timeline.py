@@ -101,6 +101,11 @@ class Timeline:
             if other.kind not in OF_STORE
         )
 
+    def is_paused(self, target: int) -> bool:
+        """Whether it stands still at this moment."""
+        paused = (fault for fault in self.faults if fault.target == target and fault.kind is FaultKind.PAUSE)
+        return any(fault.ended == math.inf for fault in paused)
+
     def seconds_paused(self, target: int, span: Span) -> float:
         """For how much of it the process stood still."""
         paused = (fault for fault in self.of(target, span) if fault.kind is FaultKind.PAUSE)

@@ -42,10 +42,15 @@ class World:
         self.progressed = asyncio.Event()  # set with each step that a caller has made
         self.is_over = False
         self.slowest = 0.0  # seconds that an answer took, besides its call's own time
+        self.requests: list[str] = []  # what became of each, for whoever looks for the cause of a finding
         self._numbers = itertools.count(1)
 
     def new_id(self) -> str:
         return f"c{next(self._numbers)}"
+
+    def note(self, number: int, asked: Span, what: str, outcome: str) -> None:
+        """What a request to that process came to."""
+        self.requests.append(f"{asked.began:.3f}-{asked.ended:.3f} at {number}: {what} -> {outcome}")
 
     def progress(self) -> None:
         self.steps += 1

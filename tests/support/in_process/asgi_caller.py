@@ -11,7 +11,7 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_types import JsonObject
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.handshake_connection import HandshakeConnection
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller, SentEvent
@@ -200,7 +200,7 @@ async def an_asgi_caller(*, is_modern: bool = False, **capabilities: Any) -> Asy
 async def an_asgi_endpoint() -> AsyncIterator[tuple[Installation, HttpEndpoint]]:
     async with an_installation() as installation:
         parts = HttpParts(
-            sdk_server=build_sdk_server(),
+            kernel=Kernel(),
             tools=ALL_TOOLS,
             directory=installation.directory,
             gate=Gate(GateRules()),

@@ -12,7 +12,7 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
 from emceepee.server.http.forwarding import RequestForwarder
 from emceepee.server.http.routing import ReplicaParts
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
 from support.callers.emceepee_process import MODERN_META
@@ -137,7 +137,7 @@ async def an_endpoint_of(
     if forwarder is not None and installation.placement is not None:
         replicas = ReplicaParts(forwarder=forwarder, placement=installation.placement, lease_seconds=5)
     parts = HttpParts(
-        sdk_server=build_sdk_server(),
+        kernel=Kernel(),
         tools=ALL_TOOLS,
         directory=installation.directory,
         gate=Gate(GateRules(tokens=tokens or {})),

@@ -8,7 +8,7 @@ from typing import Any
 from emceepee.codec import encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.conversation import Conversation
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.request_contexts import ALL_TOOLS
@@ -29,7 +29,7 @@ class StdioClient:
         self.heard: list[Any] = []
         self.meta: JsonObject | None = None  # what a caller of 2026-07-28 says in every request
         self._arrived = asyncio.Event()
-        self.conversation = Conversation(build_sdk_server(), scene.session, self._send, ALL_TOOLS)
+        self.conversation = Conversation(Kernel(), scene.session, self._send, ALL_TOOLS)
 
     def _send(self, message: JsonObject | list[JsonObject]) -> None:
         self.heard.append(message)

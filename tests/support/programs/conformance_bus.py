@@ -6,20 +6,21 @@ emceepee's own lists never change, so there is nothing in the product that would
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ServerEvent, ToolsListChanged
+from emceepee.server.listening import Change
 
 BUS_VARIABLE = "CONFORMANCE_BUS"  # a folder in which each replica has a socket
-EVENTS = {type(event).__name__.encode(): event for event in (ToolsListChanged(), PromptsListChanged())}
+LONGEST = 64  # bytes of the name of a change
 
 
-class SharedBus(InMemorySubscriptionBus):
+class SharedBus:
     """Made in a running event loop; without a folder it is for one process."""
 
     def __init__(self, folder: str | None) -> None:
-        super().__init__()
+        self._listeners: dict[object, Callable[[Change], None]] = {}
         self._own = self._peers = None
         if folder is None:
             return
@@ -29,14 +30,25 @@ class SharedBus(InMemorySubscriptionBus):
         self._socket.bind(str(self._own))
         asyncio.get_running_loop().add_reader(self._socket, self._hear)
 
-    async def publish(self, event: ServerEvent) -> None:
-        await super().publish(event)
+    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        token = object()
+        self._listeners[token] = listener
+
+        def unsubscribe() -> None:
+            self._listeners.pop(token, None)
+
+        return unsubscribe
+
+    def publish(self, change: Change) -> None:
+        self._tell(change)
         for peer in self._peers.iterdir() if self._peers else ():
             if peer != self._own:
                 with suppress(ConnectionRefusedError):  # it has ended
-                    self._socket.sendto(type(event).__name__.encode(), str(peer))
+                    self._socket.sendto(change.method.encode(), str(peer))
 
     def _hear(self) -> None:
-        event = EVENTS[self._socket.recv(64)]
+        self._tell(Change(self._socket.recv(LONGEST).decode()))
+
+    def _tell(self, change: Change) -> None:
         for listener in list(self._listeners.values()):
-            listener(event)
+            listener(change)

@@ -11,21 +11,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-import mcp_types as types
-from mcp.server import ServerRequestContext
-from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ServerEvent, ToolsListChanged
-from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import validate_mcp_param_headers
 
-from emceepee import app
+from emceepee import http_app
 from emceepee.cli.main import main
 from emceepee.codec import decode
-from emceepee.json_rpc import Request, classify, error_message, notification_message
+from emceepee.json_rpc import ProtocolError, Request, classify, error_message, notification_message
 from emceepee.json_types import JsonObject
+from emceepee.protocol import MISSING_CLIENT_CAPABILITY
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
-from emceepee.server.sdk_server import build_sdk_server
+from emceepee.server.kernel import Asked, Kernel, Method
+from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, listen
+from emceepee.server.params import ListenParams, PageParams
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import NoParams, Tool
@@ -33,7 +32,6 @@ from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import Receive, Scope, Send, read_body, respond_json
 from support.programs.conformance_bus import BUS_VARIABLE, SharedBus
 
-MISSING_CAPABILITY = -32021
 META = "io.modelcontextprotocol/"
 NOTHING: JsonObject = {"type": "object", "properties": {}}
 REGION = {"type": "string", "description": "Repeated in a header", "x-mcp-header": "Region"}
@@ -56,8 +54,8 @@ class Fixtures(Tools):
             "test_logging_tool": (self._log, NOTHING),
             "test_reconnection": (self._hang_up, NOTHING),
             "test_x_mcp_header": (self._name_region, {"type": "object", "properties": {"region": REGION}}),
-            "test_trigger_tool_change": (self._changing(ToolsListChanged()), NOTHING),
-            "test_trigger_prompt_change": (self._changing(PromptsListChanged()), NOTHING),
+            "test_trigger_tool_change": (self._changing(TOOLS_CHANGED), NOTHING),
+            "test_trigger_prompt_change": (self._changing(PROMPTS_CHANGED), NOTHING),
         }
 
     def listed(self) -> list[Tool]:
@@ -89,7 +87,7 @@ class Fixtures(Tools):
     async def _need_sampling(self, params: JsonObject, context: RequestContext) -> JsonObject:
         if "sampling" not in params.get("_meta", {}).get(META + "clientCapabilities", {}):
             required: JsonObject = {"requiredCapabilities": {"sampling": {}}}
-            raise MCPError(MISSING_CAPABILITY, "This tool needs the sampling capability.", required)
+            raise ProtocolError(MISSING_CLIENT_CAPABILITY, "This tool needs the sampling capability.", required)
         return said("It is there.")
 
     async def _ask(self, params: JsonObject, context: RequestContext) -> JsonObject:
@@ -117,9 +115,9 @@ class Fixtures(Tools):
     async def _name_region(self, params: JsonObject, context: RequestContext) -> JsonObject:
         return said(f"Region: {params.get('arguments', {}).get('region')}")
 
-    def _changing(self, event: ServerEvent) -> Fixture:
+    def _changing(self, event: Change) -> Fixture:
         async def change(params: JsonObject, context: RequestContext) -> JsonObject:
-            await self._bus.publish(event)
+            self._bus.publish(event)
             return said("Changed.")
 
         return change
@@ -164,24 +162,36 @@ class MirroringEndpoint(HttpEndpoint):
         return None if why is None else error_message(message.request_id, why.code, why.message, why.data)
 
 
-async def no_prompts(
-    ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams
-) -> types.ListPromptsResult:
-    return types.ListPromptsResult(prompts=[])
+class FixtureKernel(Kernel):
+    """Has prompts, of which there are none, and tells of changes that the suite's tools make."""
+
+    def __init__(self, tools: list[Tool], bus: SharedBus) -> None:
+        super().__init__(tools)
+
+        async def hear(asked: Asked, params: ListenParams) -> JsonObject:
+            return await listen(bus, params.notifications, asked.request.request_id, asked.send)
+
+        async def no_prompts(asked: Asked, params: PageParams) -> JsonObject:
+            return {"prompts": []}
+
+        self.methods["subscriptions/listen"] = Method(ListenParams, hear, in_handshake=False)
+        marks = self.methods["tools/list"].marks
+        self.methods["prompts/list"] = Method(PageParams, no_prompts, marks=marks)
+
+    def capabilities(self, *, tells_of_changes: bool) -> JsonObject:
+        has = super().capabilities(tells_of_changes=tells_of_changes)
+        return {**has, "prompts": {"listChanged": tells_of_changes}}
 
 
 def with_fixtures(made: HttpParts) -> HttpParts:
     bus = SharedBus(os.environ.get(BUS_VARIABLE))
     tools = Fixtures(bus)
-    sdk_server = build_sdk_server(tools.listed())
-    sdk_server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
-    sdk_server.add_request_handler("prompts/list", types.PaginatedRequestParams, no_prompts)
-    return replace(made, sdk_server=sdk_server, tools=tools)
+    return replace(made, kernel=FixtureKernel(tools.listed(), bus), tools=tools)
 
 
 if __name__ == "__main__":
-    make_parts = app.http_parts
-    vars(app).update(
+    make_parts = http_app.http_parts
+    vars(http_app).update(
         http_parts=lambda *args, **named: with_fixtures(make_parts(*args, **named)), HttpEndpoint=MirroringEndpoint
     )
     sys.exit(main())

@@ -15,6 +15,7 @@ import uvicorn.protocols.http.httptools_impl
 
 import emceepee.app
 import emceepee.cli.serving
+import emceepee.http_app
 import emceepee.store.sqlite
 from emceepee.backends.process import guardian
 from emceepee.cli.main import main
@@ -22,7 +23,7 @@ from emceepee.cli.main import main
 NOBODY = 65534
 _PR_SET_DUMPABLE = 4
 LOADED = (
-    *(emceepee.app, emceepee.cli.serving, emceepee.store.sqlite),
+    *(emceepee.app, emceepee.cli.serving, emceepee.http_app, emceepee.store.sqlite),
     *(uvicorn.lifespan.off, uvicorn.protocols.http.httptools_impl),
 )
 _ = emceepee.__version__  # is looked up when it is first wanted

@@ -23,6 +23,13 @@ def own_part(structured: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in structured.items() if key not in NOTICE_KEYS}
 
 
+def without_help(error: dict[str, Any]) -> dict[str, Any]:
+    """The error of a reply, without the address of the page about its code, which must be there."""
+    details = dict(error["details"])
+    assert details.pop("help").endswith(f"/{error['code']}.html")
+    return error | {"details": details}
+
+
 def text_of(result: dict[str, Any]) -> str:
     """The text of the first block."""
     return str(result["content"][0]["text"])

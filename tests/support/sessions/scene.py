@@ -15,7 +15,7 @@ from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
 from support.sessions.event_delivery import take
-from support.sessions.replies import own_part
+from support.sessions.replies import own_part, without_help
 from support.sessions.request_contexts import call_tool
 from support.sessions.result_types import check_result
 from support.sessions.session_parts import close_scripts, session_parts
@@ -44,10 +44,10 @@ class Scene:
         return value
 
     async def error(self, tool: str, /, **arguments: Any) -> JsonObject:
-        """The error of a call that must fail."""
+        """The error of a call that must fail, without the address of the page about it."""
         result = await self.call(tool, **arguments)
         assert result.get("isError"), result
-        return cast(JsonObject, result["structuredContent"]["error"])
+        return without_help(result["structuredContent"]["error"])
 
     def quiet(self) -> "Scene":
         """Let everything so far be told, so that the next reply carries no news."""

@@ -39,6 +39,7 @@ class AuthorizationServer:
     server_url: str = ""  # where the server behind is, if its origin is another
     port: int = 0
     lives: int = 3600
+    holds_calls: bool = False  # while it is set, calls that ran are not answered
     uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
     status: int = 200  # of the token endpoint, while it is in trouble
     broken: int | None = None  # the status of all endpoints of the authorization server, while it is in trouble
@@ -207,6 +208,8 @@ class AuthorizationServer:
                 self._used[token] += 1
                 if self._used[token] == self.uses:
                     self.valid.discard(token)
+                if self.holds_calls:
+                    await asyncio.sleep(PATIENCE)  # or until whoever called is gone
                 result = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}

@@ -64,6 +64,18 @@ def is_guardian(pid: int) -> bool:
     return len(words) > 3 and b"/backends/" in words[3] and b"guardian" in words[3]
 
 
+def sandbox_workers_of(pid: int) -> list[int]:
+    """Those below an emceepee in which scripts run."""
+    return [found for found in below(pid) if _name_of(found) == "monty"]
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def children_of(pid: int) -> list[int]:
     """Direct children, zombies included."""
     found: list[int] = []

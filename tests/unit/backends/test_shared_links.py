@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from emceepee.backends.link import Link, LinkError, LinkLifetime, RpcError, ServerFacts
+from emceepee.backends.link_view import SharedResumption
 from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.json_types import JsonObject
@@ -41,10 +42,16 @@ class OneLink(LinkLifetime):
         super().__init__()
         self.facts = ServerFacts()
         self.asked: list[tuple[str, Any]] = []
+        self.headers: list[Any] = []  # that came with each
+        self.mirrors_arguments, self.identity = True, "the session there"
+        self.resumption: object | None = object()
         self.answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
 
-    async def request(self, method: str, params: JsonObject | None = None, **_: Any) -> JsonObject:
+    async def request(
+        self, method: str, params: JsonObject | None = None, *, headers: Any = None, **_: Any
+    ) -> JsonObject:
         self.asked.append((method, params))
+        self.headers.append(headers)
         return await asyncio.shield(self.answer) if method == "tools/call" else {}
 
     async def close(self) -> None:
@@ -66,7 +73,7 @@ class Scene:
         hearing = Hearing()
         return await self.links.join(SPEC, principal, cast(Any, hearing), self._open), hearing
 
-    async def _open(self, listener: Any) -> Link:
+    async def _open(self, listener: Any, access: Any) -> Link:
         self.listener = listener
         self.opened.append(OneLink())
         return cast(Link, self.opened[-1])
@@ -162,3 +169,20 @@ async def test_a_view_that_closes_fails_its_own_calls_only() -> None:
         await mine
     scene.opened[0].answer.set_result({"content": []})
     assert await other == {"content": []}
+
+
+async def test_a_view_is_to_its_connection_what_the_link_is() -> None:
+    scene = Scene()
+    view, _ = await scene.join()
+    await view.request("tools/list", headers={"mcp-param-city": "Rome"})
+    assert scene.opened[0].headers == [{"mcp-param-city": "Rome"}]
+    assert (view.mirrors_arguments, view.identity) == (True, "the session there")
+
+
+async def test_what_the_next_link_finds_the_servers_state_by_is_not_kept_for_another_process() -> None:
+    scene = Scene()
+    view, _ = await scene.join()
+    assert isinstance(view.resumption, SharedResumption)
+    assert view.resumption.resumption is scene.opened[0].resumption
+    scene.opened[0].resumption = None
+    assert view.resumption is None

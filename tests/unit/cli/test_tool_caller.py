@@ -5,7 +5,10 @@ import json
 import pytest
 
 from emceepee.cli.tokens import bare_token
-from emceepee.cli.tool_caller import mcp_url, without_notices
+from emceepee.cli.tool_caller import error_report, error_words, mcp_url, without_notices
+from emceepee.errors import ErrorCode, NotAllowed
+from emceepee.json_types import JsonObject
+from emceepee.tools.replies import error_reply
 
 NOTICE = {"type": "text", "text": json.dumps({"events_since_last_response": []}, separators=(",", ":"))}
 PENDING = {"type": "text", "text": json.dumps({"pending_client_action": {}})}
@@ -42,3 +45,15 @@ def test_the_path_of_the_endpoint_may_be_left_out(given: str, expected: str) -> 
 
 def test_a_token_is_used_without_the_name_that_serve_gives_it() -> None:
     assert [bare_token(text) for text in ("ada=secret", " secret ", "c2VjcmV0==")] == ["secret", "secret", "c2VjcmV0=="]
+
+
+def test_an_error_of_emceepees_own_leads_to_the_page_about_its_code() -> None:
+    result = error_reply(NotAllowed("Not so. Do this."))
+    assert error_words(result) == "Not so. Do this."
+    assert error_report(result) == f"Not so. Do this.\nSee {ErrorCode.NOT_ALLOWED.help_url}"
+
+
+@pytest.mark.parametrize("structured", [None, "x", {"error": "x"}, {"error": {"details": {"help": "https://x.test"}}}])
+def test_an_address_that_a_server_gives_in_the_same_place_is_not_shown(structured: object) -> None:
+    result: JsonObject = {"content": [{"type": "text", "text": "no"}], "structuredContent": structured}
+    assert error_report(result) == "no"

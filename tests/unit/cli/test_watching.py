@@ -1,6 +1,7 @@
 """Figures are shown where the operator says, and to nobody else."""
 
 import argparse
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ def settings(
 ) -> TelemetrySettings:
     options = argparse.Namespace(metrics=metrics, metrics_listen=listen)
     return serve_telemetry(options, TelemetrySettings(), http or HttpConfig(), worker=worker, workers=workers)
+
+
+def options(**given: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"audit_log": None, "audit_arguments": False, "otel": False, **given})
 
 
 def test_nothing_is_measured_unless_it_is_asked_for() -> None:
@@ -64,6 +69,39 @@ def test_an_audit_log_that_cannot_be_written_is_an_error_at_the_start(tmp_path: 
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"the audit log .* cannot be used: it is a symbolic link"):
-        common_telemetry(argparse.Namespace(audit_log=link, audit_arguments=False))
+        common_telemetry(options(audit_log=link))
     with pytest.raises(ConfigError, match="--audit-log FILE"):
-        common_telemetry(argparse.Namespace(audit_log=None, audit_arguments=True))
+        common_telemetry(options(audit_arguments=True))
+
+
+def test_opentelemetry_is_on_only_if_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector.test:4318")
+    assert not common_telemetry(options()).otel
+    assert common_telemetry(options(otel=True)).otel
+
+
+@pytest.mark.parametrize("package", ["opentelemetry.sdk", "opentelemetry.exporter"])
+def test_opentelemetry_without_its_packages_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(package)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigError, match=r"--otel: .* install emceepee\[otel\]"):
+        common_telemetry(options(otel=True))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", r"only http/protobuf can be sent: .* 4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", "only http/protobuf can be sent"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "ann:secret@collector:4318", "must begin with http:// or https://$"),
+    ],
+)
+def test_what_cannot_be_sent_is_an_error_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=words):
+        common_telemetry(options(otel=True))

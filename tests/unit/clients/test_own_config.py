@@ -28,19 +28,19 @@ def edited(content: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize("document", SHAPES, ids=["mcpServers", "object", "list"])
 def test_a_server_is_disabled_enabled_and_removed_in_every_shape(document: dict[str, Any]) -> None:
-    disabled = own(document).with_disabled("git", is_disabled=True)
+    disabled = own(document).with_setting("git", "disabled", True)
     assert edited(disabled)["git"] == GIT | {"disabled": True}
-    enabled = own(disabled.decode()).with_disabled("git", is_disabled=False)
+    enabled = own(disabled.decode()).with_setting("git", "disabled", None)
     assert edited(enabled) == own(document).servers()
     assert edited(own(document).without("git")).keys() == {"web"}
 
 
 def test_comments_in_the_entry_itself_stay_when_it_is_disabled_and_enabled() -> None:
     text = '{"mcpServers": {\n  "git": {\n    // the one\n    "command": "git" // by name\n  }\n}}'
-    disabled = own(text).with_disabled("git", is_disabled=True).decode()
+    disabled = own(text).with_setting("git", "disabled", True).decode()
     assert "// the one" in disabled
     assert "// by name" in disabled
-    assert own(disabled).with_disabled("git", is_disabled=False).decode() == text
+    assert own(disabled).with_setting("git", "disabled", None).decode() == text
 
 
 def test_a_file_that_is_no_text_says_so() -> None:

@@ -6,6 +6,7 @@ from emceepee.clients.reading import FoundServer
 from emceepee.json_types import JsonObject
 
 GIT: JsonObject = {"command": "uvx", "args": ["git"]}
+TIME: JsonObject = {"command": "uvx", "args": ["mcp-server-time"]}
 WEB: JsonObject = {"url": "http://x"}
 
 
@@ -87,3 +88,13 @@ def test_the_client_keeps_what_emceepee_would_not_run() -> None:
 def test_what_cannot_be_run_is_not_written() -> None:
     [plan] = plan_import([a_server("x", None, problem="why")], {})
     assert (plan.fate, plan.words, plan.is_behind) == (Fate.UNSUPPORTED, "why", False)
+
+
+def test_a_server_that_all_sessions_could_share_is_imported_as_it_is_with_a_note() -> None:
+    [plan] = plan_import([a_server("time", TIME)], {})
+    assert plan.notes == (
+        'mcp-server-time is known to keep nothing between requests: with "sharing": "shared", one process would do for '
+        "all sessions",
+    )
+    [plan] = plan_import([a_server("time", TIME)], {"time": TIME | {"sharing": "shared"}})
+    assert plan.fate is Fate.DUPLICATE

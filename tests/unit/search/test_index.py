@@ -75,8 +75,8 @@ def test_a_search_is_for_some_types_and_of_one_server_if_that_is_asked_for(index
     put(index, tool("write_notes"), server="b")
     put(index, {"uri": "file:///notes", "name": "notes"}, entry_type=EntryType.RESOURCE)
     assert found(index, "notes") == ["read_notes", "write_notes"]
-    assert found(index, "notes", server="b") == ["write_notes"]
-    assert found(index, "notes", server="nobody") == []
+    assert found(index, "notes", servers=("b",)) == ["write_notes"]
+    assert found(index, "notes", servers=("nobody",)) == []
     assert found(index, "notes", (EntryType.RESOURCE,)) == ["file:///notes"]
     assert len(found(index, "notes", tuple(EntryType))) == 3
 
@@ -155,7 +155,7 @@ def test_no_entry_and_no_query_breaks_the_index(
     put(index, *after, entry_type=entry_type)
     for text in (query, *(str(entry.get("description")) for entry in after)):
         index.search(text, tuple(EntryType))
-        index.search(text, (entry_type,), server="a")
+        index.search(text, (entry_type,), servers=("a",))
     assert len(index) == len(list(index.documents((entry_type,))))
     index.remove("a")
     assert len(index) == 0

@@ -38,7 +38,7 @@ def put(index: SearchIndex, *names: str) -> None:
 
 
 def found(index: SearchIndex, query: str, server: str | None = None) -> list[str]:
-    return [hit.document.name for hit in index.search(query, TOOLS, server=server)]
+    return [hit.document.name for hit in index.search(query, TOOLS, servers=None if server is None else (server,))]
 
 
 def test_what_is_near_in_meaning_is_found_without_a_common_word(vectors: Vectors) -> None:

@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import cast
 
-from mcp.server.subscriptions import ResourceUpdated, ServerEvent
-
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
+from emceepee.server.listening import Change, resource_updated
 from emceepee.sessions.activity import Activity
 from emceepee.sessions.session import Session
 from emceepee.sessions.unsaved import Unsaved
@@ -17,7 +16,7 @@ from emceepee.tools.request_context import NO_CHANNEL
 from support.fakes.clock import FakeClock, settle
 from support.sessions.event_delivery import take
 
-NEWS = ResourceUpdated(uri="emceepee://events")
+NEWS = resource_updated("emceepee://events")
 
 
 def a_feed(activity: Activity) -> EventsFeed:
@@ -34,8 +33,8 @@ def an_activity() -> Activity:
 async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    first: list[ServerEvent] = []
-    second: list[ServerEvent] = []
+    first: list[Change] = []
+    second: list[Change] = []
     feed.subscribe(first.append)
     feed.subscribe(second.append)
     for _ in range(5):
@@ -58,7 +57,7 @@ async def test_news_deliver_no_event() -> None:
 async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    heard: list[ServerEvent] = []
+    heard: list[Change] = []
     leave = feed.subscribe(heard.append)
     leave()
     leave()
@@ -76,17 +75,9 @@ async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
 async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    heard: list[ServerEvent] = []
+    heard: list[Change] = []
     leave = feed.subscribe(heard.append)
     activity.emit(EventType.NOTIFICATION, "one")
     leave()
     await settle()
     assert heard == []
-
-
-async def test_what_is_published_reaches_every_subscriber() -> None:
-    feed = a_feed(an_activity())
-    heard: list[ServerEvent] = []
-    feed.subscribe(heard.append)
-    await feed.publish(NEWS)
-    assert heard == [NEWS]

@@ -21,6 +21,7 @@ class Watching:
         self.added: list[str] = []
         self.removed: list[str] = []
         self.configured: list[str] = []
+        self.disabled_changes = 0
         self.may_let_go = asyncio.Event()
         if lets_go:
             self.may_let_go.set()
@@ -34,6 +35,9 @@ class Watching:
 
     async def on_server_configured(self, spec: BackendSpec) -> None:
         self.configured.append(spec.name)
+
+    def on_disabled_changed(self) -> None:
+        self.disabled_changes += 1
 
 
 def a_registry(*operators: str, fixed: bool = False) -> ServerRegistry:
@@ -250,3 +254,82 @@ def test_only_the_operators_own_callers_are_told_what_is_wrong_with_the_configur
     registry.problem = "servers.json: not valid JSON"
     assert ("servers.json" in (registry.problem_for(is_remote=is_remote) or "")) == is_told
     assert registry.problem_for(is_remote=is_remote)
+
+
+async def test_a_disabled_server_leaves_all_sessions_and_comes_back_as_it_was() -> None:
+    registry, one, other = a_registry(), Watching(), Watching()
+    for watcher in (one, other):
+        registry.join("ann", watcher)
+    registry.add("ann", scripted_spec("new"))
+    await registry.disable("ann", "new")
+    await registry.disable("ann", "new")
+    assert (one.removed, other.removed, one.disabled_changes) == (["new"], ["new"], 1)
+    assert list(registry.join("ann", Watching())) == []
+    assert [spec.name for spec in registry.disabled_of("ann")] == ["new"]
+    assert registry.disabled_of("bob") == []
+    await registry.enable("ann", "new")
+    await registry.enable("ann", "new")
+    assert (one.added, other.added) == (["new", "new"], ["new", "new"])
+    assert registry.disabled_of("ann") == []
+
+
+async def test_the_name_of_a_disabled_server_is_taken_until_it_is_removed() -> None:
+    registry = a_registry()
+    registry.join("ann", Watching())
+    registry.add("ann", scripted_spec("new"))
+    await registry.disable("ann", "new")
+    with pytest.raises(InvalidArguments, match="in use"), registry.reserve_name("ann", scripted_spec("new")):
+        pass
+    await registry.remove("ann", "new")
+    assert registry.disabled_of("ann") == []
+    with registry.reserve_name("ann", scripted_spec("new")):
+        pass
+
+
+async def test_the_operators_servers_are_changed_in_their_file_only() -> None:
+    registry = a_registry("theirs")
+    assert registry.is_operators("ann", "theirs")
+    for change in (registry.disable, registry.enable):
+        with pytest.raises(NotAllowed, match="emceepee servers"):
+            await change("ann", "theirs")
+        with pytest.raises(UnknownBackend):
+            await change("ann", "nobodys")
+    with pytest.raises(NotAllowed), registry.reserve_name("ann", scripted_spec("theirs"), replaces=True):
+        pass
+
+
+async def test_changed_settings_reach_the_other_sessions_and_enable_the_server() -> None:
+    registry, by, other = a_registry(), Watching(), Watching()
+    for watcher in (by, other):
+        registry.join("ann", watcher)
+    registry.add("ann", scripted_spec("new"))
+    await registry.disable("ann", "new")
+    changed = replace(scripted_spec("new"), timeout=7.0)
+    with registry.reserve_name("ann", changed, replaces=True):
+        await registry.change("ann", changed, by=by)
+    assert (by.configured, other.configured) == ([], ["new"])
+    assert registry.join("ann", Watching()) == {"new": changed}
+
+
+async def test_what_is_disabled_or_changed_is_so_for_the_next_process_and_for_those_that_run() -> None:
+    store = MemoryStore()
+    first, second = ServerRegistry([], store=store), ServerRegistry([], store=store)
+    spec = BackendSpec(name="kept", target=HttpTarget(url="https://one.example"))
+    await first.load("ann")
+    await first.save("ann", spec)
+    first.add("ann", spec)
+    await second.load("ann")
+    watcher = Watching()
+    second.join("ann", watcher)
+    await first.disable("ann", "kept")
+    await second.reload()
+    assert (watcher.removed, watcher.disabled_changes) == (["kept"], 1)
+    third = ServerRegistry([], store=store)
+    await third.load("ann")
+    assert (third.join("ann", Watching()), third.disabled_of("ann")) == ({}, [spec])
+    changed = replace(spec, target=HttpTarget(url="https://two.example"))
+    await first.save_change("ann", changed)
+    await first.change("ann", changed)
+    await second.reload()
+    assert second.join("ann", Watching()) == {"kept": changed}
+    assert second.disabled_of("ann") == []

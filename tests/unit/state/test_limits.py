@@ -84,6 +84,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "pipelined_requests": 16,
         "batch_messages": 50,
         "caller_connections": 10_000,
+        "recording_bytes": 32 << 20,
+        "recordings_in_all": 4,
         "calls_per_script": 100,
         "script_compute_seconds": 10,
         "script_memory_bytes": 32 << 20,

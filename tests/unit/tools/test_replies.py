@@ -21,8 +21,10 @@ def test_a_backends_result_is_given_as_it_came() -> None:
 
 
 def test_a_failure_is_a_sentence_for_the_model_and_a_code_for_a_program() -> None:
+    page = "https://emceepee.github.io/emceepee/errors/ERR_NOT_ALLOWED.html"
+    details = {"a": 1, "help": page}
     assert error_reply(NotAllowed("Not so. Do this.", details={"a": 1})) == {
         "content": [{"type": "text", "text": "Not so. Do this."}],
         "isError": True,
-        "structuredContent": {"error": {"code": "ERR_NOT_ALLOWED", "message": "Not so. Do this.", "details": {"a": 1}}},
+        "structuredContent": {"error": {"code": "ERR_NOT_ALLOWED", "message": "Not so. Do this.", "details": details}},
     }

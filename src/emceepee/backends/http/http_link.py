@@ -9,9 +9,6 @@ from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
-from mcp.shared.inbound import NAME_BEARING_METHODS, encode_header_value
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
 from emceepee.backends.http.wire import (
@@ -41,13 +38,14 @@ from emceepee.backends.tasks.wire import TASK_METHODS
 from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
-from emceepee.json_rpc import METHOD_NOT_FOUND, notification_message
+from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import METHOD_NOT_FOUND, MODERN_PROTOCOL_VERSIONS, NAMED_BY, header_value
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 VERSION_HEADER = "mcp-protocol-version"
-_NAMES = {**NAME_BEARING_METHODS, **dict.fromkeys(TASK_METHODS, "taskId")}
+_NAMES = {**NAMED_BY, **dict.fromkeys(TASK_METHODS, "taskId")}
 
 
 class HttpLink(LinkLifetime):
@@ -159,7 +157,7 @@ class HttpLink(LinkLifetime):
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         if self._envelopes is None:
-            return await self._exchange(method, params, origin=origin)
+            return await self._exchange(method, params, headers, origin=origin)
         own = _routing_headers(method, params or {})
         if headers:
             own.update(headers)
@@ -212,7 +210,7 @@ class HttpLink(LinkLifetime):
         self,
         method: str,
         params: JsonObject | None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         meta: JsonObject | None = None,
         origin: object | None = None,
     ) -> JsonObject:
@@ -345,5 +343,5 @@ def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
     """The 2026-07-28 era repeats in headers what a gateway may route by."""
     name = params.get(_NAMES.get(method, ""))
     if isinstance(name, str):
-        return {"mcp-method": method, "mcp-name": encode_header_value(name)}
+        return {"mcp-method": method, "mcp-name": header_value(name)}
     return {"mcp-method": method}

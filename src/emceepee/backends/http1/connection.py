@@ -18,6 +18,7 @@ import asyncio
 import math
 import re
 import select
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -54,8 +55,9 @@ class ConnectionOwner(Protocol):
 class ClientConnection(asyncio.Protocol):
     """Carries one request at a time. Its own parser calls the methods named `on_…`."""
 
-    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
-        self._owner, self._loop = owner, loop
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, *, needs_promise: bool = False) -> None:
+        """`needs_promise`: silence does not mean that the other side keeps it open."""
+        self._owner, self._loop, self._needs_promise = owner, loop, needs_promise
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
         self._poll: select.poll | None = None
@@ -204,6 +206,8 @@ class ClientConnection(asyncio.Protocol):
             self.server_keeps = float(timeout[1])
         self._lasts = parser.should_keep_alive()
         self._ends_with_connection = not self._lasts and not _has_length(headers)
+        if self._needs_promise and not _promises_to_last(headers):
+            self._lasts = False
         response.status = status
 
     def on_body(self, body: bytes) -> None:
@@ -257,6 +261,11 @@ class ClientConnection(asyncio.Protocol):
             return HttpFailure(f"the connection ended in the middle of the answer{why}")
         hint = f"; {MAY_WANT_CERTIFICATE}" if self._is_untried_tls else ""
         return NoResponse(f"the connection ended before an answer{why}{hint}")
+
+
+def _promises_to_last(headers: Mapping[str, str]) -> bool:
+    said = f"{headers.get('connection', '')},{headers.get('proxy-connection', '')}".lower()
+    return "keep-alive" in (word.strip() for word in said.split(","))
 
 
 def _has_length(headers: dict[str, str]) -> bool:

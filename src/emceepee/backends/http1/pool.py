@@ -172,9 +172,13 @@ class OriginPool:
 
     async def _connect(self) -> ClientConnection:
         loop, connector = asyncio.get_running_loop(), self._pool.connector
+        # Some proxies close after each response without a word, just when the next request may be on its way.
+        needs_promise = self.forwarding_proxy is not None
         try:
             async with give_up_after(self._pool.clock, self._pool.connect_seconds):
-                connection = await connector.open(self._key, lambda: ClientConnection(self, loop))
+                connection = await connector.open(
+                    self._key, lambda: ClientConnection(self, loop, needs_promise=needs_promise)
+                )
         except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
             seconds, proxy = self._pool.connect_seconds, connector.proxy_for(self._key)
             words = describe(

@@ -22,16 +22,12 @@ from emceepee.clock import Clock
 MOST_ATTEMPTS = 5  # with a new token or nonce each time: a server that wants yet another is not served
 
 
-class Authorizer(Protocol):
+class TokenSource(Protocol):
     """Whoever has the tokens of one principal for one server. It may have none."""
 
     @property
     def tokens(self) -> TokenSet | None:
         """The newest that are known here."""
-        ...
-
-    async def load(self) -> None:
-        """Look for those that are stored."""
         ...
 
     def renew_soon(self, stale: TokenSet) -> None:
@@ -44,8 +40,20 @@ class Authorizer(Protocol):
         """Returns when there are new tokens. Raises: NoAccess, at the latest when a person is asked."""
         ...
 
-    async def wait(self, origin: object | None) -> None:
-        """For the person, on behalf of a call. Raises: EmceepeeError if there was no login."""
+
+class Authorizer(TokenSource, Protocol):
+    """What one session's connection asks of it besides."""
+
+    async def load(self) -> None:
+        """Look for the tokens that are stored."""
+        ...
+
+    async def wait(self, origin: object | None, *, is_first: bool) -> None:
+        """For the person, on behalf of a call, of which nothing was done before if `is_first`.
+
+        Raises:
+            EmceepeeError: there was no login.
+        """
         ...
 
     @property
@@ -67,14 +75,14 @@ class Authorizer(Protocol):
 class TokenAccess:
     """What one link's HTTP client asks for access. `is_asking_on_get`: its GET is worth a login, as a POST is."""
 
-    def __init__(self, authorizer: Authorizer, clock: Clock, *, is_asking_on_get: bool = False) -> None:
-        self._authorizer, self._clock = authorizer, clock
+    def __init__(self, source: TokenSource, clock: Clock, *, is_asking_on_get: bool = False) -> None:
+        self._source, self._clock = source, clock
         self._asking = ("POST", "GET") if is_asking_on_get else ("POST",)
         self._nonce: str | None = None
 
     @property
     def is_used(self) -> bool:
-        return self._authorizer.tokens is not None
+        return self._source.tokens is not None
 
     async def headers(
         self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
@@ -100,17 +108,17 @@ class TokenAccess:
         return own
 
     async def _current(self, attempts: Attempts) -> TokenSet | None:
-        tokens = self._authorizer.tokens
+        tokens = self._source.tokens
         if tokens is None or tokens.refresh_token is None or attempts.count:
             return tokens
         now = self._clock.now()
         if tokens.is_expired(now):
-            renewal = await self._authorizer.renew(tokens)
+            renewal = await self._source.renew(tokens)
             if isinstance(renewal, Unavailable):
                 raise NoAccess(_in_trouble(tokens, renewal))
         elif tokens.is_due(now):
-            self._authorizer.renew_soon(tokens)
-        return self._authorizer.tokens
+            self._source.renew_soon(tokens)
+        return self._source.tokens
 
     async def overcome(self, response: Response, method: str, attempts: Attempts) -> bool:
         """Raises: NoAccess."""
@@ -133,17 +141,17 @@ class TokenAccess:
         if method not in self._asking:
             return False
         response.discard()
-        await self._authorizer.log_in(demand, sent)
+        await self._source.log_in(demand, sent)
         return True
 
     async def _is_replaced(self, sent: TokenSet | None, demand: Demand) -> bool:
         """Whether there are other tokens now than those that were refused, with no one to be asked for them."""
-        now = self._authorizer.tokens
+        now = self._source.tokens
         if now is not None and (sent is None or now.access_token != sent.access_token):
             return True
         if sent is None or sent.refresh_token is None or demand.want is Want.SCOPES:
             return False
-        renewal = await self._authorizer.renew(sent)
+        renewal = await self._source.renew(sent)
         if isinstance(renewal, Unavailable):
             raise NoAccess(_in_trouble(sent, renewal))
         return isinstance(renewal, TokenSet) and renewal.access_token != sent.access_token

@@ -38,12 +38,18 @@ class CallPlan(Protocol):
         """Whether its caller does not mean to wait for it."""
         ...
 
+    @property
+    def before_sending(self) -> Callable[[Any], Awaitable[None]] | None:
+        """To be done first with the plan, if anything is."""
+        ...
+
 
 class Unplanned:
     """Nothing is known."""
 
     seconds = 600.0
     is_impatient = False
+    before_sending = None
 
 
 UNPLANNED = Unplanned()
@@ -126,7 +132,8 @@ class BackendTasks:
     async def _begin_task(self, link: Link, params: JsonObject, origin: object, plan: CallPlan) -> JsonObject:
         """Aside: of a call that is cancelled before the backend has answered, the task must still be known."""
         token = secrets.token_hex(8)
-        asked = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {"progressToken": token}}
+        meta = params.get("_meta") or {}
+        asked = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {**meta, "progressToken": token}}
         creating = self._owner.spawn(_outcome(link.request("tools/call", asked, origin=origin)), name="tools/call")
         try:
             result = await asyncio.shield(creating)

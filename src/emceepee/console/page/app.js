@@ -1,6 +1,7 @@
 // Where the page begins: makes the parts, shows one view at a time, and hands on what changed.
 
 import { Calls } from "./calls/calls.js";
+import { ServerAdmin } from "./calls/server-admin.js";
 import { ToolCatalog } from "./calls/tool-catalog.js";
 import { Feed } from "./net/feed.js";
 import { McpClient } from "./net/mcp-client.js";
@@ -15,6 +16,7 @@ import { byId } from "./ui/dom.js";
 import { showToast } from "./ui/toast.js";
 import { eventsView } from "./views/events.js";
 import { logsView } from "./views/logs.js";
+import { OverviewView } from "./views/overview/overview.js";
 import { QuestionsView } from "./views/questions/questions.js";
 import { ServersView } from "./views/servers/servers.js";
 import { SessionsView } from "./views/sessions.js";
@@ -30,7 +32,7 @@ import { WaterfallView } from "./views/waterfall/waterfall.js";
  * What fills the main part of the page. `tick` is called once a second while it is shown.
  * @typedef {object} View
  * @property {Element} element
- * @property {(parameter: string) => void} show
+ * @property {(parameter: string, query: string) => void} show
  * @property {(topics: Topics) => void} update
  * @property {() => void} [hide]
  * @property {() => void} [tick]
@@ -56,7 +58,8 @@ async function start() {
     },
   });
   const calls = new Calls(client, store);
-  new Shell(store, new Views(store, calls, new ToolCatalog(client, calls))).show();
+  const views = new Views(store, { calls, catalog: new ToolCatalog(client, calls), admin: new ServerAdmin(client) });
+  new Shell(store, views).show();
   calls.resumeAll();
 }
 
@@ -69,10 +72,9 @@ class Views {
 
   /**
    * @param {Store} store
-   * @param {Calls} calls
-   * @param {ToolCatalog} catalog
+   * @param {{ calls: Calls, catalog: ToolCatalog, admin: ServerAdmin }} parts
    */
-  constructor(store, calls, catalog) {
+  constructor(store, parts) {
     this.store = store;
     const showRequests = (/** @type {string} */ session) => {
       this.waterfall.showSession(session);
@@ -81,8 +83,9 @@ class Views {
     /** @type {{ [name in ViewName]: () => View }} */
     this.factories = {
       waterfall: () => this.waterfall,
+      overview: () => new OverviewView(store),
       questions: () => new QuestionsView(store),
-      servers: () => new ServersView(store, { calls, catalog }),
+      servers: () => new ServersView(store, parts),
       sessions: () => new SessionsView(store, { showRequests }),
       tasks: () => new TasksView(store),
       timers: () => new TimersView(store),
@@ -129,7 +132,7 @@ class Shell {
   }
 
   show() {
-    const [name, parameter] = route(location.hash);
+    const { name, parameter, query } = route(location.hash);
     if (name !== this.#name) {
       if (this.#name) this.views.get(this.#name).hide?.();
       this.#name = name;
@@ -137,7 +140,7 @@ class Shell {
       this.main.scrollTop = 0;
       this.sidebar.select(name);
     }
-    this.views.get(name).show(parameter);
+    this.views.get(name).show(parameter, query);
     this.#update(new Set());
   }
 
@@ -163,16 +166,19 @@ class Shell {
 const isViewName = (name) => TITLES.has(name);
 
 /**
+ * `#view/parameter?query`.
  * @param {string} hash
- * @returns {[name: ViewName, parameter: string]}
+ * @returns {{ name: ViewName, parameter: string, query: string }}
  */
 function route(hash) {
-  const [name, ...rest] = hash.replace(/^#/, "").split("/");
-  if (!isViewName(name)) return ["waterfall", ""];
+  const [path, ...queries] = hash.replace(/^#/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  const query = queries.join("?");
+  if (!isViewName(name)) return { name: "waterfall", parameter: "", query: "" };
   try {
-    return [name, decodeURIComponent(rest.join("/"))];
+    return { name, parameter: decodeURIComponent(rest.join("/")), query };
   } catch {
-    return [name, ""];
+    return { name, parameter: "", query };
   }
 }
 

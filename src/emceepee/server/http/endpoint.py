@@ -4,25 +4,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
-
-from mcp.server.lowlevel import Server
-from mcp_types import INVALID_REQUEST, PARSE_ERROR
+from typing import TYPE_CHECKING, Protocol
 
 from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
-from emceepee.guard.oauth import RESOURCE_PATH, OAuthCheck
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_rpc import Request, classify, client_label
+from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR, RESOURCE_PATH
 from emceepee.server.dispatch import Tools
-from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
 from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
+from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
@@ -48,6 +45,9 @@ from emceepee.web.asgi import (
     respond_json,
 )
 from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, PAGE_HEADERS, callback_page
+
+if TYPE_CHECKING:
+    from emceepee.guard.oauth import OAuthCheck
 
 log = EventLog("http")
 MCP_PATH = "/mcp"
@@ -80,12 +80,12 @@ class MetricsRoute(Protocol):
 class HttpParts:
     """What the endpoint is made of."""
 
-    sdk_server: Server[EventsFeed]
+    kernel: Kernel
     tools: Tools
     directory: SessionDirectory
     gate: Gate
     policy: AddServerPolicy
-    oauth: OAuthCheck | None = None
+    oauth: "OAuthCheck | None" = None
     requires_session: bool = False
     body_bytes: int = 4 << 20
     fallback: FallbackApp | None = None
@@ -106,7 +106,7 @@ class HttpEndpoint:
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        services = parts.sdk_server, parts.tools, parts.directory, parts.policy
+        services = parts.kernel, parts.tools, parts.directory, parts.policy
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
@@ -305,7 +305,7 @@ class HttpEndpoint:
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
             await send_rpc_error(http.send, 400, INVALID_REQUEST, words)
             return None
-        if (refusal := await handshake_refusal(message, self._parts.sdk_server)) is not None:
+        if (refusal := await handshake_refusal(message, self._parts.kernel)) is not None:
             await respond_json(http.send, 200, refusal)
             return None
         try:

@@ -15,15 +15,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
+from emceepee import protocol
 from emceepee.clock import Clock, Handle
 from emceepee.codec import encode
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import RequestId, error_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import HANDSHAKE_PROTOCOL_VERSIONS
 from emceepee.server.http.message_log import PUSH
 from emceepee.server.http.replay import Replay
 from emceepee.surface import Surface
@@ -47,7 +46,7 @@ STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, whic
 DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher
 RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
-VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.encode()
+VERSION_HEADER = protocol.VERSION_HEADER.encode()
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
 Unread = Callable[[], None] | None  # what is done about a response that nobody read
 

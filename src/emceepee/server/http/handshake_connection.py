@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
-from mcp.server.lowlevel import Server
-from mcp_types import INVALID_REQUEST
-
 from emceepee.codec import decode, encode
 from emceepee.json_rpc import (
     SERVER_ERROR,
@@ -20,6 +17,7 @@ from emceepee.json_rpc import (
     error_message,
 )
 from emceepee.json_types import JsonObject
+from emceepee.protocol import INVALID_REQUEST
 from emceepee.server.dispatch import Tools
 from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import HandshakeEra
@@ -28,6 +26,7 @@ from emceepee.server.http.connection_records import ConnectionRecord, MessageRec
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
 from emceepee.server.http.message_log import PUSH, Kept
 from emceepee.server.http.replay import Replay
+from emceepee.server.kernel import Kernel
 from emceepee.server.requests import Requests, error_for
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.records import RecordKind
@@ -47,7 +46,7 @@ class HandshakeConnection:
 
     def __init__(
         self,
-        sdk_server: Server[EventsFeed],
+        kernel: Kernel,
         tools: Tools,
         directory: SessionDirectory,
         policy: ServerPolicy,
@@ -62,7 +61,7 @@ class HandshakeConnection:
         self._feed = EventsFeed(session, self._replay.push)
         self._handshake: bytes | None = None  # what the caller said of itself, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
-        self._era = HandshakeEra(sdk_server, self._feed)
+        self._era = HandshakeEra(kernel, self._feed)
         self._asked: ElicitationRequests | None = None  # of a caller that takes questions
         self._posts = self._gets = 0  # being served just now
         self._ends_after_posts = False
@@ -165,6 +164,7 @@ class HandshakeConnection:
     def _open_context(self, request: Request, http: HttpRequest) -> RequestContext:
         context = self._requests.open_context(request, self.session, NO_CHANNEL, http.identity)
         context.follow_events, context.asker, context.surface = self._feed.follow, self._asked, http.surface
+        context.headers = http.headers
         return context
 
     def _take_questions(self) -> None:
@@ -340,9 +340,9 @@ class HandshakeConnection:
             await self._requests.close()
 
 
-async def handshake_refusal(request: Request, sdk_server: Server[EventsFeed]) -> JsonObject | None:
+async def handshake_refusal(request: Request, kernel: Kernel) -> JsonObject | None:
     """The error that this `initialize` would be answered with, if any: it is tried out, and nothing is kept of it."""
-    era = HandshakeEra(sdk_server, EventsFeed(None, NO_CHANNEL.send))
+    era = HandshakeEra(kernel, EventsFeed(None, NO_CHANNEL.send))
     try:
         await era.serve(RequestContext(request))
     except Exception as error:

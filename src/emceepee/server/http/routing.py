@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
-
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError
 from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
 from emceepee.json_types import JsonObject
+from emceepee.protocol import INTERNAL_ERROR, INVALID_REQUEST
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.forwarding import Outcome, RequestForwarder
 from emceepee.sessions.directory import SessionDirectory
@@ -176,4 +175,4 @@ def _lost_reply(http: HttpRequest, message: Message) -> JsonObject | None:
     if request.method == "tools/call":
         era = {"resultType": "complete"} if http.is_modern else {}
         return result_message(request.request_id, era | error_reply(error))
-    return error_message(request.request_id, INTERNAL_ERROR, str(error), error.body())
+    return error_message(request.request_id, INTERNAL_ERROR, str(error), error.reply_body())

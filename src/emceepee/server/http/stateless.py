@@ -1,15 +1,5 @@
 """The 2026-07-28 era over HTTP: every request brings all that is to be known of its caller."""
 
-from mcp.server.lowlevel import Server
-from mcp.shared.inbound import (
-    ERROR_CODE_HTTP_STATUS,
-    InboundLadderRejection,
-    classify_inbound_request,
-    find_duplicated_routing_header,
-    unsupported_protocol_version_rejection,
-)
-from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
-
 from emceepee.errors import EmceepeeError
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import (
@@ -22,10 +12,12 @@ from emceepee.json_rpc import (
     result_message,
 )
 from emceepee.json_types import JsonObject
+from emceepee.protocol import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
+from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_header, unsupported_version
 from emceepee.server.eras import ModernEra
-from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.exchange import VERSION_HEADER, HttpRequest, StatelessExchange, send_rpc_error
+from emceepee.server.kernel import Kernel
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.directory import SessionDirectory
@@ -45,7 +37,7 @@ class StatelessEndpoint:
 
     def __init__(
         self,
-        sdk_server: Server[EventsFeed],
+        kernel: Kernel,
         tools: Tools,
         directory: SessionDirectory,
         policy: ServerPolicy,
@@ -53,7 +45,7 @@ class StatelessEndpoint:
         requires_session: bool,
     ) -> None:
         self._tools, self._directory, self._requires_session = tools, directory, requires_session
-        self._era = ModernEra(sdk_server)
+        self._era = ModernEra(kernel)
         self._requests = Requests("stateless-http", tools, answers_cancelled=True, directory=directory, policy=policy)
 
     def __repr__(self) -> str:
@@ -69,7 +61,7 @@ class StatelessEndpoint:
                 await self._answer(request, http)
             case Notification():
                 version = http.headers.get(VERSION_HEADER, b"").decode("latin-1")
-                if (unsupported := unsupported_protocol_version_rejection(version)) is not None:
+                if (unsupported := unsupported_version(version)) is not None:
                     await _send_rejection(http, None, unsupported)
                     return
                 await respond(http.send, 202, b"")
@@ -108,7 +100,7 @@ class StatelessEndpoint:
             await respond_json(http.send, _http_status(reply), reply)
             return
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
-        context.surface = http.surface
+        context.surface, context.headers = http.surface, http.headers
         context.channel = exchange = StatelessExchange(
             http, clock=self._directory.clock, tasks=self._requests.tasks, on_gone=context.detach
         )
@@ -163,7 +155,7 @@ class StatelessEndpoint:
         return not names_one and self._tools.needs_session(params)
 
 
-def _rejection(request: Request, http: HttpRequest) -> InboundLadderRejection | None:
+def _rejection(request: Request, http: HttpRequest) -> Refusal | None:
     """Of a request whose headers or envelope are not as the era wants them."""
     # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
     pairs = [
@@ -171,13 +163,12 @@ def _rejection(request: Request, http: HttpRequest) -> InboundLadderRejection | 
         for name, text in http.scope["headers"]
         if name.startswith(PROTOCOL_HEADERS)
     ]
-    if (twice := find_duplicated_routing_header(pairs)) is not None:
-        return InboundLadderRejection(code=HEADER_MISMATCH, message=f"{twice} header appears more than once")
-    verdict = classify_inbound_request({"method": request.method, "params": request.params}, headers=dict(pairs))
-    return verdict if isinstance(verdict, InboundLadderRejection) else None
+    if (twice := repeated_header(pairs)) is not None:
+        return Refusal(HEADER_MISMATCH, f"{twice} header appears more than once")
+    return refusal(request, dict(pairs))
 
 
-async def _send_rejection(http: HttpRequest, request: Request | None, why: InboundLadderRejection) -> None:
+async def _send_rejection(http: HttpRequest, request: Request | None, why: Refusal) -> None:
     reply = error_message(request.request_id if request else None, why.code, why.message, why.data)
     await respond_json(http.send, _http_status(reply), reply)
 
@@ -186,10 +177,10 @@ def _without_session(request: Request, error: EmceepeeError) -> JsonObject:
     """The response to a request whose session there cannot be."""
     if request.method == "tools/call":
         return result_message(request.request_id, {"resultType": "complete", **error_reply(error)})
-    return error_message(request.request_id, INVALID_PARAMS, str(error), error.body())
+    return error_message(request.request_id, INVALID_PARAMS, str(error), error.reply_body())
 
 
 def _http_status(reply: JsonObject) -> int:
     """The one place where a JSON-RPC error becomes an HTTP status; before 2026-07-28 each response is a 200."""
     error = reply.get("error")
-    return 200 if error is None else ERROR_CODE_HTTP_STATUS.get(error["code"], 200)
+    return 200 if error is None else HTTP_STATUS.get(error["code"], 200)

@@ -5,11 +5,9 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-
-from mcp.server.lowlevel import Server
+from typing import Protocol
 
 from emceepee.attach.greeting import BadGreeting, Hello, Welcome, read_hello, write_greeting
-from emceepee.attach.listening import Identity
 from emceepee.attach.place import UnsafePlace, check_peer
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
@@ -19,7 +17,7 @@ from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
-from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.conversation import Conversation
 from emceepee.server.stdio.endpoint import END_GRACE, FLUSH_SECONDS
 from emceepee.server.stdio.socket_lines import SocketLines
@@ -34,20 +32,31 @@ log = EventLog("server")
 HELLO_SECONDS = 10.0
 
 
+class Doorkeeper(Protocol):
+    """Who says whom this daemon is for."""
+
+    async def refusal(self, hello: Hello) -> str | None: ...
+
+    @property
+    def notice(self) -> str | None:
+        """What whoever is let in should know."""
+        ...
+
+
 class AttachedCallers:
     """Accepts callers on a listening socket. `on_change` is told whenever one comes or leaves."""
 
     def __init__(
         self,
-        sdk_server: Server[EventsFeed],
+        kernel: Kernel,
         tools: Tools,
         directory: SessionDirectory,
-        identity: Identity,
+        doorkeeper: Doorkeeper,
         *,
         longest_line: int,
         link_file: str | None,
     ) -> None:
-        self._sdk_server, self._tools, self._directory, self._identity = sdk_server, tools, directory, identity
+        self._kernel, self._tools, self._directory, self._doorkeeper = kernel, tools, directory, doorkeeper
         self._clock: Clock = directory.clock
         self._longest, self._link_file = longest_line, link_file
         self.on_change: Callable[[], None] = lambda: None
@@ -109,7 +118,7 @@ class AttachedCallers:
         except BadGreeting as error:
             await self._refuse(lines, str(error))
             return None
-        if (refusal := self._identity.refusal(hello)) is not None:
+        if (refusal := await self._doorkeeper.refusal(hello)) is not None:
             log.info("caller_refused", reason=refusal)
             await self._refuse(lines, refusal)
             return None
@@ -133,7 +142,9 @@ class AttachedCallers:
         session.open_streams += 1  # as long as it has a caller, it is neither put to sleep nor forgotten
         try:
             session.update_profile(transport="stdio")
-            self._write(lines, Welcome(pid=os.getpid(), longest_line=self._longest, link_file=self._link_file))
+            notice, link_file = self._doorkeeper.notice, self._link_file
+            welcome = Welcome(pid=os.getpid(), longest_line=self._longest, link_file=link_file, notice=notice)
+            self._write(lines, welcome)
             await self._converse(session, lines)
         finally:
             session.open_streams -= 1
@@ -144,7 +155,7 @@ class AttachedCallers:
         def send(message: JsonObject | list[JsonObject]) -> None:
             lines.writer.write(encode(message))
 
-        conversation = Conversation(self._sdk_server, session, send, self._tools)
+        conversation = Conversation(self._kernel, session, send, self._tools)
         self._conversations.add(conversation)
         try:
             while (line := await lines.read()) != b"":

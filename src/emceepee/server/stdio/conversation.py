@@ -4,9 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from mcp.server.lowlevel import Server
-from mcp_types import INVALID_REQUEST, PARSE_ERROR
-
 from emceepee.codec import Unreadable, decode
 from emceepee.framing import TooLongLine
 from emceepee.json_rpc import (
@@ -21,10 +18,12 @@ from emceepee.json_rpc import (
     error_message,
 )
 from emceepee.json_types import JsonObject
+from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR
 from emceepee.server.dispatch import Tools
 from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import Era, HandshakeEra, era_for
 from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import Kernel
 from emceepee.server.requests import Requests
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
@@ -38,8 +37,8 @@ class Conversation:
 
     is_gone = False  # the process ends with its caller
 
-    def __init__(self, sdk_server: Server[EventsFeed], session: Session, send: SendMessages, tools: Tools) -> None:
-        self._sdk_server, self._session, self.send = sdk_server, session, send
+    def __init__(self, kernel: Kernel, session: Session, send: SendMessages, tools: Tools) -> None:
+        self._kernel, self._session, self.send = kernel, session, send
         self._feed = EventsFeed(session, send)
         self._era: Era | None = None
         self._asked: ElicitationRequests | None = None  # of a caller that takes questions
@@ -128,7 +127,7 @@ class Conversation:
     def _choose_era(self, request: Request) -> Era:
         """A client that gave up `server/discover` initializes, also if our answer to it was on its way."""
         if self._era is None or (self._is_probing and request.method == "initialize"):
-            self._era = era_for(request, self._sdk_server, self._feed)
+            self._era = era_for(request, self._kernel, self._feed)
         self._is_probing = self._is_probing and request.method == "server/discover"
         return self._era
 

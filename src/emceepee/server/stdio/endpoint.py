@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from mcp.server.lowlevel import Server
-
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import Tools
-from emceepee.server.events_feed import EventsFeed
 from emceepee.server.gc_tuning import freeze_startup_objects
+from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.conversation import Conversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, on_stop_signals
@@ -21,7 +19,7 @@ FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
 
 
 async def serve_stdio(
-    sdk_server: Server[EventsFeed],
+    kernel: Kernel,
     tools: Tools,
     session: Session,
     *,
@@ -41,7 +39,7 @@ async def serve_stdio(
             run, on_first_answer = on_first_answer, None
             run()
 
-    conversation = Conversation(sdk_server, session, send, tools)
+    conversation = Conversation(kernel, session, send, tools)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())

@@ -77,10 +77,12 @@ async def failure_of(client: HttpClient) -> str:
     return str(failure.value)
 
 
-async def answered(server: RawServer, asking: "asyncio.Task[Response]", peer: Peer | None = None) -> tuple[str, Peer]:
+async def answered(
+    server: RawServer, asking: "asyncio.Task[Response]", peer: Peer | None = None, *headers: str
+) -> tuple[str, Peer]:
     peer = peer or await server.peer()
     request = await peer.request()
-    peer.answer(b"hello")
+    peer.answer(b"hello", *headers)
     assert await body_of(asking) == b"hello"
     return request.line, peer
 
@@ -105,10 +107,21 @@ async def test_http_is_forwarded_with_its_whole_address(proxy: ForwardProxy, aut
         request = await peer.request()
         assert request.line == f"GET http://{HOST}:{server.port}/mcp HTTP/1.1"
         assert (request.all("host"), request.all("x-own")) == ([f"{HOST}:{server.port}"], ["1"])
-        peer.answer(b"hello")
+        peer.answer(b"hello", "connection: Keep-Alive")
         assert await body_of(asking) == b"hello"
         await answered(server, getting(client.at("/other")), peer)  # on the same connection
         assert len(proxy.asked) == len(server.accepted) == 1
+
+
+async def test_a_connection_to_a_proxy_that_forwards_is_used_again_only_if_it_says_so(
+    proxy: ForwardProxy, authority: Authority
+) -> None:
+    """Some close after each response without a word: a call that is on its way then would be lost."""
+    async with raw_server() as server, pool_through(proxy.address, authority) as pool:
+        client = client_of(pool, server)
+        for _ in range(2):
+            await answered(server, getting(client))
+        assert len(proxy.asked) == len(server.accepted) == 2
 
 
 async def test_a_stream_comes_through_as_it_is_written(
@@ -214,7 +227,7 @@ async def test_a_proxy_may_speak_tls_itself(secure: RawServer, authority: Author
     ):
         for server in (secure, plain):
             client = client_of(pool, server)
-            _, peer = await answered(server, getting(client))
+            _, peer = await answered(server, getting(client), None, "proxy-connection: keep-alive")
             await answered(server, getting(client), peer)
         assert [line.partition(" ")[0] for line in proxy.lines] == ["CONNECT", "GET"]
 

@@ -68,7 +68,7 @@ class Keeper:
         self.asked.append("log in")
         self.demands.append(demand)
 
-    async def wait(self, origin: object | None) -> None: ...
+    async def wait(self, origin: object | None, *, is_first: bool) -> None: ...
 
 
 class Scene:

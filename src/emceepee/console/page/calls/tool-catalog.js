@@ -1,6 +1,7 @@
-// The tools of servers, asked for through this page's own MCP session, only when the person wants to see them.
+// What servers offer, asked for through this page's own MCP session, only when the person wants to see it.
 
 import { asArray } from "../lib/safe-json.js";
+import { withConnectionSlot } from "../net/connection-limit.js";
 
 const MAX_PAGES = 20;
 /** @param {string} text */
@@ -29,27 +30,91 @@ export class ToolCatalog {
   }
 
   /**
-   * `{ tools, errors }`, as the server sent them.
+   * As the server sent them, and what went wrong.
+   * @param {string} server
+   * @returns {Promise<{ entries: Wire.Tool[], errors: string[] }>}
+   */
+  listTools(server) {
+    return this.#list("list_tools", "tools", `^${escapeRegExp(server)}$`);
+  }
+
+  /**
+   * @param {string} server
+   * @returns {Promise<{ entries: Wire.Resource[], errors: string[] }>}
+   */
+  listResources(server) {
+    return this.#list("list_resources", "resources", server);
+  }
+
+  /**
+   * @param {string} server
+   * @returns {Promise<{ entries: Wire.Resource[], errors: string[] }>}
+   */
+  listTemplates(server) {
+    return this.#list("list_resource_templates", "resourceTemplates", server);
+  }
+
+  /**
+   * @param {string} server
+   * @returns {Promise<{ entries: Wire.Prompt[], errors: string[] }>}
+   */
+  listPrompts(server) {
+    return this.#list("list_prompts", "prompts", server);
+  }
+
+  /**
+   * @param {string} server
+   * @param {string} uri
+   */
+  readResource(server, uri) {
+    return this.#ask("read_resource", { server, uri });
+  }
+
+  /**
+   * @param {string} server
+   * @param {string} name
+   * @param {object} args
+   */
+  getPrompt(server, name, args) {
+    return this.#ask("get_prompt", { server, name, arguments: args });
+  }
+
+  /**
+   * Page by page, to the end.
+   * @param {string} tool
+   * @param {string} key
    * @param {string} server
    */
-  async listTools(server) {
-    /** @type {Wire.Tool[]} */
-    const tools = [];
+  async #list(tool, key, server) {
+    /** @type {any[]} */
+    const entries = [];
     /** @type {string[]} */
     const errors = [];
     /** @type {string | undefined} */
     let cursor;
     for (let page = 0; page < MAX_PAGES; page += 1) {
-      const given = { server: `^${escapeRegExp(server)}$`, detail: "full", ...(cursor ? { cursor } : {}) };
-      const result = await this.client.request("tools/call", { name: "list_tools", arguments: given });
-      const answer = result.structuredContent ?? {};
-      if (result.isError) throw new Error(answer.error?.message ?? "The tools could not be listed.");
-      tools.push(...asArray(answer.tools));
+      const answer = await this.#ask(tool, { server, detail: "full", ...(cursor ? { cursor } : {}) });
+      entries.push(...asArray(answer[key]));
       errors.push(...asArray(answer.errors).map((/** @type {any} */ error) => String(error?.message ?? error)));
       cursor = answer.nextCursor;
       if (!cursor) break;
     }
-    return { tools, errors };
+    return { entries, errors };
+  }
+
+  /**
+   * What the tool says, as a value.
+   * @param {string} tool
+   * @param {unknown} given
+   * @returns {Promise<any>}
+   */
+  async #ask(tool, given) {
+    const result = await withConnectionSlot(() =>
+      this.client.request("tools/call", { name: tool, arguments: given }),
+    );
+    const answer = result.structuredContent ?? {};
+    if (result.isError) throw new Error(answer.error?.message ?? "emceepee could not do that, and did not say why.");
+    return answer;
   }
 
   /**

@@ -11,6 +11,7 @@ import { VIEWS } from "./sidebar.js";
 /** @type {{ [key: string]: string }} */
 const CHORD_VIEWS = {
   w: "waterfall",
+  o: "overview",
   q: "questions",
   v: "servers",
   s: "sessions",
@@ -21,8 +22,8 @@ const CHORD_VIEWS = {
 };
 const CHORD_MS = 1500;
 const SHORTCUTS = [
-  ["1 … 8", "Go to a view"],
-  ["g then w q v s t m e l", "Go to Waterfall, Questions, serVers, Sessions, Tasks, tiMers, Events, Logs"],
+  ["1 … 9", "Go to a view"],
+  ["g then w o q v s t m e l", "Go to Waterfall, Overview, Questions, serVers, Sessions, Tasks, tiMers, Events, Logs"],
   ["/", "Search"],
   ["↑ ↓ PgUp PgDn Home End", "Move along the requests"],
   ["Enter", "Open a request"],
@@ -67,7 +68,7 @@ export function enableShortcuts({ current, waterfall }) {
     chordUntil = 0;
     if (isChord && event.key in CHORD_VIEWS) goTo(CHORD_VIEWS[event.key]);
     else if (event.key === "g") chordUntil = event.timeStamp + CHORD_MS;
-    else if (/^[1-8]$/.test(event.key)) goTo(VIEWS[Number(event.key) - 1][0]);
+    else if (/^[1-9]$/.test(event.key)) goTo(VIEWS[Number(event.key) - 1][0]);
     else if (event.key === "?") showShortcuts();
     else if (event.key === "/") focusSearch();
     else if (current() !== "waterfall" || !handleWaterfallKey(event.key, waterfall())) return;

@@ -16,6 +16,7 @@ import { themeButton } from "./theme-button.js";
 
 export const VIEWS = /** @type {const} */ ([
   ["waterfall", "Waterfall"],
+  ["overview", "Overview"],
   ["questions", "Questions"],
   ["servers", "Servers"],
   ["sessions", "Sessions"],

@@ -29,8 +29,9 @@ export class RequestLog {
   put(rows) {
     /** @type {Map<string, Wire.RequestRow>} */
     const fresh = new Map();
-    for (const row of rows) {
-      const old = this.#byId.get(row.id);
+    for (const given of rows) {
+      const old = this.#byId.get(given.id);
+      const row = old && given.args === undefined ? { ...given, args: old.args } : given;
       this.#byId.set(row.id, row);
       if (old === undefined || fresh.has(row.id) || !this.#replace(old, row)) fresh.set(row.id, row);
     }

@@ -7,9 +7,10 @@ import { showToast } from "./toast.js";
 /**
  * @param {string} text
  * @param {string} what
+ * @param {string} [warning] What whoever pastes it has to know.
  */
-export async function copyToClipboard(text, what) {
-  if (await writeToClipboard(text)) showToast(`${what} copied.`);
+export async function copyToClipboard(text, what, warning = "") {
+  if (await writeToClipboard(text)) showToast(`${what} copied.${warning}`);
   else showForManualCopy(text, what);
 }
 

@@ -105,6 +105,21 @@ export const svg = (size, ...paths) => {
 };
 
 /**
+ * An element of a drawing.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {{ [name: string]: string }} attributes
+ * @param {...SVGElement} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function svgElement(tag, attributes, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/**
  * Change text only when it differs: a selection inside survives, and nothing is laid out again in vain.
  * @param {Element} element
  * @param {unknown} text

@@ -6,6 +6,7 @@ import { svg } from "./dom.js";
 
 const PATHS = {
   waterfall: ["M4 6h8", "M8 12h9", "M13 18h7"],
+  overview: ["M4 4v16h16", "M8 15l4-5 3 3 5-7"],
   questions: ["M4 5h16v11H9l-5 4z", "M9.5 9.2a2.5 2.5 0 1 1 3.4 2.3c-.6.3-.9.6-.9 1.2", "M12 14.2v.1"],
   servers: ["M4 5h16v6H4z", "M4 13h16v6H4z", "M7.5 8h.01", "M7.5 16h.01"],
   sessions: [

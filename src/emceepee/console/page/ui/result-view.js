@@ -48,10 +48,11 @@ function withoutNotices(structured) {
 }
 
 /**
+ * One content block.
  * @param {any} block
  * @param {string} label
  */
-function blockView(block, label) {
+export function blockView(block, label) {
   if (block?.type === "text" && typeof block.text === "string") {
     const value = parseJsonText(block.text);
     return value === undefined ? textBlock(block.text, label) : jsonBlock(value, label);

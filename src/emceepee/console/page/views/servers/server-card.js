@@ -1,4 +1,4 @@
-// One server: how it is, in each session; what it writes to stderr; which tools it has.
+// One server: how it is, in each session; what it writes to stderr; what it offers.
 
 import { singleLine, truncate } from "../../lib/display-text.js";
 import { messageOf } from "../../lib/errors.js";
@@ -12,15 +12,28 @@ import { bdi, h, nameLabel, reconcile, setAttribute, setText } from "../../ui/do
 import { setFactRow } from "../../ui/fact-row.js";
 import { logLine } from "../../ui/log-line.js";
 import { showToast } from "../../ui/toast.js";
-import { ToolsPanel } from "./tools-panel.js";
+import { Offers } from "./offers.js";
+import { RecordButton } from "./record-button.js";
+import { ServerActions } from "./server-actions.js";
 
 /**
+ * @import { ServerAdmin } from "../../calls/server-admin.js"
  * @import { ToolCatalog } from "../../calls/tool-catalog.js"
  * @import { Store } from "../../state/store.js"
  */
 /**
  * @typedef {{ session: Wire.Session, server: Wire.Server }} ServerConnection
- * @typedef {{ name: string, connections: ServerConnection[] }} ServerGroup
+ */
+/**
+ * A server as all sessions have it.
+ * @typedef {object} ServerGroup
+ * @property {string} name
+ * @property {ServerConnection[]} connections
+ * @property {string | null} session One that has it, for what is asked of it.
+ * @property {string} url
+ * @property {boolean} isConfigured It is of the configuration file.
+ * @property {boolean} isDisabled
+ * @property {boolean} isKnown Some session has it.
  */
 
 const STDERR_LINES = 60;
@@ -44,6 +57,7 @@ export const STATUS_LABELS = {
   authorizing: "Waits for a login",
   error: "Error",
   not_connected: "Not connected",
+  disabled: "Disabled",
 };
 
 export class ServerCard {
@@ -55,9 +69,9 @@ export class ServerCard {
   /**
    * @param {Store} store
    * @param {string} name
-   * @param {ToolCatalog} catalog
+   * @param {{ catalog: ToolCatalog, admin: ServerAdmin }} parts
    */
-  constructor(store, name, catalog) {
+  constructor(store, name, { catalog, admin }) {
     this.store = store;
     this.name = name;
     this.badge = h("span", { class: "badge" });
@@ -72,30 +86,36 @@ export class ServerCard {
       "aria-live": "off",
     });
     this.stderrSection = h("section", { class: "stderr-section" }, h("h3", null, "Standard error"), this.stderr);
-    this.tools = new ToolsPanel(name, catalog);
+    this.offers = new Offers(name, catalog);
+    this.actions = new ServerActions(name, admin);
     const link = h("a", { href: `#servers/${encodeURIComponent(name)}` }, nameLabel(name));
     this.element = h(
       "article",
       { class: "card server-card", testid: "server-card", dataset: { name } },
       h("header", { class: "card-head" }, h("h2", null, link), this.badge),
       this.url,
+      this.actions.element,
       this.connections,
       this.stderrSection,
-      this.tools.element,
+      this.offers.element,
     );
   }
 
   /** @param {ServerGroup} group */
-  update({ connections }) {
-    const status =
-      SEVERITY_ORDER.find((each) => connections.some(({ server }) => server.status === each)) ??
-      connections[0]?.server.status ??
-      "unknown";
+  update(group) {
+    const { connections, url } = group;
+    const status = group.isDisabled
+      ? "disabled"
+      : (SEVERITY_ORDER.find((each) => connections.some(({ server }) => server.status === each)) ??
+        connections[0]?.server.status ??
+        "unknown");
+    this.actions.update(group);
+    this.offers.element.hidden = group.isDisabled;
     setAttribute(this.element, "data-status", status);
     setAttribute(this.badge, "data-status", status);
     setText(this.badge, STATUS_LABELS[status] ?? singleLine(status, 30));
-    setText(this.url, truncate(connections[0]?.server.url ?? "", 300));
-    setAttribute(this.url, "title", connections[0]?.server.url);
+    setText(this.url, truncate(url, 300));
+    setAttribute(this.url, "title", url);
     for (const { session, server } of connections) this.#rememberReceipt(session.id, server);
     reconcile(
       this.connections,
@@ -130,11 +150,13 @@ export class ServerCard {
       { type: "button", class: "button small", onclick: () => this.#reconnect(sessionId, reconnect) },
       "Reconnect",
     );
+    const record = new RecordButton(this.name, sessionId);
     const element = h(
       "li",
       { class: "connection" },
       h("div", { class: "connection-info" }, h("span", { class: "connection-head" }, who, state), facts, error),
       login,
+      record.element,
       reconnect,
     );
     const update = (/** @type {ServerConnection} */ { session, server }) => {
@@ -148,6 +170,7 @@ export class ServerCard {
       setText(login, address ? `Log in at ${address.host}` : "");
       error.hidden = !server.lastError;
       setText(error, truncate(server.lastError ?? "", 600));
+      record.update(server, sessionName(this.store, session.id));
       setAttribute(reconnect, "aria-description", `in ${sessionName(this.store, session.id)}`);
     };
     return { element, update };

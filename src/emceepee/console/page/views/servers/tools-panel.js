@@ -1,71 +1,33 @@
 // The tools of one server, once the person asked to see them.
 
 import { singleLine } from "../../lib/display-text.js";
-import { messageOf } from "../../lib/errors.js";
-import { pluralize } from "../../lib/format.js";
-import { searchBox } from "../../ui/controls.js";
 import { disclosure } from "../../ui/disclosure.js";
-import { bdi, h, nameLabel, replaceContent } from "../../ui/dom.js";
+import { bdi, h, nameLabel } from "../../ui/dom.js";
 import { expandableText } from "../../ui/expandable-text.js";
 import { jsonBlock } from "../../ui/json-view.js";
+import { OfferPanel } from "./offer-panel.js";
 import { ToolForm } from "./tool-form.js";
 
-const SEARCH_FROM = 8; // from here on, a search box helps
-
-export class ToolsPanel {
+export class ToolsPanel extends OfferPanel {
   /**
    * @param {string} server
    * @param {import("../../calls/tool-catalog.js").ToolCatalog} catalog
+   * @param {(panel: OfferPanel) => void} onShow
    */
-  constructor(server, catalog) {
-    this.server = server;
+  constructor(server, catalog, onShow) {
+    super(server, { what: "tool", onShow, load: () => this.#list() });
     this.catalog = catalog;
-    this.button = h("button", { type: "button", class: "button", onclick: () => this.#load() }, "Show tools");
-    this.content = h("div", { class: "tools", "aria-live": "polite" });
-    this.element = h(
-      "section",
-      { class: "tools-panel", "aria-label": `Tools of ${server}` },
-      this.button,
-      this.content,
-    );
   }
 
-  async #load() {
-    const page = `#servers/${encodeURIComponent(this.server)}`;
-    if (location.hash !== page) location.hash = page;
-    this.button.disabled = true;
-    replaceContent(this.content, h("p", { class: "muted" }, "Asking the server for its tools…"));
-    try {
-      this.#render(await this.catalog.listTools(this.server));
-      this.button.textContent = "Show tools again";
-    } catch (error) {
-      replaceContent(this.content, h("p", { class: "error-text", role: "alert" }, bdi(messageOf(error))));
-    }
-    this.button.disabled = false;
-  }
-
-  /** @param {{ tools: Wire.Tool[], errors: string[] }} listed */
-  #render({ tools, errors }) {
-    const named = tools.filter((tool) => typeof tool?.name === "string");
-    const elements = named.map((tool) => this.#tool(tool));
-    const search = searchBox("Search tools", "filter-tools", (text) => {
-      const wanted = text.toLowerCase();
-      named.forEach((tool, index) => {
-        elements[index].hidden = !`${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`
-          .toLowerCase()
-          .includes(wanted);
-      });
-    });
-    replaceContent(
-      this.content,
-      errors.map((error) => h("p", { class: "error-text" }, bdi(error))),
-      h(
-        "div",
-        { class: "section-head" },
-        h("h3", null, pluralize(named.length, "tool")),
-        named.length >= SEARCH_FROM && search.element,
-      ),
-      elements,
+  async #list() {
+    const { entries, errors } = await this.catalog.listTools(this.server);
+    const named = entries.filter((tool) => typeof tool?.name === "string");
+    return this.list(
+      named.map((tool) => ({
+        element: this.#tool(tool),
+        text: `${tool.name} ${tool.title ?? ""} ${tool.description ?? ""}`,
+      })),
+      { errors },
     );
   }
 

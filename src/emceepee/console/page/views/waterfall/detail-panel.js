@@ -7,16 +7,15 @@ import { asArray } from "../../lib/safe-json.js";
 import { getJson } from "../../net/console-api.js";
 import { TYPE_LABELS, statusLabel } from "../../state/request-phases.js";
 import { serverNow } from "../../state/server-clock.js";
-import { copyToClipboard } from "../../ui/clipboard.js";
 import { iconButton } from "../../ui/controls.js";
 import { bdi, h, nameLabel, replaceContent } from "../../ui/dom.js";
 import { expandableText } from "../../ui/expandable-text.js";
-import { icon } from "../../ui/icons.js";
 import { jsonBlock } from "../../ui/json-view.js";
 import { logLine } from "../../ui/log-line.js";
 import { progressText } from "../../ui/progress.js";
 import { resultView } from "../../ui/result-view.js";
 import { sessionChip } from "../../ui/session-chip.js";
+import { CopyButtons } from "./copy-buttons.js";
 import { phaseTable } from "./phase-table.js";
 
 /**
@@ -47,17 +46,13 @@ export class DetailPanel {
     this.facts = h("div", { class: "detail-facts" });
     this.timing = h("div", { class: "detail-section" });
     this.body = h("div", { class: "detail-content" });
-    this.copy = h(
-      "button",
-      { type: "button", class: "button small", testid: "copy-call", onclick: () => this.#copyCall() },
-      icon("copy", 16),
-      "Copy as tool call",
-    );
+    this.copy = new CopyButtons();
     const head = h("header", { class: "detail-head" }, this.title, this.closeButton);
     this.scroller = h(
       "div",
       { class: "detail-body", tabindex: "0", role: "group", "aria-label": "Request details" },
       this.facts,
+      this.copy.element,
       this.timing,
       this.body,
     );
@@ -85,7 +80,6 @@ export class DetailPanel {
       replaceContent(this.body, h("p", { class: "muted" }, "Loading…"));
       this.scroller.scrollTop = 0;
       this.#answer = null;
-      this.copy.disabled = true;
       this.#load();
     }
     this.#renderFacts(row);
@@ -138,6 +132,7 @@ export class DetailPanel {
 
   /** @param {Wire.RequestRow} row */
   #renderFacts(row) {
+    this.copy.update(row, this.#answer);
     replaceContent(this.title, expandableText(row.name ?? "", 300));
     const took = formatDuration((row.endedAt ?? serverNow()) - row.startedAt);
     replaceContent(
@@ -173,7 +168,7 @@ export class DetailPanel {
    */
   #renderAnswer(row, answer) {
     this.#answer = answer;
-    this.copy.disabled = false;
+    this.copy.update(row, answer);
     const { args, result, logs, isCut } = answer;
     replaceContent(
       this.body,
@@ -184,7 +179,6 @@ export class DetailPanel {
           { testid: "detail-args" },
           args === null || args === undefined ? none("None") : jsonBlock(args, "Arguments"),
         ),
-        this.copy,
       ),
       section(
         "Result",
@@ -208,29 +202,6 @@ export class DetailPanel {
       h("p", { class: "muted small" }, "Id ", h("code", null, row.id), ` · began ${formatPreciseTime(row.startedAt)}`),
     );
   }
-
-  #copyCall() {
-    if (this.#row) copyToClipboard(JSON.stringify(asToolCall(this.#row, this.#answer?.args), null, 2), "Tool call");
-  }
-}
-
-/**
- * The call that a model would make to do the same again.
- * @param {Wire.RequestRow} row
- * @param {any} args
- */
-export function asToolCall(row, args) {
-  const given = args ?? {};
-  if (row.type === "own_tool" || row.type === "protocol") return { name: row.name, arguments: given };
-  if (row.type === "resource_read")
-    return { name: "read_resource", arguments: { server: row.server, uri: given.uri ?? row.name } };
-  if (row.type === "prompt_get") {
-    return {
-      name: "get_prompt",
-      arguments: { server: row.server, name: row.name, arguments: given.arguments ?? given },
-    };
-  }
-  return { name: "execute_tool", arguments: { server: row.server, tool: row.name, args: given } };
 }
 
 /**

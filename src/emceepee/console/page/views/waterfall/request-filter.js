@@ -1,5 +1,7 @@
 // Which requests are shown. Pure, and quick enough to run over all rows at every change.
 
+import { flatText } from "../../lib/flat-text.js";
+
 /** @typedef {{ session: string, server: string, status: string, type: string, search: string }} Filter Empty: any. */
 
 /** @type {WeakMap<Wire.RequestRow, string>} */
@@ -7,13 +9,15 @@ const searchTexts = new WeakMap();
 
 /** @type {Readonly<Filter>} */
 export const EMPTY_FILTER = Object.freeze({ session: "", server: "", status: "", type: "", search: "" });
+const MAX_VALUE = 500; // characters, of what an address says
 const BACKEND_TYPES = new Set(["tool_call", "resource_read", "prompt_get"]);
 
 /** @param {Wire.RequestRow} row */
 function searchTextOf(row) {
   let text = searchTexts.get(row);
   if (text === undefined) {
-    text = [row.name, row.server, row.id, row.error, row.progress?.message].filter(Boolean).join("\n").toLowerCase();
+    const parts = [row.name, row.server, row.id, row.error, row.progress?.message, flatText(row.args)];
+    text = parts.filter(Boolean).join("\n").toLowerCase();
     searchTexts.set(row, text);
   }
   return text;
@@ -36,6 +40,24 @@ function matchesStatus(row, status) {
 }
 
 /**
+ * The calls of a script below it, in the order they began. One whose script is not shown stays where its time puts it.
+ * @param {Wire.RequestRow[]} rows
+ */
+function nest(rows) {
+  const shown = new Set(rows.map((row) => row.id));
+  /** @type {Map<string, Wire.RequestRow[]>} */
+  const calls = new Map();
+  /** @type {Wire.RequestRow[]} */
+  const others = [];
+  for (const row of rows) {
+    if (row.parent === undefined || !shown.has(row.parent)) others.push(row);
+    else if (calls.has(row.parent)) calls.get(row.parent)?.push(row);
+    else calls.set(row.parent, [row]);
+  }
+  return others.flatMap((row) => (calls.has(row.id) ? [row, ...(calls.get(row.id) ?? []).reverse()] : row));
+}
+
+/**
  * The rows that fit, newest first, and what there is to say about all of them.
  * @param {Wire.RequestRow[]} ordered
  * @param {Filter} filter
@@ -44,6 +66,7 @@ export function filterRequests(ordered, filter) {
   const words = filter.search.toLowerCase().split(/\s+/).filter(Boolean);
   /** @type {Wire.RequestRow[]} */
   const rows = [];
+  let hasNested = false;
   let pending = 0;
   let oldest = Infinity;
   let newest = -Infinity;
@@ -57,13 +80,40 @@ export function filterRequests(ordered, filter) {
     if (words.length > 0 && !words.every((word) => searchTextOf(row).includes(word))) continue;
     rows.push(row);
     sessions.add(row.session);
+    if (row.parent !== undefined) hasNested = true;
     if (row.status === "pending") pending += 1;
     if (row.startedAt < oldest) oldest = row.startedAt;
     const end = row.endedAt ?? row.startedAt;
     if (end > newest) newest = end;
   }
-  return { rows, pending, oldest, newest, sessions: sessions.size };
+  return { rows: hasNested ? nest(rows) : rows, pending, oldest, newest, sessions: sessions.size };
 }
 
 /** @param {Filter} filter */
 export const isFiltering = (filter) => Object.values(filter).some(Boolean);
+
+/** @type {(keyof Filter)[]} */
+const KEYS = ["search", "session", "server", "status", "type"];
+
+/**
+ * The filter as the address of the page has it: empty, if nothing is filtered.
+ * @param {Filter} filter
+ */
+export function writeFilter(filter) {
+  const query = new URLSearchParams();
+  for (const key of KEYS) if (filter[key]) query.set(key, filter[key]);
+  return query.toString();
+}
+
+/**
+ * null if the address says nothing of a filter.
+ * @param {string} query
+ * @returns {Filter | null}
+ */
+export function readFilter(query) {
+  const given = new URLSearchParams(query);
+  if (!KEYS.some((key) => given.has(key))) return null;
+  const filter = { ...EMPTY_FILTER };
+  for (const key of KEYS) filter[key] = (given.get(key) ?? "").slice(0, MAX_VALUE);
+  return filter;
+}

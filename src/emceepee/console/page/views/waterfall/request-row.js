@@ -101,7 +101,8 @@ export class RequestRowView {
         : `${PHASE_LABELS[kind]} ${formatDuration(to - from)}`,
     );
     const error = row.error ? `\n${singleLine(row.error, 300)}` : "";
-    return `${statusLabel(row)}, ${took}, began ${formatPreciseTime(row.startedAt)}\n${parts.join(", ")}${error}`;
+    const nested = row.parent === undefined ? "" : "Call of a script: ";
+    return `${nested}${statusLabel(row)}, ${took}, began ${formatPreciseTime(row.startedAt)}\n${parts.join(", ")}${error}`;
   }
 
   /** @param {Wire.RequestRow} row */

@@ -39,6 +39,7 @@ export class WaterfallToolbar {
     this.onFilter = onFilter;
     const set = (/** @type {keyof Filter} */ key) => (/** @type {string} */ value) => this.set({ [key]: value });
     this.search = searchBox("Search", "filter-search", set("search"));
+    this.search.input.title = "Words in names, servers, errors and arguments (/)";
     this.selects = {
       session: new Select("Session", { testid: "filter-session", onChange: set("session") }),
       server: new Select("Server", { testid: "filter-server", onChange: set("server") }),
@@ -105,13 +106,17 @@ export class WaterfallToolbar {
   /** @param {Partial<Filter>} change */
   set(change) {
     Object.assign(this.filter, change);
+    this.updateOptions();
+    if (this.search.input.value !== this.filter.search) this.search.input.value = this.filter.search;
+    this.onFilter();
+  }
+
+  #showFilter() {
     const { session, server, status, type } = this.selects;
     session.value = this.filter.session;
     server.value = this.filter.server;
     status.value = this.filter.status;
     type.value = this.filter.type;
-    if (this.search.input.value !== this.filter.search) this.search.input.value = this.filter.search;
-    this.onFilter();
   }
 
   updateOptions() {
@@ -124,6 +129,9 @@ export class WaterfallToolbar {
       sessions.add(row.session);
       if (row.server) servers.add(row.server);
     }
+    // What an address asks for may be gone, or not be told yet.
+    if (this.filter.session) sessions.add(this.filter.session);
+    if (this.filter.server) servers.add(this.filter.server);
     this.selects.session.setOptions([
       ["", "All sessions"],
       ...[...sessions].map((id) => /** @type {Option} */ ([id, sessionName(this.store, id)])),
@@ -132,6 +140,7 @@ export class WaterfallToolbar {
       ["", "All servers"],
       ...[...servers].sort().map((name) => /** @type {Option} */ ([name, name])),
     ]);
+    this.#showFilter();
   }
 
   /**

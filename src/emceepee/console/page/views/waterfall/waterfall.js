@@ -8,7 +8,7 @@ import { h } from "../../ui/dom.js";
 import { DetailPanel } from "./detail-panel.js";
 import { legend } from "./legend.js";
 import { enablePanZoom } from "./pan-zoom.js";
-import { EMPTY_FILTER, filterRequests, isFiltering } from "./request-filter.js";
+import { EMPTY_FILTER, filterRequests, isFiltering, readFilter, writeFilter } from "./request-filter.js";
 import { TimeAxis } from "./time-axis.js";
 import { TimeScale } from "./time-scale.js";
 import { WaterfallToolbar } from "./toolbar.js";
@@ -42,7 +42,10 @@ export class WaterfallView {
   constructor(store) {
     this.store = store;
     this.tools = new WaterfallToolbar(store, {
-      onFilter: () => this.update(new Set(["rows"])),
+      onFilter: () => {
+        this.#writeAddress();
+        this.update(new Set(["rows"]));
+      },
       onPause: () => this.togglePause(),
       onFollow: () => this.toggleFollow(),
       onZoom: (factor) => this.zoom(factor),
@@ -93,11 +96,26 @@ export class WaterfallView {
 
   // Being shown.
 
-  show() {
+  /**
+   * @param {string} _parameter
+   * @param {string} query a filter, which takes the place of the one before
+   */
+  show(_parameter, query) {
     const isReturning = !this.#isShown;
     this.#isShown = true;
+    const filter = readFilter(query);
+    if (filter) this.tools.set(filter);
+    this.#writeAddress();
     this.update(new Set(["rows", "sessions"]));
     if (isReturning) this.scroller.scrollTop = this.#scrolledTo;
+  }
+
+  /** So that what is seen can be found again, and shown to others. Typing makes no history. */
+  #writeAddress() {
+    if (!this.#isShown) return;
+    const query = writeFilter(this.tools.filter);
+    const hash = query ? `#waterfall?${query}` : "#waterfall";
+    if (location.hash !== hash && (query || location.hash)) history.replaceState(null, "", hash);
   }
 
   /** Out of the page, an element forgets how far it was scrolled. */
@@ -108,7 +126,6 @@ export class WaterfallView {
 
   /** @param {string} id */
   showSession(id) {
-    this.tools.updateOptions();
     this.tools.set({ ...EMPTY_FILTER, session: id });
   }
 

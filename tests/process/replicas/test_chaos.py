@@ -12,7 +12,7 @@ from support.faults.chaos_schedule import random_schedule
 
 SECONDS = 120
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 async def test_two_minutes_of_faults_lose_nothing_run_nothing_twice_and_leave_nobody_waiting(tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""The form of a recording: lines of JSON, of which the first says what it is."""
+
+from enum import StrEnum
+from typing import Any
+
+from emceepee.json_types import JsonObject
+
+HEADER_KEY = "emceepee_recording"
+VERSION = 1
+LONGEST_TEXT = 300  # characters of a reason
+
+
+class EntryKind(StrEnum):
+    """What a line tells."""
+
+    OPENED = "opened"
+    """A connection; what the server told of itself."""
+    REQUEST = "request"
+    """Of emceepee."""
+    RESULT = "result"
+    """The answer to the request of that id."""
+    ERROR = "error"
+    """The same, if the server refused."""
+    FAILED = "failed"
+    """No answer could be had, and why."""
+    CANCELLED = "cancelled"
+    """Nobody waited for the answer any more."""
+    NOTIFICATION = "notification"
+    """Of the server; `during` is the request that it came with."""
+    QUESTION = "question"
+    """A request of the server."""
+    ANSWER = "answer"
+    """What the question of that id was answered with."""
+    CLOSED = "closed"
+    """The connection, and why."""
+    CUT = "cut"
+    """The recording ends here, and why."""
+
+
+def header(server: str, target: str, recorded_at: str, program: str) -> JsonObject:
+    return {
+        HEADER_KEY: VERSION,
+        "server": server,
+        "target": target,
+        "recorded_at": recorded_at,
+        "recorded_by": program,
+    }
+
+
+def is_header(value: Any) -> bool:
+    return isinstance(value, dict) and HEADER_KEY in value

@@ -1,0 +1,181 @@
+"""A link that is recorded: to its connection a link like any other, to its link a listener like any other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.link import Link, LinkError, Listener, RpcError
+from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
+from emceepee.backends.recording.masking import masked, masked_answer, masked_params
+from emceepee.backends.recording.recorder import Recorder
+from emceepee.backends.wrapped_link import WrappedLink
+from emceepee.json_types import JsonObject
+from emceepee.state.connection import LinkEnd
+from emceepee.telemetry.redaction import public_url
+
+LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Which recorded request something belongs to, and what its caller knows it by."""
+
+    number: int
+    call: object
+
+
+class Conversation:
+    """What one link says and hears; the link's `Listener`, in front of the one that is meant."""
+
+    def __init__(self, recorder: Recorder, listener: Listener) -> None:
+        self._recorder, self._listener = recorder, listener
+        self._under_way: dict[int, str] = {}  # our requests, and their methods
+        self._asked = count(1)
+        self._taken: dict[int | str, str] = {}  # questions that are answered on any link
+
+    # What goes out.
+
+    def opened(self, link: Link) -> None:
+        facts = link.facts
+        told = {
+            "protocolVersion": facts.protocol_version,
+            "serverInfo": masked(facts.server_info),
+            "capabilities": facts.capabilities,
+            "instructions": masked(facts.instructions),
+        }
+        self._recorder.write(EntryKind.OPENED, server=told)
+        link.closed.add_done_callback(lambda closed: self._closed(closed.result()))
+
+    def _closed(self, end: LinkEnd) -> None:
+        self._recorder.write(EntryKind.CLOSED, reason=_short(end.reason))
+
+    def begin(self, method: str, params: JsonObject | None) -> int:
+        number = next(self._recorder.numbers)
+        self._under_way[number] = method
+        self._recorder.write(EntryKind.REQUEST, id=number, method=method, params=masked_params(params))
+        return number
+
+    def end(self, number: int, kind: EntryKind, **facts: object) -> None:
+        self._under_way.pop(number, None)
+        self._recorder.write(kind, id=number, **facts)
+
+    def answered(self, message: JsonObject) -> None:
+        """A question that was taken before."""
+        asked = self._taken.pop(message.get("id", ""), None)
+        if asked is not None:
+            self._write_answer(asked, message)
+
+    # What comes in (`Listener`).
+
+    async def handle_request(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        asked = self._write_question(method, params, origin)
+        try:
+            answer = await self._listener.handle_request(method, params, _call_of(origin), seconds=seconds)
+        except RpcError as refusal:
+            self._write_answer(asked, {"error": refusal.error})
+            raise
+        self._write_answer(asked, {"result": answer})
+        return answer
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method != ACKNOWLEDGED:  # whoever replays it acknowledges by itself
+            self._recorder.write(
+                EntryKind.NOTIFICATION, during=self._during(origin), method=method, params=masked_params(params)
+            )
+        self._listener.handle_notification(method, params, _call_of(origin))
+
+    def handle_output(self, line: str, source: str) -> None:
+        self._listener.handle_output(line, source)
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        taken = self._listener.take_request(key, method, params)
+        if taken is not None:
+            self._taken[key] = self._write_question(method, params, None)
+            taken.add_done_callback(lambda _: self._taken.pop(key, None))
+        return taken
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        self._listener.handle_task(task, _call_of(origin))
+
+    def _write_question(self, method: str, params: JsonObject, origin: object | None) -> str:
+        asked = f"q{next(self._asked)}"
+        during = self._during(origin)
+        self._recorder.write(EntryKind.QUESTION, id=asked, during=during, method=method, params=masked_params(params))
+        return asked
+
+    def _write_answer(self, asked: str, answer: JsonObject) -> None:
+        kept = {key: answer[key] for key in ("result", "error") if key in answer}
+        if "result" in kept:
+            kept["result"] = masked_answer(kept["result"])
+        self._recorder.write(EntryKind.ANSWER, id=asked, **kept)
+
+    def _during(self, origin: object | None) -> int | None:
+        """The request it belongs to: as the transport tells, else the newest one that is under way."""
+        if isinstance(origin, _Origin) and self._under_way.get(origin.number) != LISTEN:
+            return origin.number
+        return next((number for number in reversed(self._under_way) if self._under_way[number] != LISTEN), None)
+
+
+class RecordedLink(WrappedLink):
+    """Around a link that is open."""
+
+    def __init__(self, link: Link, conversation: Conversation) -> None:
+        super().__init__(link)
+        self._conversation = conversation
+        conversation.opened(link)
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        conversation = self._conversation
+        number = conversation.begin(method, params)
+        wrapped = None if origin is None else _Origin(number, origin)
+        try:
+            result = await self._link.request(method, params, origin=wrapped, headers=headers)
+        except RpcError as refusal:
+            conversation.end(number, EntryKind.ERROR, error=masked(refusal.error))
+            raise
+        except LinkError as error:
+            conversation.end(number, EntryKind.FAILED, reason=_short(str(error)))
+            raise
+        except BaseException:
+            conversation.end(number, EntryKind.CANCELLED)
+            raise
+        conversation.end(number, EntryKind.RESULT, result=masked(result))
+        return result
+
+    async def send_answer(self, message: JsonObject) -> None:
+        await super().send_answer(message)
+        self._conversation.answered(message)
+
+
+async def dial_recorded(
+    dial: Callable[[Listener], Awaitable[Link]], listener: Listener, recorders: list[Recorder]
+) -> Link:
+    """What `dial` opens, told to each of the recorders. Raises: RpcError, LinkError."""
+    if not recorders:
+        return await dial(listener)
+    conversation = Conversation(recorders[0], listener)
+    try:
+        link = await dial_recorded(dial, conversation, recorders[1:])
+    except (RpcError, LinkError) as error:
+        recorders[0].write(EntryKind.FAILED, reason=_short(str(error)))
+        raise
+    return RecordedLink(link, conversation)
+
+
+def _call_of(origin: object | None) -> object | None:
+    return origin.call if isinstance(origin, _Origin) else origin
+
+
+def _short(text: str) -> str:
+    return public_url(text)[:LONGEST_TEXT]

@@ -1,0 +1,45 @@
+"""Writes a recording, entry by entry, to whatever takes its lines."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from emceepee import __version__
+from emceepee.backends.recording.entries import EntryKind, header
+from emceepee.clock import Clock, iso
+from emceepee.codec import encode
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("backends")
+Put = Callable[[bytes], None]
+ROOM_FOR_LAST = 200  # bytes, for the entry that says why it ends
+FULL = "it has reached its largest size (the limit recording_bytes)"
+
+
+class Recorder:
+    """One recording of one server. At its largest size it ends by itself; what is told to it then is lost."""
+
+    def __init__(self, put: Put, clock: Clock, *, server: str, target: str, most_bytes: int) -> None:
+        self._put, self._clock, self._server, self._left = put, clock, server, most_bytes
+        self._began = clock.monotonic()
+        self.numbers = count(1)
+        self.is_open = True
+        self._add(header(server, target, iso(clock.now()), f"emceepee {__version__}"))
+
+    def write(self, kind: EntryKind, **facts: Any) -> None:
+        if self.is_open:
+            self._add({"at": round(self._clock.monotonic() - self._began, 4), "type": str(kind), **facts})
+
+    def stop(self) -> None:
+        self.is_open = False
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        line = encode(entry) + b"\n"
+        if len(line) + ROOM_FOR_LAST > self._left:
+            self.is_open = False
+            log.warning("recording_ended", server=self._server, reason=FULL)
+            line = encode({"type": str(EntryKind.CUT), "reason": FULL}) + b"\n"
+            if len(line) > self._left:
+                return
+        self._left -= len(line)
+        self._put(line)

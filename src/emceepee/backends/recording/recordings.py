@@ -1,0 +1,132 @@
+"""Where recordings go: to files that the operator named, or into memory until a person on the console takes them."""
+
+import fcntl
+import os
+from asyncio import to_thread
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakSet
+
+from emceepee.backends.recording.entries import EntryKind, is_header
+from emceepee.backends.recording.recorder import Put, Recorder
+from emceepee.backends.spec import BackendSpec
+from emceepee.clock import Clock
+from emceepee.codec import decode, encode_text
+from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.state.limits import Limits
+from emceepee.telemetry.log_writer import LogWriter, open_log_file
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("backends")
+LONGEST_HEADER = 64 << 10
+FLUSH_SECONDS = 10.0  # for the disk, when the process ends
+NO_RECORDING = "it holds something that is no recording, and is left alone; name another file"
+
+IN_USE = "another emceepee records to it; name another file"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    writer: LogWriter
+    recorder: Recorder
+    descriptor: int
+
+
+class MemoryRecording:
+    """One that a person began; it ends with its connection, or when they have it."""
+
+    def __init__(self, recorder: Recorder, lines: list[bytes]) -> None:
+        self.recorder, self._lines = recorder, lines
+
+    @property
+    def text(self) -> str:
+        return b"".join(self._lines).decode()
+
+
+class Recordings:
+    """Those of one process."""
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self._clock, self._limits = clock, limits
+        self._files: dict[str, _File | None] = {}  # None: it cannot be written
+        self._in_memory: WeakSet[MemoryRecording] = WeakSet()
+
+    def in_file(self, spec: BackendSpec) -> Recorder | None:
+        """The recorder of a server that is configured to be recorded. A file that cannot be written stops nothing."""
+        if spec.record is None:
+            return None
+        if spec.record not in self._files:
+            self._files[spec.record] = self._open(spec, spec.record)
+        file = self._files[spec.record]
+        return None if file is None else file.recorder
+
+    def _open(self, spec: BackendSpec, path: str) -> "_File | None":
+        try:
+            descriptor, size = open_recording(Path(path))
+        except OSError as error:
+            log.warning("not_recorded", server=spec.name, file=path, error=error.strerror or str(error))
+            return None
+        most = self._limits.recording_bytes
+        writer = LogWriter(
+            descriptor,
+            dropped_line=_dropped_entry,
+            on_failure=lambda error: log.warning("not_recorded", server=spec.name, file=path, error=str(error)),
+            most_bytes=most,
+        )
+        recorder = self._recorder(spec, lambda line: writer.put(line[:-1].decode()), most - size)
+        return _File(writer, recorder, descriptor)
+
+    def in_memory(self, spec: BackendSpec) -> "MemoryRecording":
+        """Raises: EmceepeeError: there are too many."""
+        most = self._limits.recordings_in_all
+        if len(self._in_memory) >= most:
+            words = f"{most} recordings are kept in memory already, which is the limit. Save and end one of them first."
+            raise EmceepeeError(words, code=ErrorCode.LIMIT_EXCEEDED)
+        lines: list[bytes] = []
+        recording = MemoryRecording(self._recorder(spec, lines.append, self._limits.recording_bytes), lines)
+        self._in_memory.add(recording)
+        return recording
+
+    def _recorder(self, spec: BackendSpec, put: Put, most_bytes: int) -> Recorder:
+        return Recorder(put, self._clock, server=spec.name, target=spec.target.label, most_bytes=most_bytes)
+
+    async def close(self) -> None:
+        for file in self._files.values():
+            if file is not None:
+                file.recorder.stop()
+                await to_thread(file.writer.flush, within=FLUSH_SECONDS)
+                fcntl.flock(file.descriptor, fcntl.LOCK_UN)  # whoever records next need not wait for the thread
+                file.writer.close()
+        self._files.clear()
+
+
+def open_recording(path: Path) -> tuple[int, int]:
+    """A file for its owner alone, to which is added: a new one, or one with recordings. And its size.
+
+    Raises:
+        OSError: it cannot be written, holds something else, or another process records to it.
+    """
+    if path.exists() and not path.is_symlink():
+        if not path.is_file():  # to look into a pipe could take for ever
+            raise OSError(NO_RECORDING)
+        with path.open("rb") as file:
+            if not _begins_as_recording(file.read(LONGEST_HEADER)):
+                raise OSError(NO_RECORDING)
+    descriptor = open_log_file(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lines of two would not be told apart
+    except OSError:
+        os.close(descriptor)
+        raise OSError(IN_USE) from None
+    return descriptor, os.fstat(descriptor).st_size
+
+
+def _begins_as_recording(data: bytes) -> bool:
+    try:
+        return not data or is_header(decode(data.partition(b"\n")[0]))
+    except ValueError:
+        return False
+
+
+def _dropped_entry(count: int) -> str:
+    return encode_text({"type": str(EntryKind.CUT), "reason": f"{count} lines could not be written"})

@@ -1,0 +1,74 @@
+"""By what a caller and a daemon see that they have the same configuration, without loading it."""
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from emceepee.own_files import NO_CODEMODE_VARIABLE, STATE_VARIABLE, config_source, state_folder
+from emceepee.secret_references import BadReference, References
+
+# What decides what servers there are, how they are reached and what callers see; not where logs go.
+_FLAGS = (
+    *("state", "secrets", "ca_bundle", "root", "notices", "native_elicitation", "state_sync"),
+    *("surface", "no_codemode", "max_result_bytes"),
+)
+_VARIABLES = (
+    *(STATE_VARIABLE, "EMCEEPEE_STATE_KEY", NO_CODEMODE_VARIABLE),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+)
+
+
+def digest(options: Mapping[str, Any], environment: Mapping[str, str], here: Path) -> str:
+    """Of everything that decides what a caller would find: file, references, flags and variables, as seen from here."""
+    flags = {name: str(options.get(name)) for name in _FLAGS if options.get(name)}
+    flags |= {name: value for name in _VARIABLES if (value := environment.get(name) or environment.get(name.lower()))}
+    place = str(here) if "root" in flags or "ca_bundle" in flags else ""  # what they are seen from
+    whole = [_configuration(options.get("config"), environment, here), flags, place, str(state_folder(environment))]
+    return blake2b(json.dumps(whole, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _configuration(given: str | None, environment: Mapping[str, str], here: Path) -> Any:
+    source = config_source(given, environment)
+    if source is None:
+        return None
+    file = here / source if isinstance(source, Path) else None
+    try:
+        text = str(source) if file is None else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return [str(file)]  # whoever loads it will say what is wrong
+    references = References(environment=environment, folder=here if file is None else file.parent, ask_keyring=_name_of)
+    return [str(file), _resolved(_document(text), references)]
+
+
+def _document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    from emceepee.clients import jsonc  # here: most files have no comments
+    from emceepee.clients.faults import BadDocument
+
+    try:
+        return jsonc.read(text)
+    except BadDocument:
+        return text
+
+
+def _name_of(service: str, name: str) -> str:
+    """Instead of what a keyring has: it may want to be unlocked each time."""
+    return f"{service}/{name}"
+
+
+def _resolved(value: Any, references: References) -> Any:
+    if isinstance(value, str):
+        try:
+            return references.resolve(value)
+        except BadReference:
+            return value
+    if isinstance(value, list):
+        return [_resolved(item, references) for item in value]
+    if isinstance(value, dict):
+        return {name: _resolved(item, references) for name, item in value.items()}
+    return value

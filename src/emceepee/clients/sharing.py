@@ -1,0 +1,71 @@
+"""Which servers all sessions could use together (`"sharing": "shared"`). Rules only, and no more than hints: what a
+program keeps for its caller, nobody can see from outside.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from emceepee.json_types import JsonObject
+
+# Each request to these stands alone: they compute, look something up, or pass it on to a web API with one key.
+KNOWN = frozenset(
+    {
+        *("mcp-server-time", "mcp-server-fetch", "@upstash/context7-mcp", "tavily-mcp"),
+        *("@brave/brave-search-mcp-server", "@modelcontextprotocol/server-brave-search"),
+        *("@modelcontextprotocol/server-google-maps", "@notionhq/notion-mcp-server"),
+    }
+)
+SHARING, SHARED = "sharing", "shared"
+_BEFORE_A_NAME = frozenset({"run", "exec", "dlx", "tool", "x"})
+_VERSION = re.compile(r"(?<=.)@[^/@]*$|[=<>~!\[].*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a trial of a server showed."""
+
+    tools: Sequence[JsonObject] = ()
+    capabilities: JsonObject | None = None
+    asked: Sequence[str] = ()  # methods by which it asked something of its client
+
+
+def known_package(entry: JsonObject) -> str | None:
+    """The package that the entry starts, if that is one that keeps nothing between requests."""
+    command, args = entry.get("command"), entry.get("args") or []
+    if not isinstance(command, str) or not isinstance(args, list):
+        return None
+    words = [word for word in args if isinstance(word, str) and not word.startswith("-") and word not in _BEFORE_A_NAME]
+    for word in (os.path.basename(command), *words[:1]):
+        name = _VERSION.sub("", word).replace("_", "-").lower()
+        if name in KNOWN:
+            return name
+    return None
+
+
+def why_shareable(entry: JsonObject, seen: Seen | None = None) -> str | None:
+    """Why all sessions could share it, in words; None if nothing speaks for it, or something against it."""
+    if not isinstance(entry.get("command"), str) or SHARING in entry or entry.get("disabled") is True:
+        return None
+    if entry.get("roots") or entry.get("cwd") or (seen is not None and _is_personal(seen)):
+        return None
+    if (name := known_package(entry)) is not None:
+        return f"{name} is known to keep nothing between requests"
+    if seen is not None and seen.tools and all(map(_only_reads, seen.tools)):
+        count = len(seen.tools)
+        return (
+            "its only tool says that it only reads" if count == 1 else f"all its {count} tools say that they only read"
+        )
+    return None
+
+
+def _is_personal(seen: Seen) -> bool:
+    """Whether it looks at its client, or keeps something for it."""
+    resources = (seen.capabilities or {}).get("resources")
+    return bool(seen.asked) or (isinstance(resources, dict) and resources.get("subscribe") is True)
+
+
+def _only_reads(tool: JsonObject) -> bool:
+    annotations = tool.get("annotations")
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True

@@ -1,0 +1,155 @@
+"""The calls of a script that were begun: each is asked of emceepee's tools, and its answer kept until it is taken.
+
+A call that becomes a task is waited for as that task. After a restart, what may have run is never asked again: its task
+is followed if there is one, and else the script is told that nobody knows.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from emceepee.clock import within
+from emceepee.codemode.answers import exception_for, raised, returned, value_of
+from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
+from emceepee.codemode.kept_script import PendingCall
+from emceepee.errors import EmceepeeError
+from emceepee.futures import resolve
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
+from emceepee.sessions.call import Call
+from emceepee.sessions.session import Session
+from emceepee.state.question import Question
+from emceepee.state.task import Task
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("codemode")
+PARALLEL_CALLS = 20  # of one script; the others wait for their turn
+_MAY_HAVE_RUN = (
+    "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
+)
+
+
+class CallsAtWork:
+    """Those of one script. `caller` is whose rights it has; `on_answer` is told of each answer."""
+
+    def __init__(self, session: Session, tools: InnerCalls, *, caller: Any, on_answer: Callable[[], None]) -> None:
+        self.script: Call | None = None  # the call that the script itself is
+        self._session, self._tools, self._caller, self._on_answer = session, tools, caller, on_answer
+        self._calls: dict[int, PendingCall] = {}  # not yet answered in the sandbox
+        self._answered: asyncio.Future[None] | None = None
+        self._room = asyncio.Semaphore(PARALLEL_CALLS)
+        self._work = TaskOwner("script")
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def calls(self) -> list[PendingCall]:
+        return list(self._calls.values())
+
+    def begin(self, calls: Iterable[PendingCall]) -> None:
+        for call in calls:
+            self._calls[call.number] = call
+            self._work.spawn(self._serve(call), name=call.function)
+
+    def restore(self, calls: Iterable[PendingCall]) -> None:
+        """Another process began them: they have gone on, or it is not known what became of them."""
+        for call in calls:
+            self._calls[call.number] = call
+            if call.answer is None:
+                self._work.spawn(self._serve(call, is_restored=True), name=call.function)
+
+    async def close(self, *, gives_up: bool) -> None:
+        """Wait for none of them any more; with `gives_up`, tasks that they became are cancelled."""
+        open_ids = [call.call_id for call in self._open()]
+        await self._work.close(within=CLOSE_TASKS_SECONDS)
+        for call_id in open_ids if gives_up else ():
+            if self._session.tasks.find(call_id) is not None:
+                self._session.calls.cancel_task(call_id)
+
+    def may_have_asked(self, question: Question) -> bool:
+        """Whether one of them waits for the answer, as far as is known: a login is no single call's."""
+        if question.call_id is None:
+            return any(call.arguments.get("server") == question.server for call in self._open())
+        return any(call.call_id == question.call_id for call in self._open())
+
+    def _open(self) -> list[PendingCall]:
+        return [call for call in self._calls.values() if call.answer is None]
+
+    # Answers.
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._answered is not None and not self._answered.done()
+
+    def has_answer(self, numbers: Iterable[int]) -> bool:
+        """Whether there is one to any of these."""
+        return any(number in self._calls and self._calls[number].answer is not None for number in numbers)
+
+    def take_answers(self, numbers: Iterable[int]) -> dict[int, Any]:
+        """Those that are there, for the script."""
+        return {number: self._calls.pop(number).answer for number in numbers if self.has_answer((number,))}
+
+    async def wait_for_answer(self, numbers: Iterable[int], seconds: float | None) -> None:
+        """To one of these, or until the time has passed."""
+        self._answered = asyncio.get_running_loop().create_future()
+        if self.has_answer(numbers):
+            return
+        with suppress(TimeoutError):
+            await (self._answered if seconds is None else within(self._session.clock, seconds, self._answered))
+
+    # One call.
+
+    async def _serve(self, call: PendingCall, *, is_restored: bool = False) -> None:
+        call.answer = await self._answer(call, is_restored=is_restored)
+        self._on_answer()
+        if self._answered is not None:
+            resolve(self._answered, None)
+
+    async def _answer(self, call: PendingCall, *, is_restored: bool) -> JsonObject:
+        async with self._room:
+            try:
+                return returned(await self._ask(call, is_restored=is_restored))
+            except EmceepeeError as error:
+                return await exception_for(call, error, self._session, self._tools)
+            except Exception as error:
+                log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
+                return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
+
+    async def _ask(self, call: PendingCall, *, is_restored: bool) -> Any:
+        """Raises: EmceepeeError."""
+        if call.wakes_at is not None:
+            return await self._sleep_until(datetime.fromisoformat(call.wakes_at))
+        tools, session = self._tools, self._session
+        if is_restored and not tools.is_repeatable(call.function):
+            if session.tasks.find(call.call_id) is None:
+                raise EmceepeeError(_MAY_HAVE_RUN)
+            return value_of(call, await self._task_answer(call.call_id))
+        answer = await tools.call(
+            call.function,
+            call.arguments,
+            session,
+            caller=self._caller,
+            parent=None if self.script is None else self.script.span,
+            call_id=call.call_id,
+        )
+        if answer.task_id is not None:
+            if self.script is not None:
+                session.calls.promote_for_inner_call(self.script)
+            answer = await self._task_answer(answer.task_id)
+        return value_of(call, answer)
+
+    async def _sleep_until(self, moment: datetime) -> None:
+        left = (moment - self._session.clock.now()).total_seconds()
+        if left > 0:
+            await self._session.clock.sleep(left)
+
+    async def _task_answer(self, task_id: str) -> InnerAnswer:
+        """Raises: EmceepeeError."""
+        task: Task = await self._session.tasks.wait_until_finished(task_id, None)
+        if task.error is not None:
+            raise EmceepeeError(str(task.error["message"]))
+        if task.result is None:
+            raise EmceepeeError(f"its task was {task.status}.")
+        return InnerAnswer(value=task.result, is_raw=task.method == "tools/call")

@@ -1,0 +1,111 @@
+"""A script in the sandbox: a worker for each stretch, from one wait to the next, and how long it computed in all."""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from emceepee.clock import Clock
+from emceepee.codemode.bindings import MODULE
+from emceepee.codemode.call_queue import CallQueue
+from emceepee.codemode.failures import ScriptFailure, failure_of, only_returns, problems_of, with_awaits
+from emceepee.codemode.values import ScriptLog
+from emceepee.codemode.workers import Worker, Workers
+from emceepee.state.limits import Limits
+
+if TYPE_CHECKING:
+    from pydantic_monty import (
+        AsyncFunctionSnapshot,
+        AsyncFutureSnapshot,
+        AsyncNameLookupSnapshot,
+        AsyncSnapshot,
+        MontyComplete,
+        MontyError,
+    )
+
+    Stop = AsyncFutureSnapshot | MontyComplete  # where a stretch ends: it waits, or it has ended
+
+PRELUDE = f"import asyncio, json, {MODULE}\n"  # what scripts need not import
+_MODULES = ("import", "import_stubs")
+
+
+class Execution:
+    """What it asks for goes to the queue, what it prints to the log."""
+
+    def __init__(
+        self, workers: Workers, queue: CallQueue, log: ScriptLog, *, clock: Clock, limits: Limits, computed: float
+    ) -> None:
+        self.computed = computed  # seconds
+        self._workers, self._queue, self._log = workers, queue, log
+        self._clock, self._limits = clock, limits
+        self._worker: Worker | None = None
+
+    @property
+    def worker_pid(self) -> int | None:
+        return None if self._worker is None else self._worker.pid
+
+    async def begin(self, code: str) -> "Stop":
+        """Check it, then run it; a missing await is put in where nothing else is wrong. Raises: MontyError."""
+        from pydantic_monty import MontyTypingError
+
+        code, is_checked, refusal = PRELUDE + code, True, None
+        worker = await self._take_worker(is_checked=True)
+        while True:
+            try:
+                return await self._advance(worker.begin(code, self._print, is_checked=is_checked))
+            except MontyTypingError as error:
+                problems = problems_of(error)
+                if only_returns(problems):
+                    is_checked = False
+                elif refusal is None and (awaited := with_awaits(code, problems)) is not None:
+                    code, refusal = awaited, error
+                else:
+                    raise refusal or error from None
+
+    async def load(self, snapshot: bytes) -> "Stop":
+        """As it was when the snapshot was taken. Raises: MontyError."""
+        worker = await self._take_worker(is_checked=False)
+        return await self._advance(worker.load(snapshot, self._print))
+
+    async def resume(self, waiting: "AsyncFutureSnapshot", answers: dict[int, Any]) -> "Stop":
+        """Raises: MontyError."""
+        return await self._advance(waiting.resume(answers))
+
+    async def let_worker_go(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.close()
+
+    def failure_of(self, error: "MontyError") -> ScriptFailure:
+        return failure_of(error, before=PRELUDE.count("\n"), seconds=self._limits.script_compute_seconds)
+
+    async def _take_worker(self, *, is_checked: bool) -> Worker:
+        most = self._limits.script_compute_seconds
+        if self.computed >= most:
+            raise ScriptFailure("TimeoutError", f"The script computed for more than {most:g} s, so it was ended.")
+        modules, left = self._queue.modules.external(), most - self.computed
+        self._worker = await self._workers.take(modules, seconds=left, is_checked=is_checked)
+        return self._worker
+
+    async def _advance(self, step: "Awaitable[AsyncSnapshot]") -> "Stop":
+        """Let it run until all of it waits, or it has ended."""
+        from pydantic_monty import AsyncFutureSnapshot, MontyComplete
+
+        while True:
+            began = self._clock.monotonic()
+            snapshot = await step
+            self.computed += self._clock.monotonic() - began
+            if isinstance(snapshot, AsyncFutureSnapshot | MontyComplete):
+                return snapshot
+            step = self._answer(snapshot)
+
+    async def _answer(self, asked: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot") -> "AsyncSnapshot":
+        from pydantic_monty import AsyncNameLookupSnapshot
+
+        if isinstance(asked, AsyncNameLookupSnapshot):
+            return await asked.resume()
+        if asked.is_os_function and asked.function_name in _MODULES:
+            return await asked.resume_auto()
+        answer = self._queue.answer(asked)
+        return await asked.resume(answer)  # type: ignore[arg-type]  # of the names of exceptions it knows
+
+    def _print(self, stream: str, text: str) -> None:
+        self._log.write(text)

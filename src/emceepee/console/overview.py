@@ -1,0 +1,166 @@
+"""How things went over the last hour, for those who look: one sample every few seconds, taken from what is kept anyway.
+
+Nothing is counted on the way of a request. A sample is made of the journals, which number their requests: how many
+there were is exact, and how they ended is known of those that are still kept. Samples are taken only for principals who
+have opened the page, until an hour after they looked last.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from emceepee.clock import Clock, epoch_milliseconds
+from emceepee.console.feed import SessionSource
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.session import Session
+from emceepee.telemetry.spans import Span, SpanStatus
+
+SAMPLE_SECONDS = 10.0
+SAMPLE = timedelta(seconds=SAMPLE_SECONDS)
+KEPT_SAMPLES = 360  # an hour
+KEPT_SECONDS = 3600.0  # after someone looked last
+MOST_PRINCIPALS = 50  # that are sampled for; beyond it, whoever looked longest ago is not
+Memory = Callable[[], int | None]
+
+
+class Sample(NamedTuple):
+    """What happened in the seconds before `at`, and how things stood then; None is not known."""
+
+    at: datetime
+    requests: int
+    errors: int
+    slowest: float | None  # seconds, of those that ended
+    waiting: int | None
+    """Open questions, logins among them."""
+    memory: int | None
+
+
+class History:
+    """One principal's samples, and how far their sessions had come at the last one."""
+
+    def __init__(self, sessions: Iterable[Session], now: datetime) -> None:
+        """What is still kept stands for the time before."""
+        self.samples: deque[Sample] = deque(maxlen=KEPT_SAMPLES)
+        self.looked = 0.0  # when someone looked last
+        self._numbers: dict[str, int] = {}  # of the newest request of each session that has any
+        self._at = now
+        spans = [span for session in sessions for span in session.journal.spans]
+        begun = min((span.at for span in spans), default=now)
+        ago = min(int((now - begun) / SAMPLE) + 1, KEPT_SAMPLES) if spans else 0
+        for number in range(ago, 0, -1):
+            until = now - SAMPLE * (number - 1)
+            self.samples.append(_sample_of(spans, until - SAMPLE, until))
+        self._remember(sessions)
+
+    def take(self, sessions: list[Session], now: datetime, memory: int | None) -> None:
+        spans, requests = [], 0
+        for session in sessions:
+            kept = session.journal.spans
+            if not kept:
+                continue
+            spans += kept
+            before = self._numbers.get(session.session_id)
+            begun = sum(span.at > self._at for span in kept) if before is None else kept[-1].number - before
+            requests += max(begun, 0)  # a session that was loaded anew numbers its requests anew
+        sample = _sample_of(spans, self._at, now)
+        waiting = sum(len(session.questions.open()) for session in sessions)
+        self.samples.append(sample._replace(requests=requests, waiting=waiting, memory=memory))
+        self._at = now
+        self._remember(sessions)
+
+    def _remember(self, sessions: Iterable[Session]) -> None:
+        newest = ((session.session_id, session.journal.spans[-1:]) for session in sessions)
+        self._numbers = {session_id: spans[0].number for session_id, spans in newest if spans}
+
+
+def _sample_of(spans: Iterable[Span], after: datetime, until: datetime) -> Sample:
+    begun, errors, slowest = 0, 0, None
+    for span in spans:
+        begun += after < span.at <= until
+        if span.ended is not None and after < span.at + timedelta(seconds=span.ended) <= until:
+            errors += span.status is SpanStatus.ERROR
+            slowest = span.ended if slowest is None else max(slowest, span.ended)
+    return Sample(until, begun, errors, slowest, None, None)
+
+
+class Overview:
+    """The histories of those who look. A task takes the samples, as long as there is anyone to take them for."""
+
+    def __init__(self, source: SessionSource, clock: Clock, tasks: TaskOwner, memory: Memory) -> None:
+        """`memory` is asked in another thread."""
+        self._source, self._clock, self._tasks, self._memory = source, clock, tasks, memory
+        self._histories: dict[str, History] = {}  # the one that was looked at last is the last
+        self._is_sampling = False
+
+    def __len__(self) -> int:
+        return len(self._histories)
+
+    def look(self, principal: str) -> History:
+        """From now on it is sampled for the principal."""
+        history = self._histories.pop(principal, None)
+        if history is None:
+            history = History(self._source.sessions_of(principal), self._clock.now())
+        self._histories[principal] = history
+        history.looked = self._clock.monotonic()
+        if len(self._histories) > MOST_PRINCIPALS:
+            del self._histories[next(iter(self._histories))]
+        if not self._is_sampling:
+            self._is_sampling = True
+            self._tasks.spawn(self._sample(), name="overview")
+        return history
+
+    async def _sample(self) -> None:
+        try:
+            while self._histories:
+                await self._clock.sleep(SAMPLE_SECONDS)
+                memory = await asyncio.to_thread(self._memory)
+                self._take_all(memory)
+        finally:
+            self._is_sampling = False
+
+    def _take_all(self, memory: int | None) -> None:
+        now, latest = self._clock.now(), self._clock.monotonic() - KEPT_SECONDS
+        for principal, history in list(self._histories.items()):
+            if history.looked < latest:
+                del self._histories[principal]
+            else:
+                history.take(self._source.sessions_of(principal), now, memory)
+
+
+def overview_view(history: History) -> JsonObject:
+    return {
+        "sampleMs": round(SAMPLE_SECONDS * 1000),
+        "samples": [
+            {
+                "at": epoch_milliseconds(sample.at),
+                "requests": sample.requests,
+                "errors": sample.errors,
+                "slowestMs": None if sample.slowest is None else round(sample.slowest * 1000, 3),
+                "waiting": sample.waiting,
+                "memory": sample.memory,
+            }
+            for sample in history.samples
+        ],
+    }
+
+
+def joined_overview(own: JsonObject, others: list[JsonObject]) -> JsonObject:
+    """With the samples of other replicas, each at the nearest of ours in time. Ours decide how far back it goes."""
+    samples = [dict(sample) for sample in own["samples"]]
+    for document in others:
+        for sample in document.get("samples") or ():
+            nearest = min(samples, key=lambda ours: abs(ours["at"] - sample["at"]), default=None)
+            if nearest is not None and abs(nearest["at"] - sample["at"]) <= own["sampleMs"]:
+                _add(nearest, sample)
+    return own | {"samples": samples}
+
+
+def _add(ours: JsonObject, theirs: JsonObject) -> None:
+    for key in ("requests", "errors", "waiting", "memory"):
+        if theirs[key] is not None:
+            ours[key] = (ours[key] or 0) + theirs[key]
+    known = [value for value in (ours["slowestMs"], theirs["slowestMs"]) if value is not None]
+    ours["slowestMs"] = max(known, default=None)

@@ -1,0 +1,44 @@
+// Words for a POSIX shell, as someone can paste them into a terminal: what a server or caller wrote runs nothing there.
+
+const PLAIN = /^[A-Za-z0-9_@+:,./-][A-Za-z0-9_@+:,./=-]*$/;
+// A terminal acts on control characters as they are pasted, inside of quotes, too; the others deceive who reads first.
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/;
+const EACH_UNSAFE = new RegExp(UNSAFE.source, "g");
+const PAIRED = /[\ud800-\udbff][\udc00-\udfff]/g;
+
+/**
+ * Whether it has characters that are not to be pasted as they are.
+ * @param {string} text
+ */
+export const isUnsafeToPaste = (text) => UNSAFE.test(text.replace(PAIRED, ""));
+
+/**
+ * One word.
+ * @param {string} text
+ */
+export function shellQuote(text) {
+  if (PLAIN.test(text)) return text;
+  if (!isUnsafeToPaste(text)) return `'${text.replaceAll("'", "'\\''")}'`;
+  const bytes = new TextEncoder().encode(text);
+  return `$'${[...bytes].map(ansiByte).join("")}'`;
+}
+
+/** @param {number} byte */
+function ansiByte(byte) {
+  const character = String.fromCharCode(byte);
+  if (character === "'" || character === "\\") return `\\${character}`;
+  return byte >= 0x20 && byte < 0x7f ? character : `\\${byte.toString(8).padStart(3, "0")}`;
+}
+
+/**
+ * JSON in which only characters stand that can be pasted.
+ * @param {unknown} value
+ */
+export const pasteableJson = (value) =>
+  JSON.stringify(value)
+    .split(/([\ud800-\udbff][\udc00-\udfff])/)
+    .map((part, index) => (index % 2 === 1 ? part : part.replace(EACH_UNSAFE, escapeUnit)))
+    .join("");
+
+/** @param {string} unit */
+const escapeUnit = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;

@@ -1,0 +1,24 @@
+"""What a person does on the page to record a server: begin, and end with the file."""
+
+from emceepee.console.feed import server_row
+from emceepee.errors import InvalidArguments
+from emceepee.json_types import JsonObject
+from emceepee.sessions.session import Session
+
+
+async def begin_recording(session: Session, given: JsonObject) -> JsonObject:
+    """Of a fresh connection, so that the recording has its beginning."""
+    connection = session.connection(_server(given))
+    await connection.begin_recording()
+    return {"server": server_row(connection)}
+
+
+async def end_recording(session: Session, given: JsonObject) -> JsonObject:
+    name = _server(given)
+    return {"name": name, "recording": session.connection(name).end_recording()}
+
+
+def _server(given: JsonObject) -> str:
+    if not isinstance(name := given.get("server"), str):
+        raise InvalidArguments("server: a string is needed.")
+    return name

@@ -1,0 +1,66 @@
+"""The facts of MCP that emceepee goes by: versions, error codes, names in `_meta` and in HTTP headers.
+
+The SDK has the same ones, but loading it takes half a second and 40 MB, so only tests do: they compare the two.
+"""
+
+import base64
+import binascii
+import re
+
+JSONRPC_VERSION = "2.0"
+
+HANDSHAKE_PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # begin with `initialize`
+LATEST_HANDSHAKE_VERSION = HANDSHAKE_PROTOCOL_VERSIONS[-1]
+MODERN_PROTOCOL_VERSIONS = ("2026-07-28",)  # every request says all that is to be known of its sender
+LATEST_MODERN_VERSION = MODERN_PROTOCOL_VERSIONS[-1]
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+REQUEST_TIMEOUT = -32001
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_PROTOCOL_VERSION = -32022
+
+PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES_META_KEY = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel"
+SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId"
+
+VERSION_HEADER = "mcp-protocol-version"
+METHOD_HEADER = "mcp-method"
+NAME_HEADER = "mcp-name"
+PARAM_HEADER_PREFIX = "Mcp-Param-"
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # the parameter in the name header
+
+RESOURCE_PATH = "/.well-known/oauth-protected-resource"  # says where tokens for a server are to be had
+
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+_WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
+
+
+def header_value(text: str) -> str:
+    """The text as it may stand in a header: as it is, or wrapped if it would not arrive so."""
+    if _PLAIN.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
+        return text
+    return f"=?base64?{_base64(text)}?="
+
+
+def text_of_header(value: str | None) -> str | None:
+    """What the sender meant by it; None if there is none, or it is wrapped in a way that nobody would wrap it."""
+    wrapped = None if value is None else _WRAPPED.fullmatch(value)
+    if wrapped is None:
+        return value
+    try:
+        text = base64.b64decode(wrapped[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return text if _base64(text) == wrapped[1] else None
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode("ascii")

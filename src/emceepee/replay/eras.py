@@ -1,0 +1,112 @@
+"""What a recorded server says of itself and its results, in the manner of the era in which it is asked."""
+
+from typing import Any
+
+from emceepee.json_types import JsonObject
+from emceepee.protocol import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LOG_LEVEL_META_KEY,
+    MODERN_PROTOCOL_VERSIONS,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+
+CACHED = frozenset(
+    {
+        *("server/discover", "tools/list", "prompts/list", "resources/list"),
+        *("resources/templates/list", "resources/read"),
+    }
+)
+_OF_MODERN_RESULTS = ("resultType", "ttlMs", "cacheScope")
+# What a client must have said that it can do, before it is asked.
+CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+
+
+class Hello:
+    """The recorded server's words about itself, which may have any shape."""
+
+    def __init__(self, told: JsonObject) -> None:
+        self._told = told
+
+    def initialized(self, params: JsonObject | None) -> JsonObject:
+        """What `initialize` is answered with."""
+        return _without_nothing(
+            {
+                "protocolVersion": self._version((params or {}).get("protocolVersion")),
+                "capabilities": self._capabilities,
+                "serverInfo": self.info,
+                "instructions": self._instructions,
+            }
+        )
+
+    def discovered(self) -> JsonObject:
+        """What `server/discover` is answered with."""
+        return _without_nothing(
+            {
+                "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
+                "capabilities": self._capabilities,
+                "instructions": self._instructions,
+            }
+        )
+
+    @property
+    def info(self) -> JsonObject:
+        told = _mapping(self._told.get("serverInfo"))
+        return {"name": "recorded", "version": "0"} | told
+
+    @property
+    def _capabilities(self) -> JsonObject:
+        return _mapping(self._told.get("capabilities"))
+
+    @property
+    def _instructions(self) -> str | None:
+        words = self._told.get("instructions")
+        return words if isinstance(words, str) else None
+
+    def _version(self, asked: Any) -> str:
+        """As the recorded server would have chosen, as far as can be told: never a newer one than it did."""
+        chosen = self._told.get("protocolVersion")
+        newest = chosen if chosen in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION
+        return str(asked) if asked in HANDSHAKE_PROTOCOL_VERSIONS and asked <= newest else newest
+
+
+def modern_result(method: str, result: JsonObject, info: JsonObject) -> JsonObject:
+    """With what every result of 2026-07-28 has."""
+    meta = {SERVER_INFO_META_KEY: info} | _mapping(result.get("_meta"))
+    cached = {"ttlMs": 0, "cacheScope": "private"} if method in CACHED else {}
+    return {"resultType": "complete"} | cached | result | {"_meta": meta}
+
+
+def handshake_result(result: JsonObject) -> JsonObject:
+    """Without what no result had before 2026-07-28."""
+    if "resultType" not in result:
+        return result
+    return {key: value for key, value in result.items() if key not in _OF_MODERN_RESULTS}
+
+
+def unsupported_version(params: JsonObject | None) -> JsonObject | None:
+    """The error for a request of a version that is not served."""
+    asked = _mapping((params or {}).get("_meta")).get(PROTOCOL_VERSION_META_KEY)
+    if asked is None or asked in MODERN_PROTOCOL_VERSIONS:
+        return None
+    data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": str(asked)[:100]}
+    return {"code": UNSUPPORTED_PROTOCOL_VERSION, "message": "Unsupported protocol version", "data": data}
+
+
+def wants_logs(params: JsonObject | None) -> bool:
+    return LOG_LEVEL_META_KEY in _mapping((params or {}).get("_meta"))
+
+
+def can_answer(capabilities: JsonObject, question: JsonObject) -> bool:
+    needed = CAPABILITY_OF.get(str(question.get("method")))
+    return needed is None or needed in capabilities
+
+
+def _mapping(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _without_nothing(value: JsonObject) -> JsonObject:
+    return {key: item for key, item in value.items() if item is not None}

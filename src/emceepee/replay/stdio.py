@@ -1,0 +1,69 @@
+"""The replayed server on standard input and output."""
+
+import asyncio
+from collections.abc import Callable
+
+from emceepee.clock import Clock
+from emceepee.codec import Unreadable, decode, encode
+from emceepee.framing import TooLongLine
+from emceepee.json_rpc import error_message
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.protocol import PARSE_ERROR
+from emceepee.replay.conversation import Conversation
+from emceepee.replay.recording import Recording
+from emceepee.server.stdio.pipes import LineReader, LineWriter
+from emceepee.server.stop_signals import on_stop_signals
+
+LONGEST_LINE = 64 << 20
+END_SECONDS = 10.0  # after end of input, for answers that are on their way: someone may have piped requests in
+FLUSH_SECONDS = 1.0  # for the last bytes to reach a client that still reads
+
+
+class _LineChannel:
+    def __init__(self, writer: LineWriter) -> None:
+        self._writer = writer
+
+    def send(self, message: JsonObject) -> None:
+        self._writer.write(encode(message))
+
+    async def drain(self) -> None:
+        await self._writer.drain()
+
+
+async def replay_on_stdio(
+    recording: Recording, clock: Clock, *, stdin: int, stdout: int, is_instant: bool, says: Callable[[str], None]
+) -> None:
+    """Until end of input, or a signal to stop."""
+    reader, writer = await LineReader.on(stdin, longest=LONGEST_LINE), await LineWriter.on(stdout)
+    conversation = Conversation(recording, clock, is_instant=is_instant, says=says)
+    owner, stopped = TaskOwner("replay-stdio"), asyncio.Event()
+    on_stop_signals(stopped.set)
+    listening = owner.spawn(_listen(reader, writer, conversation), name="listen")
+    stopping = owner.spawn(stopped.wait(), name="signals")
+    try:
+        await asyncio.wait({listening, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopped.is_set():
+            await conversation.finish(within=END_SECONDS)
+    finally:
+        await owner.close()
+        await conversation.close()
+        await writer.flush(within=FLUSH_SECONDS)
+        reader.close()
+
+
+async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversation) -> None:
+    channel = _LineChannel(writer)
+    while (line := await reader.read()) != b"":
+        try:
+            if isinstance(line, TooLongLine):
+                raise ValueError("the line is too long")
+            value = decode(line)
+        except (Unreadable, ValueError) as error:
+            channel.send(error_message(None, PARSE_ERROR, f"Parse error: {str(error)[:200]}"))
+            continue
+        for message in value if isinstance(value, list) else [value]:
+            conversation.receive(message, channel)
+        await writer.drain()
+        if writer.is_broken:
+            return

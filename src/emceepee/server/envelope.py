@@ -1,0 +1,97 @@
+"""What a request of the 2026-07-28 era says of itself in `_meta`, and over HTTP in headers: whether it is served so."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from emceepee.json_rpc import Request
+from emceepee.json_types import JsonObject, JsonValue
+from emceepee.protocol import (
+    CLIENT_CAPABILITIES_META_KEY,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_HEADER,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    MODERN_PROTOCOL_VERSIONS,
+    NAME_HEADER,
+    NAMED_BY,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    VERSION_HEADER,
+    text_of_header,
+)
+
+_REQUIRED = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
+_ROUTING_HEADERS = frozenset({VERSION_HEADER, METHOD_HEADER, NAME_HEADER})
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+# Other errors are those of a request that was understood and carried out: 200.
+HTTP_STATUS = {
+    PARSE_ERROR: _BAD_REQUEST,
+    INVALID_REQUEST: _BAD_REQUEST,
+    INVALID_PARAMS: _BAD_REQUEST,
+    HEADER_MISMATCH: _BAD_REQUEST,
+    MISSING_CLIENT_CAPABILITY: _BAD_REQUEST,
+    UNSUPPORTED_PROTOCOL_VERSION: _BAD_REQUEST,
+    METHOD_NOT_FOUND: _NOT_FOUND,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not served: the fields of its error."""
+
+    code: int
+    message: str
+    data: JsonValue = None
+
+
+def refusal(request: Request, headers: Mapping[str, str] | None = None) -> Refusal | None:
+    """`headers`, by names in lower case, are those of its HTTP request.
+
+    That they differ from what is in it comes before that its version is unknown: who contradicts itself is told so.
+    """
+    params = request.params or {}
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        return Refusal(INVALID_PARAMS, f"params._meta must be an object with {' and '.join(_REQUIRED)}")
+    if missing := [key for key in _REQUIRED if key not in meta]:
+        return Refusal(INVALID_PARAMS, f"params._meta is missing the required envelope key(s): {', '.join(missing)}")
+    version: Any = meta[PROTOCOL_VERSION_META_KEY]
+    if headers is not None and (differs := _mismatch(request.method, params, version, headers)) is not None:
+        return Refusal(HEADER_MISMATCH, differs)
+    if not isinstance(version, str):
+        return Refusal(INVALID_PARAMS, f"params._meta: {PROTOCOL_VERSION_META_KEY} must be a string")
+    return unsupported_version(version)
+
+
+def unsupported_version(version: str) -> Refusal | None:
+    if version in MODERN_PROTOCOL_VERSIONS:
+        return None
+    known: JsonObject = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": version}
+    return Refusal(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", known)
+
+
+def repeated_header(pairs: Iterable[tuple[str, str]]) -> str | None:
+    """One of those that route requests, if it came twice: one reader would take the first, another the last."""
+    seen = set()
+    for name, _ in pairs:
+        if name in _ROUTING_HEADERS:
+            if name in seen:
+                return name
+            seen.add(name)
+    return None
+
+
+def _mismatch(method: str, params: JsonObject, version: Any, headers: Mapping[str, str]) -> str | None:
+    if headers.get(VERSION_HEADER, ...) != version:
+        return f"{VERSION_HEADER} header does not match the request envelope's protocol version"
+    if headers.get(METHOD_HEADER) != method:
+        return f"{METHOD_HEADER} header does not match the request body's method"
+    named_by = NAMED_BY.get(method)
+    name = None if named_by is None else params.get(named_by)
+    if name is not None and text_of_header(headers.get(NAME_HEADER)) != name:
+        return f"{NAME_HEADER} header does not match the request body's {named_by!r} parameter"
+    return None

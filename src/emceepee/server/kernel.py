@@ -1,0 +1,207 @@
+"""What emceepee answers besides tool calls: handshake, discovery, lists, its own resources, ping. See decision 36."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from msgspec import ValidationError
+
+from emceepee import __version__
+from emceepee.backends.spec import BackendSpec
+from emceepee.errors import EmceepeeError
+from emceepee.json_rpc import ProtocolError, Request
+from emceepee.json_types import JsonObject
+from emceepee.protocol import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    INVALID_PARAMS,
+    LATEST_HANDSHAKE_VERSION,
+    METHOD_NOT_FOUND,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from emceepee.server.dispatch import SESSION_ARGUMENT
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.instructions import instructions
+from emceepee.server.listening import listen
+from emceepee.server.params import (
+    InitializeParams,
+    ListenParams,
+    P,
+    PageParams,
+    Params,
+    ResourceParams,
+    check_envelope,
+    read,
+)
+from emceepee.surface import Surface, call_to, current_surface, order_of_listing
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration import Tool
+from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
+
+SERVER_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
+# Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
+_SESSION: JsonObject = {"description": "Handle", "type": "string"}
+_SESSION_AGAIN: JsonObject = {"type": "string"}
+# Nobody is to keep what it was told: what is listed depends on who asks, and may be other tools after a restart.
+_NOT_TO_BE_KEPT: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, and who can be told of what."""
+
+    request: Request
+    feed: EventsFeed
+    send: Callable[[JsonObject], None]
+    is_modern: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Something that callers can ask for, in one era or in both."""
+
+    params: type[Params]
+    answer: Callable[[Asked, Any], Awaitable[JsonObject]]
+    in_handshake: bool = True
+    in_modern: bool = True
+    marks: JsonObject | None = None  # what a result of 2026-07-28 has besides
+
+
+class Kernel:
+    """One for the whole process; it keeps nothing of any caller. What it tells is that of the request's surface."""
+
+    def __init__(
+        self, tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
+    ) -> None:
+        """`takes_handles`: whether callers of 2026-07-28 can name a session in each call; false where the connection
+        itself is the session."""
+        self.servers: Sequence[BackendSpec] = tuple(servers)  # those that the instructions name, from now on
+        self._tools, self._takes_handles = {tool.name: tool for tool in tools}, takes_handles
+        self._listed = cache(self._list_result)
+        kept = _NOT_TO_BE_KEPT
+        self.methods = {
+            "ping": Method(Params, _ping, in_modern=False),
+            "server/discover": Method(Params, self._discover, in_handshake=False, marks=kept),
+            "tools/list": Method(PageParams, self._list_tools, marks=kept),
+            "resources/list": Method(PageParams, _list_resources, marks=kept),
+            "resources/templates/list": Method(PageParams, _list_templates, marks=kept),
+            "resources/read": Method(ResourceParams, _read_resource, marks=kept),
+            "resources/subscribe": Method(ResourceParams, _subscribe, in_modern=False),
+            "resources/unsubscribe": Method(ResourceParams, _unsubscribe, in_modern=False),
+            "subscriptions/listen": Method(ListenParams, _listen, in_handshake=False),
+        }
+
+    def initialize(self, request: Request) -> tuple[InitializeParams, JsonObject]:
+        """What a caller of the handshake era said, and what it is told. Raises: ProtocolError."""
+        said = _checked(request, InitializeParams)
+        known = said.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        return said, {
+            "protocolVersion": said.protocol_version if known else LATEST_HANDSHAKE_VERSION,
+            "capabilities": self.capabilities(tells_of_changes=False),
+            "serverInfo": SERVER_INFO,
+            "instructions": instructions(self.servers, current_surface()),
+        }
+
+    def find(self, name: str, *, is_modern: bool) -> Method:
+        """Raises: ProtocolError."""
+        method = self.methods.get(name)
+        if method is None or not (method.in_modern if is_modern else method.in_handshake):
+            raise ProtocolError(METHOD_NOT_FOUND, "Method not found", name)
+        return method
+
+    async def answer(self, asked: Asked) -> JsonObject:
+        """The result. Raises: ProtocolError."""
+        method = self.find(asked.request.method, is_modern=asked.is_modern)
+        params = _checked(asked.request, method.params, has_envelope=asked.is_modern)
+        result = await method.answer(asked, params)
+        return {**method.marks, **result} if asked.is_modern and method.marks else result
+
+    async def _discover(self, asked: Asked, params: Params) -> JsonObject:
+        return {
+            "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
+            "capabilities": self.capabilities(tells_of_changes=True),
+            "instructions": instructions(self.servers, current_surface()),
+        }
+
+    def capabilities(self, *, tells_of_changes: bool) -> JsonObject:
+        return {
+            "resources": {"subscribe": True, "listChanged": tells_of_changes},
+            "tools": {"listChanged": tells_of_changes},
+        }
+
+    async def _list_tools(self, asked: Asked, params: PageParams) -> JsonObject:
+        return self._listed(current_surface(), with_session=asked.is_modern and self._takes_handles)
+
+    def _list_result(self, surface: Surface, *, with_session: bool) -> JsonObject:
+        names = order_of_listing(surface, self._tools)
+        return {"tools": [_listed(self._tools[name], surface, with_session) for name in names]}
+
+
+def _checked(request: Request, shape: type[P], *, has_envelope: bool = False) -> P:
+    try:
+        if has_envelope:
+            check_envelope(request.params)
+        return read(shape, request.params)
+    except ValidationError as error:
+        raise ProtocolError(INVALID_PARAMS, f"Invalid request parameters: {error}") from None
+
+
+def _listed(tool: Tool, surface: Surface, with_session: bool) -> JsonObject:
+    description, schema = tool.listing(surface)
+    with_session = with_session and surface is Surface.FULL  # who lists few tools is not offered open_session
+    listed: JsonObject = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": description,
+        "inputSchema": _schema_with_session(tool, schema) if with_session else schema,
+        "annotations": tool.effect.annotations(),
+    }
+    return listed | ({"_meta": meta} if (meta := tool.load.meta()) else {})
+
+
+def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
+    """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
+    properties = schema.get("properties", {})
+    if SESSION_ARGUMENT in properties or not tool.needs_session:
+        return schema
+    session = _SESSION if tool.load.always else _SESSION_AGAIN
+    return schema | {"properties": properties | {SESSION_ARGUMENT: session}}
+
+
+async def _ping(asked: Asked, params: Params) -> JsonObject:
+    return {}
+
+
+async def _list_resources(asked: Asked, params: PageParams) -> JsonObject:
+    return {"resources": LISTED}
+
+
+async def _list_templates(asked: Asked, params: PageParams) -> JsonObject:
+    return {"resourceTemplates": []}
+
+
+async def _read_resource(asked: Asked, params: ResourceParams) -> JsonObject:
+    try:
+        return read_own_resource(params.uri, asked.feed.session)
+    except EmceepeeError as error:
+        raise ProtocolError(INVALID_PARAMS, str(error), {"uri": params.uri}) from None
+
+
+async def _subscribe(asked: Asked, params: ResourceParams) -> JsonObject:
+    if params.uri != EVENTS_URI:
+        raise ProtocolError(
+            INVALID_PARAMS,
+            f"only {EVENTS_URI} can be subscribed to; servers' resources: {call_to('subscribe_resource')}",
+        )
+    asked.feed.follow(True)
+    return {}
+
+
+async def _unsubscribe(asked: Asked, params: ResourceParams) -> JsonObject:
+    if params.uri == EVENTS_URI:
+        asked.feed.follow(False)
+    return {}
+
+
+async def _listen(asked: Asked, params: ListenParams) -> JsonObject:
+    return await listen(asked.feed, params.notifications, asked.request.request_id, asked.send)

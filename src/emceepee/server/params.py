@@ -1,0 +1,116 @@
+"""The parameters of what callers ask for besides tool calls, in the shape that the protocol gives them.
+
+What is not named here is let through: later versions, and extensions, add to it.
+"""
+
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from emceepee.json_types import JsonObject
+from emceepee.protocol import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    LOG_LEVEL_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+)
+
+_LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class _Lists(msgspec.Struct, rename="camel"):
+    list_changed: bool | None = None
+
+
+class _Sampling(msgspec.Struct):
+    context: dict[str, Any] | None = None
+    tools: dict[str, Any] | None = None
+
+
+class Capabilities(msgspec.Struct):
+    """What a caller can do."""
+
+    elicitation: dict[str, dict[str, Any] | None] | None = None
+    experimental: dict[str, dict[str, Any]] | None = None
+    extensions: dict[str, dict[str, Any]] | None = None
+    roots: _Lists | None = None
+    sampling: _Sampling | None = None
+    tasks: dict[str, Any] | None = None
+
+
+class _Icon(msgspec.Struct):
+    src: str
+
+
+class _Implementation(msgspec.Struct, rename="camel"):
+    name: str
+    version: str
+    description: str | None = None
+    icons: list[_Icon] | None = None
+    title: str | None = None
+    website_url: str | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    progress_token: int | str | None = None
+
+
+class _Envelope(_Meta, kw_only=True):
+    capabilities: Capabilities = msgspec.field(name=CLIENT_CAPABILITIES_META_KEY)
+    version: str = msgspec.field(name=PROTOCOL_VERSION_META_KEY)
+    client: _Implementation | None = msgspec.field(name=CLIENT_INFO_META_KEY, default=None)
+    log_level: _LogLevel | None = msgspec.field(name=LOG_LEVEL_META_KEY, default=None)
+
+
+class Params(msgspec.Struct):
+    """Of a request in general."""
+
+    meta: _Meta | None = msgspec.field(name="_meta", default=None)
+
+
+P = TypeVar("P", bound=Params)
+
+
+class InitializeParams(Params, kw_only=True, rename="camel"):
+    """Who a caller of the handshake era is."""
+
+    capabilities: Capabilities
+    client_info: _Implementation
+    protocol_version: str
+
+
+class PageParams(Params):
+    """Of a list. emceepee's fit on one page."""
+
+    cursor: str | None = None
+
+
+class ResourceParams(Params, kw_only=True):
+    """Of what is about one resource."""
+
+    uri: str
+
+
+class Wanted(msgspec.Struct, rename="camel"):
+    """What a caller of 2026-07-28 wants to hear of."""
+
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+
+
+class ListenParams(Params, kw_only=True):
+    """Of `subscriptions/listen`."""
+
+    notifications: Wanted
+
+
+def read(shape: type[P], params: JsonObject | None) -> P:
+    """Raises: msgspec.ValidationError."""
+    return msgspec.convert(params or {}, shape)
+
+
+def check_envelope(params: JsonObject | None) -> None:
+    """Of a request of 2026-07-28. Raises: msgspec.ValidationError."""
+    msgspec.convert((params or {}).get("_meta"), _Envelope)

@@ -1,0 +1,40 @@
+"""What OpenTelemetry's own parts have to say: a collector that does not answer is a line a minute, not one per try."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from emceepee.clock import Clock
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("otel")
+PAUSE_SECONDS = 60.0
+LONGEST_WORDS = 400
+
+
+class Complaints(logging.Handler):
+    """Passes on the first of a minute, and says how many it has kept to itself since the last."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(logging.WARNING)
+        self._clock, self._next, self._left_out = clock, clock.monotonic(), 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = self._clock.monotonic()
+        if now < self._next:
+            self._left_out += 1
+            return
+        log.warning("telemetry_trouble", message=record.getMessage()[:LONGEST_WORDS], leftOut=self._left_out)
+        self._next, self._left_out = now + PAUSE_SECONDS, 0
+
+
+@contextmanager
+def complaints_heard(clock: Clock) -> Iterator[None]:
+    logger, handler = logging.getLogger("opentelemetry"), Complaints(clock)
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = True
+        logger.removeHandler(handler)

@@ -1,0 +1,27 @@
+"""Trace context on the wire: in `_meta` of a request, or in the headers of HTTP."""
+
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.context import Context
+from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from emceepee.json_rpc import TRACE_KEYS, trace_context
+from emceepee.telemetry.journal import RequestOrigin
+
+_PROPAGATOR = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
+
+
+def context_of(origin: RequestOrigin) -> Context:
+    """What the caller says that its request is a part of: in the message, or else in the headers it came with."""
+    said = trace_context(origin.request.params)
+    if said is None:
+        found = {key: (origin.headers or {}).get(key.encode()) for key in TRACE_KEYS}
+        said = {key: value.decode("latin-1") for key, value in found.items() if value is not None}
+    return _PROPAGATOR.extract(said, context=Context())
+
+
+def words_of(context: Context) -> dict[str, str]:
+    """How a server is told of it."""
+    said: dict[str, str] = {}
+    _PROPAGATOR.inject(said, context=context)
+    return said

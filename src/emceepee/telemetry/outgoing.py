@@ -1,0 +1,56 @@
+"""What an observer wants to know of the requests that emceepee sends to servers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from emceepee.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callee:
+    """The server that is asked. Without an address it is a program."""
+
+    name: str
+    address: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRequest:
+    """A request that is about to be sent."""
+
+    callee: Callee
+    protocol_version: str
+    method: str
+    params: JsonObject
+
+
+class SentRequest(Protocol):
+    """One request, from then until its end. `meta` and `headers` go with it."""
+
+    @property
+    def meta(self) -> Mapping[str, str]: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def number(self, number: int) -> None:
+        """The id that it is sent with."""
+        ...
+
+    def answered(self, result: JsonObject) -> None: ...
+
+    def failed(self, why: str, code: int | None) -> None:
+        """`why` is one of a few words, `code` that of the error that the server answered with."""
+        ...
+
+
+class LinkObserver(Protocol):
+    """Wants to know of every link to a server, and of what is asked on it."""
+
+    def begin(self, request: OutgoingRequest) -> SentRequest: ...
+
+    def link_ended(self, callee: Callee, protocol_version: str, seconds: float) -> None:
+        """`seconds` is how long there was one."""
+        ...

@@ -1,0 +1,41 @@
+"""What the page on recording shows, run in order, as it stands there."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from emceepee.replay.reading import parse_recording
+from support.callers.command_line import CommandLine
+from support.documentation import ROOT, Block, Page
+
+PAGE = Page(ROOT / "docs" / "how-to" / "record-and-replay.md")
+
+
+def blocks(language: str, label: str = "") -> list[Block]:
+    return [block for block in PAGE.blocks() if (block.language, block.label) == (language, label)]
+
+
+async def test_what_is_recorded_can_be_replayed_in_the_place_of_the_server(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    line, said = CommandLine.in_home(tmp_path, PATH=path), dict[str, str]()
+    for block in blocks("sh", "run"):
+        for command in block.body.splitlines():
+            words = command.partition(" --record")[0]
+            said[words] = await line.says(*command.split()[1:])
+    entry, _ = blocks("json")
+    line.config.write_text(entry.body)
+    (again,) = blocks("sh", "replayed")
+    for command in again.body.splitlines():
+        assert await line.says(*command.split()[1:]) == said[command] != ""
+    (refusal,) = blocks("text")
+    _, _, err = await line.run("call", "demo", "add", "a=2", "b=41")
+    assert refusal.body.strip() in err
+
+
+def test_the_lines_that_are_shown_are_a_recording() -> None:
+    (shown,) = blocks("jsonl")
+    recording = parse_recording(shown.body.encode().splitlines())
+    assert [exchange.method for exchange in recording.exchanges] == ["tools/call"]
+    _, config = blocks("json")
+    assert json.loads(config.body)["mcpServers"]["demo"]["record"] == "demo.jsonl"

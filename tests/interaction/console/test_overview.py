@@ -1,0 +1,130 @@
+"""How things went over time: samples of what is kept, for those who look."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.console.overview import (
+    KEPT_SAMPLES,
+    KEPT_SECONDS,
+    MOST_PRINCIPALS,
+    SAMPLE_SECONDS,
+    Overview,
+    joined_overview,
+    overview_view,
+)
+from emceepee.lifecycle import TaskOwner
+from emceepee.state.limits import Limits
+from emceepee.telemetry.memory import resident_bytes
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.session_source import SessionSource
+from support.sessions.asking import elicit
+from support.sessions.scene import Scene, a_scene
+from support.waiting import eventually
+
+
+class Looking:
+    """Someone who looks at a scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.tasks = scene, TaskOwner("test")
+        self.overview = Overview(SessionSource(scene.session), scene.clock, self.tasks, lambda: 5_000_000)
+
+    def samples(self) -> list[dict[str, Any]]:
+        return list(overview_view(self.overview.look("local"))["samples"])
+
+    async def next_sample(self) -> dict[str, Any]:
+        before = len(self.samples())
+        await self.scene.clock.advance(SAMPLE_SECONDS)
+        await eventually(lambda: len(self.samples()) > before, what="another sample was taken")
+        return self.samples()[-1]
+
+
+async def test_requests_errors_the_slowest_and_what_waits_are_sampled() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(demo=backend) as scene:
+        look = Looking(scene)
+        assert look.samples() == []
+        await scene.clock.advance(1)
+        await scene.call("list_servers")
+        await scene.call("execute_tool", server="nobody", tool="echo")
+        call = scene.start("execute_tool", server="demo", tool="slow")
+        asked = await backend.next_asked()
+        await scene.clock.advance(2)
+        asked.reply(content=[])
+        await call
+        sample = await look.next_sample()
+        assert (sample["requests"], sample["errors"], sample["waiting"]) == (3, 1, 0)
+        assert (sample["slowestMs"], sample["memory"]) == (2000.0, 5_000_000)
+        sample = await look.next_sample()
+        assert (sample["requests"], sample["errors"], sample["slowestMs"]) == (0, 0, None)
+        question = elicit(backend)
+        assert (await look.next_sample())["waiting"] == 1
+        question.cancel()
+        await look.tasks.close()
+
+
+async def test_all_requests_are_counted_though_few_are_kept() -> None:
+    async with a_scene(limits=Limits(requests_per_session=5), demo=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        await scene.call("list_servers")
+        await look.next_sample()
+        for _ in range(30):
+            await scene.call("list_servers")
+        assert (await look.next_sample())["requests"] == 30
+        await look.tasks.close()
+
+
+async def test_what_was_before_anyone_looked_is_told_as_far_as_it_is_kept() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        await scene.call("list_servers")
+        await scene.clock.advance(3 * SAMPLE_SECONDS)
+        await scene.call("list_servers")
+        look = Looking(scene)
+        assert [sample["requests"] for sample in look.samples()] == [1, 0, 0, 1]
+        assert {sample["memory"] for sample in look.samples()} == {None}
+        await scene.clock.advance(5 * KEPT_SECONDS)
+        await look.tasks.close()
+        assert len(Looking(scene).samples()) == KEPT_SAMPLES
+
+
+async def test_nothing_is_sampled_an_hour_after_the_last_look() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        await look.next_sample()
+        await scene.clock.advance(KEPT_SECONDS + SAMPLE_SECONDS)
+        await eventually(lambda: len(look.tasks) == 0, what="the sampling ends")
+        assert len(look.overview) == 0
+        assert len(look.samples()) == 0
+        assert len(look.tasks) == 1, "and begins anew"
+        await look.tasks.close()
+
+
+async def test_whoever_looked_longest_ago_makes_room() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        for number in range(MOST_PRINCIPALS + 5):
+            look.overview.look(f"principal {number}")
+        assert len(look.overview) == MOST_PRINCIPALS
+        await look.tasks.close()
+
+
+def a_sample(at: int, **more: Any) -> dict[str, Any]:
+    return {"at": at, "requests": 1, "errors": 0, "slowestMs": None, "waiting": None, "memory": None} | more
+
+
+def test_samples_of_replicas_are_added_up() -> None:
+    own = {"sampleMs": 10_000, "samples": [a_sample(10_000), a_sample(20_000, memory=5, slowestMs=3.0)]}
+    other = {"samples": [a_sample(21_000, requests=4, errors=2, memory=7, slowestMs=9.0, waiting=1), a_sample(99_000)]}
+    assert joined_overview(own, [other, {}])["samples"] == [
+        a_sample(10_000),
+        a_sample(20_000, requests=5, errors=2, memory=12, slowestMs=9.0, waiting=1),
+    ]
+    assert own["samples"][1]["requests"] == 1  # type: ignore[index]  # an object of JSON
+
+
+@pytest.mark.skipif(resident_bytes() is None, reason="this system does not tell it")
+def test_a_process_knows_its_memory() -> None:
+    found = resident_bytes()
+    assert found is not None
+    assert 1 << 20 < found < 1 << 36

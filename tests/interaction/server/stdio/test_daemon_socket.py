@@ -1,0 +1,109 @@
+"""The socket between a caller and its daemon: whoever is at the other end must be the same user."""
+
+import asyncio
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from emceepee.attach.greeting import Hello, read_welcome, write_greeting
+from emceepee.attach.listening import listening_socket
+from emceepee.attach.place import SOCKET_NAME
+from emceepee.attach.starting import NoDaemon, reach
+from emceepee.clock import SystemClock
+from emceepee.server.stdio.attached import AttachedCallers
+
+HELLO = Hello(version="1", configuration="mine", session="one", is_kept=False)
+BOUND = 10.0
+
+
+class Refusing:
+    """Lets nobody in, and so is asked only by those who come so far."""
+
+    notice = None
+
+    async def refusal(self, hello: Hello) -> str | None:
+        return f"not for {hello.session}"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="emc-") as made:  # a socket's path must be short
+        yield Path(made)
+
+
+@asynccontextmanager
+async def listening(folder: Path) -> AsyncIterator[None]:
+    callers = AttachedCallers(
+        cast(Any, None),
+        cast(Any, None),
+        cast(Any, SimpleNamespace(clock=SystemClock())),
+        Refusing(),
+        longest_line=1 << 20,
+        link_file=None,
+    )
+    with listening_socket(folder) as listener:
+        accepting = asyncio.ensure_future(callers.accept(listener))
+        try:
+            yield
+        finally:
+            accepting.cancel()
+            await callers.close()
+
+
+def be_another_user(patch: pytest.MonkeyPatch) -> None:
+    """In our own eyes: then whoever is at the other end is not the same one."""
+    other = os.geteuid() + 1
+    patch.setattr(os, "geteuid", lambda: other)
+
+
+async def greet(folder: Path) -> bytes:
+    """What a daemon answers; nothing if it hangs up."""
+    reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
+    try:
+        writer.write(write_greeting(HELLO))
+        return await asyncio.wait_for(reader.readline(), BOUND)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_the_socket_is_for_its_owner_alone_whatever_the_mask_is(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        with listening_socket(folder):
+            assert stat.S_IMODE((folder / SOCKET_NAME).stat().st_mode) == 0o600
+        assert not (folder / SOCKET_NAME).exists()
+    finally:
+        os.umask(before)
+
+
+async def test_a_daemon_hears_its_own_user_and_hangs_up_on_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with listening(folder):
+        assert read_welcome(await greet(folder)).refusal == "not for one"
+        with monkeypatch.context() as patch:
+            be_another_user(patch)
+            assert await greet(folder) == b""
+        assert read_welcome(await greet(folder)).refusal == "not for one"
+
+
+def test_a_caller_says_nothing_to_a_daemon_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(folder / SOCKET_NAME))
+        listener.listen()
+        be_another_user(monkeypatch)
+        with pytest.raises(NoDaemon, match="a process of another user"):
+            reach(folder, HELLO)
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.recv(1) == b""

@@ -1,0 +1,125 @@
+"""Servers that were added, changed later: other settings, disabled, enabled, removed."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.console.server_settings import masked_entry
+from emceepee.errors import ExecutionFailed, InvalidArguments, NotAllowed, UnknownBackend
+from support.backends.scripted_backend import ScriptedBackend
+from support.fakes.clock import settle
+from support.sessions.another_session import another_session
+from support.sessions.scene import a_scene, scripted_spec
+
+NONE: list[BackendSpec] = []
+CHANGED = replace(scripted_spec("demo"), timeout=9.0)
+
+
+async def test_other_settings_take_effect_in_all_sessions() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        await scene.session.servers.add(scripted_spec("demo"))
+        connection = await scene.session.servers.replace(CHANGED)
+        assert connection.is_connected
+        assert [each.connection("demo").spec.timeout for each in (scene.session, other)] == [9.0, 9.0]
+        assert len(backend.links) == 2
+        assert backend.links[0].closed.done()
+
+
+async def test_other_words_leave_the_connection_as_it_is() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        before = await scene.session.servers.add(scripted_spec("demo"))
+        assert await scene.session.servers.replace(replace(scripted_spec("demo"), description="Digs")) is before
+        assert (before.spec.description, len(backend.links)) == ("Digs", 1)
+
+
+async def test_settings_with_which_it_cannot_be_connected_change_nothing() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        await scene.session.servers.add(scripted_spec("demo"))
+        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        with pytest.raises(ExecutionFailed, match=r"was not changed, because .*exited with code 1"):
+            await scene.session.servers.replace(CHANGED)
+        backend.refuses = None
+        assert [each.connection("demo").spec.timeout for each in (scene.session, other)] == [None, None]
+        await scene.session.connection("demo").ready()
+        await scene.session.servers.replace(CHANGED)
+
+
+async def test_a_change_that_is_given_up_changes_nothing_and_leaves_the_name_free() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        await scene.session.servers.add(scripted_spec("demo"))
+        backend.opens = asyncio.get_running_loop().create_future()
+        changing = asyncio.create_task(scene.session.servers.replace(CHANGED))
+        await settle()
+        with pytest.raises(InvalidArguments, match="in use"):
+            await scene.session.servers.replace(replace(CHANGED, timeout=1.0))
+        changing.cancel()
+        await settle()
+        assert changing.cancelled()
+        assert scene.session.connection("demo").spec.timeout is None
+        backend.opens.set_result(None)
+        await scene.session.servers.replace(CHANGED)
+
+
+async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_meanwhile() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        await scene.session.servers.add(scripted_spec("demo"))
+        await other.servers.disable("demo")
+        assert backend.link.closed.done()
+        for session in (scene.session, other):
+            assert (session.connections, [spec.name for spec in session.servers.disabled]) == ([], ["demo"])
+        with pytest.raises(UnknownBackend):
+            scene.session.connection("demo")
+        await scene.session.servers.enable("demo")
+        await other.connection("demo").ready()
+        await scene.session.servers.disable("demo")
+        assert (await scene.session.servers.replace(CHANGED)).is_connected
+        assert (scene.session.servers.disabled, other.connection("demo").spec.timeout) == ([], 9.0)
+        await scene.session.servers.disable("demo")
+        await scene.session.servers.remove("demo")
+        assert (scene.session.servers.disabled, other.connections) == ([], [])
+
+
+async def test_a_disabled_server_that_cannot_be_connected_stays_disabled() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        await scene.session.servers.add(scripted_spec("demo"))
+        await scene.session.servers.disable("demo")
+        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        with pytest.raises(ExecutionFailed):
+            await scene.session.servers.replace(CHANGED)
+        assert (scene.session.connections, scene.session.servers.disabled) == ([], [scripted_spec("demo")])
+
+
+async def test_the_operators_servers_and_unknown_ones_cannot_be_changed() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        with pytest.raises(NotAllowed, match="configuration file"):
+            await scene.session.servers.replace(CHANGED)
+        with pytest.raises(UnknownBackend):
+            await scene.session.servers.replace(scripted_spec("other"))
+        assert scene.session.servers.is_configured("demo")
+
+
+async def test_the_tool_replaces_an_added_server() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        given: dict[str, Any] = {"name": "demo", "url": "http://demo.test/mcp"}
+        await scene.call("add_server", **given)
+        reply = await scene.call("add_server", **given, timeout_ms=2000, replace=True)
+        assert not reply.get("isError"), reply
+        assert scene.session.connection("demo").spec.timeout == 2.0
+
+
+async def test_settings_are_shown_without_what_may_be_a_secret() -> None:
+    target = HttpTarget(url="https://ann:pw@h.example/mcp?key=abc", headers={"X-Tenant": "t1", "Authorization": "b"})
+    shown = masked_entry(BackendSpec(name="web", target=target, timeout=1.0))
+    assert shown["url"] == "https://h.example/mcp?key=***"
+    assert (shown["headers"], shown["timeout_ms"]) == ({"X-Tenant": "***", "Authorization": "***"}, 1000)

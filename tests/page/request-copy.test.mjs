@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+
+import { isUnsafeToPaste, pasteableJson, shellQuote } from "../../src/emceepee/console/page/lib/shell-quote.js";
+import { asCommand, asDocument, asToolCall, copyWarning } from "../../src/emceepee/console/page/state/request-copy.js";
+
+const row = (change = {}) => ({
+  id: "01X",
+  session: "s",
+  type: "tool_call",
+  name: "dig",
+  server: "demo",
+  status: "success",
+  startedAt: 1000,
+  endedAt: 1500.25,
+  phases: [],
+  ...change,
+});
+const HOSTILE = [
+  "plain",
+  "",
+  "two words",
+  "it's",
+  '"quoted" $HOME `id` $(id) !! \\ \\n',
+  "a;b|c&d>e<f*g?h[i]{j}~#k",
+  "=ls",
+  "~/x",
+  "line one\nline two",
+  "\u001b[201~rm -rf\u0007\u0003\r",
+  "\u202egnp.exe\u2066",
+  "caf\u00e9 \u{1f600} \u4e2d",
+  "\\'\\",
+  "-n",
+];
+
+test("a shell reads every word as it was, whatever is in it", () => {
+  const words = HOSTILE.map(shellQuote);
+  const read = execFileSync("bash", ["-c", `printf '%s\\0' ${words.join(" ")}`]).toString();
+  assert.deepEqual(read.split("\0").slice(0, -1), HOSTILE);
+});
+
+test("what is copied has no character on which a terminal acts, or that deceives the eye", () => {
+  for (const text of HOSTILE) {
+    assert.equal(isUnsafeToPaste(shellQuote(text)), false, JSON.stringify(text));
+    const json = pasteableJson({ [text]: text });
+    assert.equal(isUnsafeToPaste(json), false);
+    assert.deepEqual(JSON.parse(json), { [text]: text });
+  }
+  assert.equal(isUnsafeToPaste("half \ud800"), true);
+  assert.equal(JSON.parse(pasteableJson("half \ud800")), "half \ud800");
+});
+
+test("plain arguments stand as key=value, others as JSON", () => {
+  assert.equal(asCommand(row(), { a: 2, b: true, text: "two words" }), "emceepee call demo dig a=2 b=true 'text=two words'");
+  assert.equal(asCommand(row(), null), "emceepee call demo dig");
+  assert.equal(asCommand(row(), { list: [1, 2] }), `emceepee call demo dig --args '{"list":[1,2]}'`);
+  assert.equal(asCommand(row(), { number: "5" }), `emceepee call demo dig --args '{"number":"5"}'`);
+  assert.equal(asCommand(row(), { "@x": "y" }), `emceepee call demo dig --args '{"@x":"y"}'`);
+  assert.equal(asCommand(row(), { "a=b": "y" }), `emceepee call demo dig --args '{"a=b":"y"}'`);
+  assert.equal(asCommand(row(), { text: "a\nb" }), `emceepee call demo dig --args '{"text":"a\\nb"}'`);
+});
+
+test("a name that begins with a dash is no option", () => {
+  assert.equal(asCommand(row({ name: "--help" }), { a: [1] }), `emceepee call --args '{"a":[1]}' -- demo --help`);
+});
+
+test("resources and prompts have commands of their own, and emceepee's own requests have none", () => {
+  assert.equal(
+    asCommand(row({ type: "resource_read", name: "note://today" }), { uri: "note://to day" }),
+    "emceepee read demo 'note://to day'",
+  );
+  assert.equal(
+    asCommand(row({ type: "prompt_get", name: "plan" }), { arguments: { cuisine: "it's" } }),
+    "emceepee prompt demo plan 'cuisine=it'\\''s'",
+  );
+  assert.equal(asCommand(row({ type: "own_tool" }), {}), null);
+  assert.equal(asCommand(row({ type: "protocol" }), {}), null);
+});
+
+test("a tool call is what a model would send", () => {
+  assert.deepEqual(asToolCall(row(), { a: 1 }), {
+    name: "execute_tool",
+    arguments: { server: "demo", tool: "dig", args: { a: 1 } },
+  });
+  assert.deepEqual(asToolCall(row({ type: "own_tool", name: "list_servers" }), undefined), {
+    name: "list_servers",
+    arguments: {},
+  });
+});
+
+test("as JSON, a request has all that is known of it", () => {
+  assert.deepEqual(JSON.parse(JSON.stringify(asDocument(row(), { args: { a: 1 }, result: { content: [] }, logs: [] }))), {
+    id: "01X",
+    type: "tool_call",
+    server: "demo",
+    name: "dig",
+    status: "success",
+    startedAt: "1970-01-01T00:00:01.000Z",
+    durationMs: 500.25,
+    arguments: { a: 1 },
+    result: { content: [] },
+  });
+});
+
+test("whoever copies hears of what is masked or cut", () => {
+  assert.equal(copyWarning("a=1", { logs: [] }), "");
+  assert.match(copyWarning('{"api_key":"***"}', { logs: [] }), /masked/);
+  assert.match(copyWarning("a", { isCut: true, logs: [] }), /cut/);
+});

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { EMPTY_FIELDS, entryOf, fieldsOf } from "../../src/emceepee/console/page/forms/server-entry.js";
+
+const read = (change, before) => entryOf({ ...EMPTY_FIELDS, name: "demo", ...change }, before);
+
+test("an address is read with its headers, a line each", () => {
+  const { entry, problems } = read({
+    url: " https://mcp.example/mcp ",
+    type: "sse",
+    headers: "Authorization: Bearer a:b \n\n X-Tenant :t1\n",
+    args: "of no use here",
+  });
+  assert.deepEqual(problems, {});
+  assert.deepEqual(entry, {
+    name: "demo",
+    url: "https://mcp.example/mcp",
+    type: "sse",
+    headers: { Authorization: "Bearer a:b", "X-Tenant": "t1" },
+  });
+});
+
+test("a program is read with its arguments as they are, and its environment", () => {
+  const { entry, problems } = read({
+    kind: "command",
+    command: "npx",
+    args: "-y\n a b \r\n--x=1",
+    env: "A=1=2\n B=",
+    cwd: " /work ",
+    description: " Digs ",
+    allowedTools: "read_*\n list",
+    timeout: "1.5",
+    url: "of no use here",
+  });
+  assert.deepEqual(problems, {});
+  assert.deepEqual(entry, {
+    name: "demo",
+    command: "npx",
+    args: ["-y", " a b ", "--x=1"],
+    env: { A: "1=2", B: "" },
+    cwd: "/work",
+    description: "Digs",
+    allowedTools: ["read_*", "list"],
+    timeout_ms: 1500,
+  });
+});
+
+test("what is missing or cannot be read is said at its field", () => {
+  assert.deepEqual(Object.keys(read({ name: " ", url: "ftp://x", headers: "a: b\nno colon", timeout: "soon" }).problems), [
+    "name",
+    "url",
+    "headers",
+    "timeout",
+  ]);
+  assert.match(read({ url: "http://x", headers: "a: b\nno colon" }).problems.headers, /Line 2/);
+  assert.match(read({ kind: "command", env: "X" }).problems.env, /NAME=value/);
+  assert.ok(read({ kind: "command" }).problems.command);
+});
+
+test("masked values have to be written again, unless they are of no use", () => {
+  const before = { name: "demo", url: "https://h/?key=***", headers: { Authorization: "***" } };
+  const fields = fieldsOf(before);
+  assert.equal(fields.headers, "Authorization: ***");
+  assert.deepEqual(Object.keys(entryOf(fields, before).problems), ["url", "headers"]);
+  assert.deepEqual(entryOf({ ...fields, kind: "command", command: "npx" }, before).problems, {});
+});
+
+test("settings without a field stay, if they go with what the server is now", () => {
+  const before = { name: "demo", url: "https://h", mode: "legacy", sessionHeader: false, roots: ["file:///x"] };
+  assert.deepEqual(entryOf(fieldsOf(before), before).entry, before);
+  const program = entryOf({ ...fieldsOf(before), kind: "command", command: "npx" }, before).entry;
+  assert.deepEqual(program, { name: "demo", command: "npx", mode: "legacy", roots: ["file:///x"] });
+});
+
+test("secrets without a field are not lost in silence", () => {
+  const before = { name: "demo", url: "https://h", oauth: { client_id: "x", client_secret: "***" } };
+  assert.match(entryOf(fieldsOf(before), before).problems.name, /oauth/);
+});
+
+test("names that mean something to JavaScript are names like others", () => {
+  const { entry } = read({ kind: "command", command: "x", env: "__proto__=1\nconstructor=2" });
+  assert.deepEqual(Object.entries(entry.env), [
+    ["__proto__", "1"],
+    ["constructor", "2"],
+  ]);
+});

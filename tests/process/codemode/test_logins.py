@@ -1,0 +1,103 @@
+"""Scripts that wait for a login: real processes, and the way that a browser comes back."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from support.callers.http_process import HttpCaller, Json
+from support.callers.restartable_process import RestartableProcess, restartable_process
+from support.sessions.asking import task_id
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.ports import free_port
+from support.system.processes import sandbox_workers_of
+from support.waiting import eventually
+
+CODE = 'kept = 40 + 2\nsaid = await mcp.call_tool("tracker", "echo")\nprint("in")\n(said, kept)'
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    async with an_authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def endpoint(tmp_path: Path) -> AsyncIterator[RestartableProcess]:
+    """A browser comes back to its port after a restart, too."""
+    async with restartable_process(tmp_path, "--port", str(free_port())) as running:
+        yield running
+
+
+async def a_script_at_a_login(caller: HttpCaller, server: AuthorizationServer) -> Json:
+    """The reply to a script that is parked, because the server that it calls wants a login."""
+    added = await caller.value("add_server", name="tracker", url=server.resource)
+    assert added["server"]["status"] == "authorizing"
+    promotion = await caller.call("codemode_execute", code=CODE, timeout=20)
+    process = caller.endpoint.process
+    await eventually(lambda: sandbox_workers_of(process.pid) == [], what="it is parked")
+    assert server.calls == []
+    return promotion
+
+
+def link_in(promotion: Json) -> str:
+    (question,) = promotion["structuredContent"]["pending_on_server"]["elicitations_for_server"]
+    assert question["url"] in promotion["content"][0]["text"]
+    return str(question["url"])
+
+
+async def result_of(caller: HttpCaller, promotion: Json) -> Json:
+    value = await caller.value("codemode_execute", task_id=task_id(promotion), timeout=20)
+    assert value["success"], value
+    return value
+
+
+async def test_a_script_that_waits_for_a_login_goes_on_when_the_browser_comes_back(
+    server: AuthorizationServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_login(caller, server)
+    async with endpoint.http.get(link_in(promotion)) as page:
+        assert page.status == 200
+    value = await result_of(caller, promotion)
+    assert (value["result"], value["logs"], value["stats"]["mcpCalls"]) == (["echo", 42], ["in"], 1)
+    assert len(server.calls) == 1
+
+
+async def test_an_address_that_is_pasted_lets_the_script_go_on(
+    server: AuthorizationServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_login(caller, server)
+    async with endpoint.http.get(link_in(promotion), allow_redirects=False) as page:
+        ended = page.headers["location"]
+    await caller.value("finish_authorization", server="tracker", redirect_url=ended)
+    assert (await result_of(caller, promotion))["result"] == ["echo", 42]
+
+
+async def test_a_declined_login_is_an_exception_in_the_script(
+    server: AuthorizationServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_login(caller, server)
+    (question,) = (await caller.value("get_elicitations"))["requests"]
+    await caller.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
+    ended = await caller.call("codemode_execute", task_id=task_id(promotion), timeout=20)
+    error = ended["structuredContent"]["error"]
+    assert (error["name"], error["line"]) == ("RuntimeError", 2)
+    assert "was not logged in to" in error["message"]
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+async def test_a_script_at_a_login_survives_and_goes_on_with_it(
+    server: AuthorizationServer, endpoint: RestartableProcess, how: str
+) -> None:
+    """Its call was not sent before, and is sent once after."""
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_login(caller, server)
+    await endpoint.restart(how)
+    async with endpoint.http.get(link_in(promotion)) as page:
+        assert page.status == 200
+    assert (await result_of(caller, promotion))["result"] == ["echo", 42]
+    assert (len(server.calls), server.asked) == (1, 1)

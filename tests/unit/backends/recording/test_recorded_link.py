@@ -1,0 +1,139 @@
+"""What is written of a link that is recorded, while its connection notices nothing of it."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.recording.recorder import Recorder
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock, settle
+
+
+class Recorded:
+    """A recorded link to a scripted backend."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.backend, self.listener, self._lines = ScriptedBackend(), ScriptedListener(**answers), list[bytes]()
+
+    async def open(self) -> Link:
+        recorder = Recorder(self._lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20)
+        spec = BackendSpec(name="shop", target=StdioTarget(command="shop"))
+        return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=recorder)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Behind the header and what the server told of itself, without their times."""
+        found = [json.loads(line) for line in self._lines]
+        return [{key: value for key, value in entry.items() if key != "at"} for entry in found[1:]]
+
+
+async def test_it_tells_what_the_server_said_of_itself_and_how_the_link_ended() -> None:
+    recorded = Recorded()
+    link = await recorded.open()
+    await link.close()
+    await settle()
+    opened, closed = recorded.entries()
+    assert (opened["type"], opened["server"]["serverInfo"]) == ("opened", {"name": "scripted", "version": "1"})
+    assert closed == {"type": "closed", "reason": "the connection was closed"}
+
+
+async def test_requests_and_results_are_written_without_secrets_and_passed_on_with_them() -> None:
+    recorded = Recorded()
+    recorded.backend.answers["tools/call"] = lambda _: {"structuredContent": {"token": "t0ps3cret"}}
+    link = await recorded.open()
+    result = await link.request("tools/call", {"name": "log_in", "arguments": {"password": "hunter2"}}, origin="mine")
+    assert result == {"structuredContent": {"token": "t0ps3cret"}}
+    assert recorded.backend.seen == [("tools/call", {"name": "log_in", "arguments": {"password": "hunter2"}})]
+    params = {"name": "log_in", "arguments": {"password": "***"}}
+    assert recorded.entries()[1:] == [
+        {"type": "request", "id": 1, "method": "tools/call", "params": params},
+        {"type": "result", "id": 1, "result": {"structuredContent": {"token": "***"}}},
+    ]
+
+
+async def test_errors_failures_and_cancelled_requests_are_told_apart() -> None:
+    recorded = Recorded()
+    link = await recorded.open()
+    asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "abc"]
+    refused, cancelled, _ = [await recorded.backend.next_asked() for _ in asking]
+    refused.answer.set_exception(RpcError({"code": -1, "message": "no"}))
+    await settle()
+    asking[1].cancel()
+    await settle()
+    recorded.backend.link.break_off("exited with code 1")
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [RpcError, asyncio.CancelledError, LinkError]
+    assert cancelled in recorded.backend.cancelled
+    ends = {entry["id"]: entry for entry in recorded.entries() if entry["type"] in ("error", "failed", "cancelled")}
+    assert ends[1] == {"type": "error", "id": 1, "error": {"code": -1, "message": "no"}}
+    assert ends[2] == {"type": "cancelled", "id": 2}
+    assert ends[3] == {"type": "failed", "id": 3, "reason": "exited with code 1"}
+
+
+async def test_what_the_server_says_belongs_to_its_call_and_goes_to_whoever_made_it() -> None:
+    recorded = Recorded(**{"elicitation/create": {"action": "accept", "content": {"street": "Elm"}}})
+    link = await recorded.open()
+    asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "ab"]
+    first, _ = [await recorded.backend.next_asked() for _ in asking]
+    inner = recorded.backend.link.listener
+    inner.handle_notification("notifications/progress", {"progressToken": 1, "progress": 1}, first.origin)
+    inner.handle_notification("notifications/message", {"data": "hi"}, None)
+    answer = await inner.handle_request("elicitation/create", {"message": "Where?"}, first.origin)
+    assert answer == {"action": "accept", "content": {"street": "Elm"}}
+    assert [(method, origin) for method, _, origin in recorded.listener.heard] == [
+        ("notifications/progress", "a"),
+        ("notifications/message", None),
+    ]
+    assert recorded.listener.questions == [("elicitation/create", {"message": "Where?"}, "a")]
+    told = recorded.entries()[3:]
+    assert [(entry["type"], entry.get("during")) for entry in told] == [
+        ("notification", 1),
+        ("notification", 2),  # the newest that is under way, where the transport does not tell
+        ("question", 1),
+        ("answer", None),
+    ]
+    assert told[0]["params"] == {"progress": 1}
+    assert told[-1]["result"] == {"action": "accept", "content": {"street": "***"}}
+    await link.close()
+    await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def test_a_change_that_a_listening_request_tells_belongs_to_the_call_that_caused_it() -> None:
+    recorded = Recorded()
+    link = await recorded.open()
+    calling = asyncio.create_task(link.request("tools/call", {"name": "a"}, origin="a"))
+    await recorded.backend.next_asked()
+    listening = asyncio.create_task(link.request("subscriptions/listen", {}, origin="ear"))
+    listen = await recorded.backend.next_asked("subscriptions/listen")
+    recorded.backend.link.listener.handle_notification("notifications/tools/list_changed", {}, listen.origin)
+    assert recorded.entries()[-1]["during"] == 1
+    assert recorded.listener.heard[-1][2] == "ear"
+    await link.close()
+    await asyncio.gather(calling, listening, return_exceptions=True)
+
+
+async def test_a_question_that_outlives_its_link_is_written_with_the_answer_that_another_way_brought() -> None:
+    recorded = Recorded()
+    answering = recorded.listener.takes = asyncio.create_task(for_ever())
+    link = await recorded.open()
+    assert recorded.backend.link.listener.take_request(7, "elicitation/create", {"message": "?"}) is not None
+    await link.send_answer({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}})
+    assert [entry["type"] for entry in recorded.entries()[1:]] == ["question", "answer"]
+    assert recorded.entries()[-1]["error"] == {"code": 1, "message": "no"}
+    answering.cancel()
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_connection_that_cannot_be_opened_says_why() -> None:
+    recorded = Recorded()
+    recorded.backend.refuses = LinkError(Failure.UNREACHABLE, "no such program")
+    with pytest.raises(LinkError):
+        await recorded.open()
+    assert recorded.entries() == [{"type": "failed", "reason": "no such program"}]

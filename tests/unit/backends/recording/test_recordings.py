@@ -1,0 +1,70 @@
+"""The files that recordings are written to."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from emceepee.backends.recording.entries import EntryKind
+from emceepee.backends.recording.recordings import Recordings, open_recording
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.errors import EmceepeeError
+from emceepee.state.limits import Limits
+from support.fakes.clock import FakeClock
+
+
+def a_spec(record: Path | None = None) -> BackendSpec:
+    return BackendSpec(name="shop", target=StdioTarget(command="shop"), record=None if record is None else str(record))
+
+
+async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "shop.jsonl"
+    for number in (1, 2):
+        recordings = Recordings(FakeClock(), Limits())
+        recorder = recordings.in_file(a_spec(file))
+        assert recorder is not None
+        assert recordings.in_file(a_spec(file)) is recorder
+        recorder.write(EntryKind.CANCELLED, id=number)
+        await recordings.close()
+    assert file.stat().st_mode & 0o777 == 0o600
+    entries = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [entry.get("id", "header") for entry in entries] == ["header", 1, "header", 2]
+
+
+async def test_a_file_with_something_else_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "diary.txt"
+    file.write_text("Dear diary,\n")
+    recordings = Recordings(FakeClock(), Limits())
+    assert recordings.in_file(a_spec(file)) is None
+    assert recordings.in_file(a_spec(tmp_path / "missing" / "shop.jsonl")) is None
+    await recordings.close()
+    assert file.read_text() == "Dear diary,\n"
+    assert not (tmp_path / "missing").exists()
+
+
+def test_no_link_is_followed_and_no_device_written(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "link", tmp_path / "pipe", Path("/dev/null"), tmp_path):
+        with pytest.raises(OSError, match=r"symbolic link|no recording"):
+            open_recording(path)
+    assert not (tmp_path / "target").exists()
+
+
+def test_one_process_at_a_time_records_to_a_file(tmp_path: Path) -> None:
+    descriptor, size = open_recording(tmp_path / "shop.jsonl")
+    with pytest.raises(OSError, match="another emceepee records to it"):
+        open_recording(tmp_path / "shop.jsonl")
+    os.close(descriptor)
+    assert size == 0
+    os.close(open_recording(tmp_path / "shop.jsonl")[0])
+
+
+def test_few_are_kept_in_memory_at_once() -> None:
+    recordings = Recordings(FakeClock(), Limits(recordings_in_all=2))
+    kept = [recordings.in_memory(a_spec()) for _ in range(2)]
+    with pytest.raises(EmceepeeError, match="2 recordings are kept"):
+        recordings.in_memory(a_spec())
+    kept.pop()
+    assert recordings.in_memory(a_spec()).text.startswith('{"emceepee_recording":1')

@@ -1,0 +1,53 @@
+"""Arguments are repeated in headers as the SDK does it, and a schema that it refuses is refused."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared import inbound
+
+from emceepee.backends.param_headers import header_map, param_headers
+
+MARKS = st.sampled_from(["Region", "region", "no token", "", 5])
+PLAIN = st.fixed_dictionaries(
+    {}, optional={"type": st.sampled_from(["string", "integer", "number", 5]), "x-mcp-header": MARKS}
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+SCHEMAS = st.recursive(
+    PLAIN | st.booleans(),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(NAMES, inner),
+            "items": inner,
+            "anyOf": st.lists(inner, max_size=2),
+            "$defs": st.dictionaries(NAMES, inner),
+            "default": inner,
+            "x-mcp-header": MARKS,
+        },
+    ),
+    max_leaves=6,
+)
+VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([1])
+ARGUMENTS = st.dictionaries(NAMES, st.recursive(VALUES, lambda inner: st.dictionaries(NAMES, inner), max_leaves=4))
+
+
+@given(SCHEMAS, ARGUMENTS)
+def test_headers_are_those_of_the_sdk(schema: Any, arguments: dict[str, Any]) -> None:
+    ours = header_map(schema)
+    if inbound.find_invalid_x_mcp_header(schema) is not None:
+        assert ours is None
+        return
+    assert ours == inbound.x_mcp_header_map(schema)
+    assert param_headers(ours, arguments) == inbound.mcp_param_headers(ours, arguments)
+
+
+def test_a_number_that_cannot_be_written_is_left_out() -> None:
+    assert param_headers({("a",): "A", ("b",): "B"}, {"a": 10**5000, "b": 1}) == {"Mcp-Param-B": "1"}
+
+
+def test_a_deep_schema_is_walked_to_its_end() -> None:
+    schema: dict[str, Any] = {"x-mcp-header": "Deep", "type": "string"}
+    for _ in range(5000):
+        schema = {"properties": {"a": schema}}
+    assert list((header_map(schema) or {}).values()) == ["Deep"]

@@ -1,0 +1,75 @@
+"""`emceepee config`: whether the file can be used, and what may stand in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emceepee.cli.main import main
+from emceepee.own_files import CONFIG_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+    return tmp_path
+
+
+def a_file(home: Path, document: object) -> str:
+    path = home / "config.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return str(path)
+
+
+def test_a_file_that_can_be_used_is_said_to_be_so_with_what_means_nothing_in_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = {"command": "no-such-program", "env": {"API_KEY": "0123456789abcdef0123"}, "color": "red"}
+    file = a_file(home, {"$schema": "./config.schema.json", "mcpServers": {"one": entry}})
+    assert main(["config", "check", "--config", file]) == 0
+    out, err = capsys.readouterr()
+    assert f"{file} can be used: 1 server\n" in out
+    assert "means nothing to emceepee: mcpServers.one.color\n" in out
+    assert "mcpServers.one.env.API_KEY" in out
+    assert "0123456789abcdef0123" not in out
+    assert err == ""
+
+
+def test_a_file_that_cannot_be_used_fails_and_says_where_it_is_wrong(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = a_file(home, {"limits": {"no_such_limit": 1}})
+    assert main(["--config", file, "config", "check"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{file}: limits.no_such_limit: no such limit" in err
+
+
+@pytest.mark.parametrize("document", ["{", '{"mcpServers": {"one": {}}}', "[]"])
+def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], document: str) -> None:
+    assert main(["config", "check", "--json", "--config", a_file(home, document)]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["isUsable"], told["servers"]) == (False, [])
+    assert "config.json" in told["problem"]
+
+
+def test_what_the_variable_holds_is_checked_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, '{"mcpServers": {"one": {"command": "x"}}}')
+    assert main(["config", "check", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["config"], told["servers"]) == (CONFIG_VARIABLE, ["one"])
+
+
+def test_without_a_file_it_is_said_how_to_make_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check"]) == 1
+    assert "emceepee import" in capsys.readouterr().err
+
+
+def test_the_schema_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert {"$schema", "mcpServers", "limits"} <= schema["properties"].keys()

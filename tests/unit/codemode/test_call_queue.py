@@ -1,0 +1,133 @@
+"""What a script asks for: which is answered at once, and which becomes a call."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from emceepee.codemode.call_queue import CallQueue
+from emceepee.codemode.failures import ScriptFailure
+from emceepee.codemode.kept_script import PendingCall
+from emceepee.codemode.server_modules import ModuleFunction, ServerModules
+from emceepee.codemode.values import ScriptLog
+from emceepee.state.limits import Limits
+from support.sessions.scene import Scene, a_scene
+
+if TYPE_CHECKING:
+    from pydantic_monty import AsyncFunctionSnapshot
+
+LATER = {"future": ...}
+
+
+@dataclass
+class Asked:
+    """As the sandbox tells of a call."""
+
+    function_name: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    is_os_function: bool = False
+    call_id: int = 7
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    async with a_scene(limits=Limits(calls_per_script=2)) as made:
+        yield made
+
+
+@pytest.fixture
+def log() -> ScriptLog:
+    return ScriptLog(1000)
+
+
+@pytest.fixture
+def queue(scene: Scene, log: ScriptLog) -> CallQueue:
+    names, droppable = {"from_": "from"}, frozenset({"limit"})
+    function = ModuleFunction(server="mail box", tool="list-mails", names=names, droppable=droppable)
+    return CallQueue(scene.session, log, ServerModules({"servers.mail_box.list_mails": function}))
+
+
+def ask(queue: CallQueue, name: str, *args: Any, is_os_function: bool = False, **kwargs: Any) -> dict[str, Any]:
+    asked = Asked(name, args, kwargs, is_os_function)
+    return queue.answer(cast("AsyncFunctionSnapshot", asked))
+
+
+def only(queue: CallQueue) -> PendingCall:
+    (call,) = queue.take()
+    assert len(queue) == 0
+    return call
+
+
+def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> None:
+    assert ask(queue, "mcp.listTools", "git.*") == LATER
+    call = only(queue)
+    assert (call.number, call.function, call.key) == (7, "list_tools", "tools")
+    assert call.arguments == {"detail": "full", "server": "git.*"}
+    assert call.call_id
+    assert queue.made == 1
+
+
+def test_a_function_of_a_servers_module_is_a_call_by_the_names_that_the_server_has(queue: CallQueue) -> None:
+    assert ask(queue, "servers.mail_box.list_mails", from_="ann", limit=None) == LATER
+    assert only(queue).arguments == {"server": "mail box", "tool": "list-mails", "args": {"from": "ann"}}
+
+
+def test_any_other_tool_of_emceepee_is_called_by_its_name(queue: CallQueue) -> None:
+    assert ask(queue, "mcp.tool", "list_tasks", {"server": "one"}) == LATER
+    assert (call := only(queue)).function == "list_tasks"
+    assert call.arguments == {"server": "one"}
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "is_os_function"), [("mcp.sleep", (30,), False), ("asyncio.sleep", (30, None), True)]
+)
+def test_a_sleep_is_kept_by_when_it_ends_and_counts_as_no_call(
+    scene: Scene, queue: CallQueue, name: str, args: tuple[Any, ...], is_os_function: bool
+) -> None:
+    assert ask(queue, name, *args, is_os_function=is_os_function) == LATER
+    assert only(queue).wakes_at == (scene.clock.now() + timedelta(seconds=30)).isoformat()
+    assert queue.made == 0
+
+
+def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog) -> None:
+    assert ask(queue, "mcp.log", "found", 3) == {"return_value": None}
+    assert (log.lines(), len(queue)) == (["found 3"], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "exception", "words"),
+    [
+        ("mcp.nothing", (), "NameError", "name 'mcp.nothing' is not defined"),
+        ("elsewhere.call_tool", (), "NameError", "is not defined"),
+        ("mcp.call_tool", ("a", "b", {}, 4), "TypeError", "takes at most 3 arguments"),
+        ("mcp.sleep", ("long",), "TypeError", "seconds: a number from 0 to 1800"),
+        ("mcp.sleep", (True,), "TypeError", "seconds: a number"),
+        ("mcp.tool", ("codemode_execute", {}), "TypeError", "a script cannot start another one"),
+        ("mcp.tool", (1,), "TypeError", "give the name of a tool"),
+        ("mcp.call_tool", ("a", "b", {"n": 1 << 20_000}), "TypeError", "too many digits"),
+    ],
+)
+def test_what_cannot_be_called_raises_in_the_script(
+    queue: CallQueue, name: str, args: tuple[Any, ...], exception: str, words: str
+) -> None:
+    answer = ask(queue, name, *args)
+    assert (answer["exc_type"], words in answer["message"]) == (exception, True), answer
+    assert len(queue) == 0
+
+
+@pytest.mark.parametrize(("name", "hint"), [("open", ""), ("time.sleep", "Use await asyncio.sleep(seconds).")])
+def test_what_the_sandbox_keeps_from_scripts_is_refused(queue: CallQueue, name: str, hint: str) -> None:
+    answer = ask(queue, name, is_os_function=True)
+    assert answer["exc_type"] == "PermissionError"
+    assert answer["message"] == f"{name} is not for scripts: they can only call. {hint}".strip()
+
+
+def test_one_call_too_many_ends_the_script(queue: CallQueue) -> None:
+    for _ in range(2):
+        ask(queue, "mcp.list_servers")
+    with pytest.raises(ScriptFailure, match="more than 2 calls"):
+        ask(queue, "mcp.list_servers")
+    assert (queue.made, len(queue)) == (2, 2)

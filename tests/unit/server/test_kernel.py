@@ -1,0 +1,216 @@
+from typing import Any
+
+import pytest
+from mcp_types import methods
+from pydantic import ValidationError as PydanticError
+
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.codec import encode
+from emceepee.json_rpc import ProtocolError, Request
+from emceepee.json_types import JsonObject
+from emceepee.protocol import HANDSHAKE_PROTOCOL_VERSIONS, INVALID_REQUEST, METHOD_NOT_FOUND
+from emceepee.server.eras import Era, HandshakeEra, ModernEra
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import Kernel
+from emceepee.surface import Surface, use_surface
+from emceepee.tools.request_context import NO_CHANNEL, RequestContext
+from support.figures import record_figure
+from support.sessions.catalogue import CATALOGUE
+
+ENVELOPE: JsonObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO: JsonObject = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "tests", "version": "1"},
+}
+EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake", "2026-07-28"])
+
+
+async def hello(kernel: Kernel) -> tuple[Era, JsonObject]:
+    """A handshake caller, and what it was told at the start."""
+    peer = HandshakeEra(kernel, EventsFeed(None, NO_CHANNEL.send))
+    return peer, await peer.serve(RequestContext(Request(1, "initialize", HELLO)))
+
+
+async def list_result(*, is_modern: bool, takes_handles: bool = True) -> JsonObject:
+    """The whole result of tools/list, as a caller of that era gets it."""
+    kernel = Kernel(takes_handles=takes_handles)
+    peer: Era = ModernEra(kernel) if is_modern else (await hello(kernel))[0]
+    return await peer.serve(RequestContext(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None)))
+
+
+async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, JsonObject]:
+    result = await list_result(is_modern=is_modern, takes_handles=takes_handles)
+    return {tool["name"]: tool for tool in result["tools"]}
+
+
+async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> None:
+    spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
+    kernel = Kernel(servers=[spec])
+    _, told = await hello(kernel)
+    discovered = await ModernEra(kernel).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
+    assert told["instructions"].endswith("\n- notes: what we decided")
+    assert discovered["instructions"] == told["instructions"]
+
+
+@EACH_ERA
+async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern: bool) -> None:
+    tools = await listed(is_modern=is_modern)
+    assert [tool["title"] for tool in tools.values()] == [tool.title for tool in CATALOGUE.values()]
+    for name, tool in CATALOGUE.items():
+        assert tools[name]["annotations"] == tool.effect.annotations()
+        assert tools[name]["_meta"] == tool.load.meta()
+
+
+async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() -> None:
+    """Those of 2026-07-28 over HTTP: for all others the connection is the session."""
+    shown = await listed(is_modern=True)
+    assert {name for name, tool in shown.items() if "session" not in tool["inputSchema"]["properties"]} == {
+        "open_session"
+    }
+    for is_modern, takes_handles in ((False, True), (False, False), (True, False)):
+        tools = await listed(is_modern=is_modern, takes_handles=takes_handles)
+        assert {name for name, tool in tools.items() if "session" in tool["inputSchema"]["properties"]} == {
+            "close_session"
+        }
+
+
+async def test_the_session_argument_is_described_in_the_tools_that_are_always_loaded() -> None:
+    for name, tool in (await listed(is_modern=True)).items():
+        if CATALOGUE[name].load.always:
+            assert tool["inputSchema"]["properties"]["session"]["description"] == "Handle"
+
+
+@pytest.mark.parametrize(("surface", "most"), [("full", 17_000), ("lite", 4000), ("codemode", 2000)])
+@EACH_ERA
+async def test_the_list_of_tools_costs_little_context(is_modern: bool, surface: str, most: int) -> None:
+    """Names, descriptions and input schemas are what a model pays for; the rest only travels."""
+    use_surface(Surface(surface))
+    result = await list_result(is_modern=is_modern)
+    seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in result["tools"]]
+    context, wire = len(encode({"tools": seen})), len(encode(result))
+    record_figure(f"tools/list, {surface}: {context} bytes of context, {wire} on the wire")
+    assert context <= most
+    assert wire <= 25_000
+
+
+# The SDK is the judge of what may be asked, and of what is answered. emceepee does not load it, but this does.
+
+ASKED: list[tuple[str, JsonObject | None]] = [
+    ("ping", None),
+    ("tools/list", None),
+    ("tools/list", {"cursor": "x"}),
+    ("tools/list", {"cursor": 5}),
+    ("tools/list", {"_meta": {"progressToken": "t"}}),
+    ("tools/list", {"_meta": {"progressToken": []}}),
+    ("tools/list", {"_meta": {"progressToken": None}}),
+    ("resources/list", {}),
+    ("resources/templates/list", None),
+    ("resources/read", {"uri": "emceepee://events"}),
+    ("resources/read", {"uri": 5}),
+    ("resources/read", {}),
+    ("resources/subscribe", {"uri": "emceepee://events"}),
+    ("resources/subscribe", None),
+    ("resources/unsubscribe", {"uri": "emceepee://events"}),
+    ("server/discover", {}),
+    ("subscriptions/listen", {}),
+    ("subscriptions/listen", {"notifications": {"toolsListChanged": "x"}}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": "x"}}),
+    ("prompts/list", None),
+    ("nonsense", None),
+]
+CAPABILITIES: list[Any] = [
+    *(None, {"elicitation": {}}, {"elicitation": {"form": {}, "url": {}}}, {"elicitation": 5}),
+    *({"elicitation": {"form": 5}}, {"roots": {"listChanged": True}}, {"roots": 5}, {"sampling": []}),
+    *({"experimental": {"a": {}}}, {"experimental": {"a": 5}}, {"tasks": {}}, {"tasks": 7}, {"unknown": 5}),
+]
+IMPLEMENTATIONS: list[Any] = [
+    *(None, {}, {"name": "a"}, {"name": 5, "version": "1"}, {"name": "a", "version": "1", "title": 5}),
+    *({"name": "a", "version": "1", "icons": [{"src": "x"}]}, {"name": "a", "version": "1", "icons": 5}),
+]
+HELLOS: list[JsonObject] = [
+    HELLO,
+    {},
+    *({**HELLO, "protocolVersion": version} for version in ("2024-11-05", "2025-06-18", "1999", 5)),
+    *({**HELLO, "capabilities": said} for said in CAPABILITIES),
+    *({**HELLO, "clientInfo": said} for said in IMPLEMENTATIONS),
+    {**HELLO, "_meta": 5},
+]
+ENVELOPES: list[JsonObject] = [
+    ENVELOPE,
+    {**ENVELOPE, "io.modelcontextprotocol/clientInfo": 5},
+    {**ENVELOPE, "io.modelcontextprotocol/clientInfo": None},
+    {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": 5},
+    {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"elicitation": 5}},
+    {**ENVELOPE, "io.modelcontextprotocol/logLevel": "info"},
+    {**ENVELOPE, "io.modelcontextprotocol/logLevel": "loud"},
+]
+
+
+def is_refused(method: str, version: str, params: JsonObject | None) -> bool:
+    """By the SDK."""
+    try:
+        methods.validate_client_request(method, version, params)
+    except (KeyError, PydanticError):
+        return True
+    return False
+
+
+async def outcome(era: Era, method: str, params: JsonObject | None) -> JsonObject | ProtocolError:
+    try:
+        return await era.serve(RequestContext(Request(1, method, params)))
+    except ProtocolError as error:
+        return error
+
+
+def agrees(method: str, version: str, params: JsonObject | None, found: JsonObject | ProtocolError) -> None:
+    if isinstance(found, ProtocolError):
+        assert is_refused(method, version, params) or found.code == METHOD_NOT_FOUND
+    else:
+        assert not is_refused(method, version, params)
+        stamp = {key: found[key] for key in ("_meta",) if key in found}
+        assert methods.serialize_server_result(method, version, found) | stamp == found
+
+
+@pytest.mark.parametrize("hello", HELLOS, ids=str)
+async def test_a_handshake_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(hello: JsonObject) -> None:
+    found = await outcome(HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send)), "initialize", hello)
+    version = "2025-11-25" if isinstance(found, ProtocolError) else found["protocolVersion"]
+    agrees("initialize", version, hello, found)
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+@pytest.mark.parametrize(("method", "params"), ASKED, ids=str)
+async def test_a_handshake_caller_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(
+    version: str, method: str, params: JsonObject | None
+) -> None:
+    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    await outcome(era, "initialize", HELLO | {"protocolVersion": version})
+    agrees(method, version, params, await outcome(era, method, params))
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
+@pytest.mark.parametrize(("method", "params"), ASKED, ids=str)
+async def test_a_modern_caller_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(
+    envelope: JsonObject, method: str, params: JsonObject | None
+) -> None:
+    asked = {**(params or {}), "_meta": {**envelope, **((params or {}).get("_meta") or {})}}
+    agrees(method, "2026-07-28", asked, await outcome(ModernEra(Kernel()), method, asked))
+
+
+async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
+    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    assert await outcome(era, "ping", None) == {}
+    refused = await outcome(era, "tools/list", None)
+    assert isinstance(refused, ProtocolError)
+    assert (refused.code, str(refused)) == (INVALID_REQUEST, "send initialize before tools/list")
+
+
+async def test_a_refusal_says_which_parameter_is_wrong() -> None:
+    era, _ = await hello(Kernel())
+    refused = await outcome(era, "tools/list", {"cursor": 5})
+    assert str(refused) == "Invalid request parameters: Expected `str | null`, got `int` - at `$.cursor`"

@@ -1,0 +1,37 @@
+"""Whoever chooses names, there are few series."""
+
+from emceepee.telemetry.label_values import OTHER
+from emceepee.telemetry.otel import conventions as names
+from support.fakes.clock import FakeClock
+from support.fakes.otel_recorder import OtelRecorder, attributes_of
+
+MANY = 5000
+
+
+def test_names_that_are_made_up_take_no_room() -> None:
+    otel = OtelRecorder(FakeClock())
+    for number in range(MANY):
+        failed = {names.METHOD: f"made/{number}", names.TOOL: f"up{number}", names.ERROR_TYPE: str(number)}
+        otel.instruments.record_incoming(0.1, {**failed})
+    points = otel.points("mcp.server.operation.duration")
+    assert len(points) == 51  # kinds of errors, and all others together
+    assert {attributes_of(point)[names.TOOL] for point in points} == {OTHER}
+    otel.instruments.record_incoming(0.1, {names.METHOD: "tools/call", names.TOOL: "real"})
+    assert "real" in {attributes_of(point)[names.TOOL] for point in otel.points("mcp.server.operation.duration")}
+
+
+def test_a_server_with_very_many_tools_has_a_bound() -> None:
+    otel = OtelRecorder(FakeClock())
+    for number in range(MANY):
+        otel.instruments.record_outgoing(0.1, {names.METHOD: "tools/call", names.TOOL: f"t{number}"})
+    assert len(otel.points("mcp.client.operation.duration")) == 1001
+
+
+def test_what_is_of_one_request_alone_is_no_attribute_of_a_figure() -> None:
+    otel = OtelRecorder(FakeClock())
+    otel.instruments.record_incoming(
+        0.1, {names.METHOD: "tools/call", names.SESSION_ID: "01S", names.REQUEST_ID: "1", names.RESOURCE_URI: "a:b"}
+    )
+    (point,) = otel.points("mcp.server.operation.duration")
+    assert attributes_of(point) == {names.METHOD: "tools/call"}
+    assert tuple(point.explicit_bounds)[::13] == (0.01, 300.0)
