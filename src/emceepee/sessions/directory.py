@@ -169,15 +169,19 @@ class SessionDirectory:
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
-        session = self._sessions.find(key)
+        session = self._find_by_any(key)
         if session is None and self._storage is not None:
             if may_guess:
                 self._expect_here(key)
             async with self._opening:
-                session = self._sessions.find(key) or await self._load(key)
+                session = self._find_by_any(key) or await self._load(key)
         if session is not None:
             session.touch()
         return session
+
+    def _find_by_any(self, key: SessionKey) -> Session | None:
+        """What is here is not asked for in the store: taking it anew would void the lease that a commit is made by."""
+        return self._sessions.find(key) or self._sessions.find_by_connection(key)
 
     # Who looks on.
 

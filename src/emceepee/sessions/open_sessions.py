@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from emceepee.sessions.session import Session
-from emceepee.state.session_key import SessionKey
+from emceepee.state.session_key import KeyKind, SessionKey
 
 Watcher = Callable[[Session], None]
 
@@ -38,6 +38,13 @@ class OpenSessions:
 
     def find(self, key: SessionKey) -> Session | None:
         return self._by_key.get(key)
+
+    def find_by_connection(self, key: SessionKey) -> Session | None:
+        """The one that a connection's key leads to: it stands under another."""
+        if key.kind is not KeyKind.CONNECTION:
+            return None
+        own = self._of_principals.get(key.principal, {})
+        return next((session for session in own.values() if key in session.keys), None)
 
     def key_of(self, session: Session) -> SessionKey | None:
         return next((key for key, known in self._by_key.items() if known is session), None)

@@ -11,7 +11,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
-from emceepee.store.store import Commit, Lease, StoreUnavailable
+from emceepee.store.store import Commit, Lease, StoredSession, StoreUnavailable
 from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import FakeClock, settle
 from support.sessions.event_delivery import take
@@ -329,6 +329,32 @@ async def test_a_process_that_slept_through_a_takeover_lets_go_of_the_session_an
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
         assert session.timers.all(include_inactive=True) == []
+
+
+async def test_a_session_that_is_back_keeps_its_lease_while_others_of_its_connections_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a restart, all of them come at once."""
+    machine, line = Machine(), SessionKey("local", KeyKind.CONNECTION, "01CONNECTION")
+    async with machine.process() as place:
+        session = await place.directory.find_or_open(DESK)
+        session.keys |= {line}
+        await value(session, "set_timer", duration_ms=60_000, message="before")
+    async with machine.process() as place:
+        session = await place.directory.find_or_open(DESK)
+        take_at_once, heard = machine.store.take, asyncio.Event()
+
+        async def take_slowly(key: SessionKey) -> StoredSession | None:
+            taken = await take_at_once(key)
+            await heard.wait()
+            return taken
+
+        monkeypatch.setattr(machine.store, "take", take_slowly)
+        asking = asyncio.create_task(place.directory.use(line))
+        await settle()
+        await value(session, "set_timer", duration_ms=60_000, message="meanwhile")
+        heard.set()
+        assert await asking is session
 
 
 async def test_a_clean_stop_releases_sessions_with_all_that_happened() -> None:
