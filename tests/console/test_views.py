@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from emceepee.replay.reading import read_recording
 from support.callers.http_process import HttpCaller
@@ -107,12 +107,18 @@ async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console
 async def test_a_server_is_connected_anew_when_the_person_says_so(page: Page, caller: HttpCaller) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak")
     await show(page, "Servers")
+    row = row_of_caller(page)
+    await expect(row.locator(".badge")).to_have_attribute("data-status", "connected")
+    before = await row.get_by_text(re.compile(r"pid \d+")).inner_text()
+    await row.get_by_role("button", name="Reconnect").click()
+    await expect(row.get_by_text(before)).to_have_count(0)
+    await expect(row.locator(".badge")).to_have_attribute("data-status", "connected")
+
+
+def row_of_caller(page: Page) -> Locator:
+    """How the server is in the session of the test's caller. A page that shows servers may have one of its own."""
     card = page.locator('[data-testid="server-card"][data-name="puppet"]')
-    await expect(card).to_have_attribute("data-status", "connected")
-    before = await card.get_by_text(re.compile(r"pid \d+")).first.inner_text()
-    await card.get_by_role("button", name="Reconnect").first.click()
-    await expect(card.get_by_text(before)).to_have_count(0)
-    await expect(card).to_have_attribute("data-status", "connected")
+    return card.get_by_role("listitem").filter(has_text=re.compile(r"\btests \d"))
 
 
 async def test_what_passes_between_emceepee_and_a_server_is_recorded_and_saved_as_a_file(
@@ -120,9 +126,9 @@ async def test_what_passes_between_emceepee_and_a_server_is_recorded_and_saved_a
 ) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak")
     await show(page, "Servers")
-    card = page.locator('[data-testid="server-card"][data-name="puppet"]')
-    await card.get_by_role("button", name="Record").first.click()
-    save = card.get_by_role("button", name="Stop and save")
+    row = row_of_caller(page)
+    await row.get_by_role("button", name="Record").click()
+    save = row.get_by_role("button", name="Stop and save")
     await expect(save).to_be_visible()
     result = {"content": [{"type": "text", "text": "recorded"}], "structuredContent": {"token": "t0ps3cret"}}
     await caller.call("execute_tool", server="puppet", tool="speak", args={"result": result})
