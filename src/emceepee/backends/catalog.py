@@ -1,8 +1,8 @@
 """What a backend offers (tools, resources, templates, prompts), to the last page, kept until it says they changed."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -34,6 +34,7 @@ class Kind(Enum):
 class _Listing:
     items: list[JsonObject]
     good_until: float | None  # by the monotonic clock; None: until the backend says otherwise
+    header_maps: Mapping[str, HeaderMap] = field(default_factory=dict)  # of tools whose arguments are mirrored
 
 
 class Catalog:
@@ -53,7 +54,6 @@ class Catalog:
         self._is_told_of_changes = is_told_of_changes
         self._kept: dict[Kind, _Listing] = {}
         self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
-        self._header_maps: dict[str, HeaderMap] | None = None
 
     def known(self, kind: Kind) -> list[JsonObject] | None:
         """What is kept, without asking the backend."""
@@ -67,15 +67,17 @@ class Catalog:
             RpcError, LinkError
         """
         kept = self._kept.get(kind)
-        if kept is not None and self._is_good(kind, kept):
-            return kept.items
+        return kept.items if kept is not None and self._is_good(kind, kept) else (await self._listing(kind)).items
+
+    async def _listing(self, kind: Kind) -> _Listing:
+        """Asked for now, or by someone else just before. Raises: RpcError, LinkError."""
         coming = self._fetches.get(kind)
         if coming is None:
             coming = self._fetches[kind] = asyncio.get_running_loop().create_future()
             fetching = self._tasks.spawn(self._fetch(kind, coming), name=kind.method)
             fetching.add_done_callback(partial(_give_up, coming))
         try:
-            return (await asyncio.shield(coming)).items
+            return await asyncio.shield(coming)
         finally:
             del coming  # which has the error that has this frame
 
@@ -88,9 +90,8 @@ class Catalog:
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
         """The headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
-        if self._header_maps is None:
-            await self.entries(Kind.TOOLS)
-        wanted = (self._header_maps or {}).get(tool)
+        listing = self._kept.get(Kind.TOOLS) or await self._listing(Kind.TOOLS)
+        wanted = listing.header_maps.get(tool)
         return param_headers(wanted, arguments) if wanted else {}
 
     async def _fetch(self, kind: Kind, coming: "asyncio.Future[_Listing]") -> None:
@@ -152,7 +153,8 @@ class Catalog:
         if kind is Kind.TOOLS and self._link.mirrors_arguments:
             wanted = [(tool, header_map(tool.get("inputSchema"))) for tool in items]
             items = [tool for tool, headers in wanted if headers is not None]
-            self._header_maps = {str(tool.get("name")): headers for tool, headers in wanted if headers is not None}
+            maps = {str(tool.get("name")): headers for tool, headers in wanted if headers is not None}
+            return _Listing(items, good_until, maps)
         return _Listing(items, good_until)
 
 

@@ -29,9 +29,10 @@ class Watcher(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Trial:
-    """A server that someone is adding just now. `outcome` is the error if it fails, and cancelled if it is given up."""
+    """A server that someone is adding or changing. `outcome` is the error if it fails; cancelled if it is given up."""
 
     spec: BackendSpec
+    replaces: bool = False  # one that is there already
     is_called_off: bool = False  # what was started for it is still being ended
     outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -105,7 +106,7 @@ class ServerRegistry:
             )
         if not replaces:
             self._check_room(principal)
-        trial = self._trials[key] = Trial(spec)
+        trial = self._trials[key] = Trial(spec, replaces)
         try:
             yield trial
         except BaseException as error:
@@ -136,25 +137,35 @@ class ServerRegistry:
     async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
         """Returns when no session of the principal uses it any more. The operator's are fixed for remote callers.
 
-        Raises:
-            UnknownBackend, NotAllowed
+        Of two with that name, the principal's own is meant. Raises: UnknownBackend, NotAllowed.
         """
-        if name in self._operators:
-            if self._operators_are_fixed or is_remote:
-                raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
-            del self._operators[name]
-        elif self.is_disabled(principal, name):
+        await self._end_of_change(principal, name)
+        if self.is_disabled(principal, name):
             self._take_disabled(principal, name)
             await self._remove_from_store(principal, name)
             self._tell_disabled(principal)
+            return
+        if self.is_operators(principal, name):
+            if self._operators_are_fixed or is_remote:
+                raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
+            del self._operators[name]
         else:
             self._forget(principal, name)
             await self._remove_from_store(principal, name)
         await self._tell_removed(principal, name)
 
+    async def _end_of_change(self, principal: str, name: str) -> None:
+        """Wait while other settings of it are tried: whoever does that puts back what was before, if they fail."""
+        while (trial := self._trials.get((principal, name))) is not None and trial.replaces:
+            await asyncio.wait({trial.outcome})
+
     async def _tell_removed(self, principal: str, name: str) -> None:
-        watchers = list(self._watchers.get(principal, []))
-        await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))
+        """The operator's server of that name, if there is one, takes its place."""
+        watchers, theirs = list(self._watchers.get(principal, [])), self._operators.get(name)
+        if theirs is None:
+            await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))
+        else:
+            await asyncio.gather(*(watcher.on_server_configured(theirs) for watcher in watchers))
 
     def _forget(self, principal: str, name: str) -> None:
         added = self._added.get(principal, {})
@@ -197,6 +208,7 @@ class ServerRegistry:
 
     async def disable(self, principal: str, name: str) -> None:
         """Returns when no session of the principal uses it any more. Raises: EmceepeeError."""
+        await self._end_of_change(principal, name)
         spec = self.find_added(principal, name)
         if self.is_disabled(principal, name):
             return
@@ -209,11 +221,17 @@ class ServerRegistry:
 
     async def enable(self, principal: str, name: str) -> None:
         """It is connected when it is used. Raises: EmceepeeError."""
+        await self._end_of_change(principal, name)
         spec = self.find_added(principal, name)
         if not self.is_disabled(principal, name):
             return
         await self._write_change(principal, spec, is_disabled=False)
-        if self._take_disabled(principal, name) is not None:
+        if not self.is_disabled(principal, name):  # it was removed meanwhile
+            return
+        if name in self._operators:  # whose server its sessions have under that name
+            await self.change(principal, spec)
+        else:
+            self._take_disabled(principal, name)
             self.add(principal, spec)
 
     def _take_disabled(self, principal: str, name: str) -> BackendSpec | None:
@@ -351,13 +369,17 @@ class ServerRegistry:
             self._tell_disabled(principal)
 
     async def _take_over(self, principal: str, stored: dict[str, BackendSpec]) -> None:
-        """What is being added here just now is left as it is."""
-        busy = {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}
-        known = self._added.get(principal, {})
+        """What is being added here just now is left as it is, and so is what callers change while servers end."""
+        known, busy = self._added.get(principal, {}), self._busy_names(principal)
         gone = [name for name, spec in known.items() if stored.get(name) != spec and name not in busy]
+        fresh = [spec for name, spec in stored.items() if name in gone or name not in known]
         for name in gone:
             self._forget(principal, name)
-            await self._tell_removed(principal, name)
-        for name, spec in stored.items():
-            if name not in busy and name not in self._operators and name not in self._added.get(principal, {}):
+        await asyncio.gather(*(self._tell_removed(principal, name) for name in gone))
+        taken = self._busy_names(principal) | self._operators.keys() | self._added.get(principal, {}).keys()
+        for spec in fresh:
+            if spec.name not in taken:
                 self.add(principal, spec)
+
+    def _busy_names(self, principal: str) -> set[str]:
+        return {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}

@@ -53,12 +53,16 @@ class ServersOwner(BackendEvents, Observer, Protocol):
 class SessionServers:
     """The registry knows which servers there are, and tells of changes; each has one connection here."""
 
-    __slots__ = ("_authorizers", "_dialer", "_logins", "_principal", "_registry", "_session", "_spread", "connections")
+    __slots__ = (
+        *("_authorizers", "_dialer", "_has_left", "_logins", "_principal", "_registry", "_session", "_spread"),
+        "connections",
+    )
 
     def __init__(self, session: ServersOwner, parts: SessionParts) -> None:
         self._session, self._principal = session, session.principal
         self._registry, self._dialer, self._logins = parts.registry, parts.dialer, parts.logins
         self._spread = parts.spread
+        self._has_left = False
         self.connections: dict[str, Connection] = {}
         self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of those that may log in
 
@@ -69,7 +73,8 @@ class SessionServers:
             self.connections[spec.name] = self._connection(spec)
 
     def leave(self) -> None:
-        """Hear of no more changes."""
+        """Hear of no more changes. What is being connected for the session is not kept."""
+        self._has_left = True
         self._registry.leave(self._principal, self)
 
     def leave_logins(self) -> None:
@@ -136,7 +141,10 @@ class SessionServers:
                 await self._discard(connection)
                 raise
             self._registry.add(self._principal, spec, by=self)
-            self.connections[spec.name] = connection
+            if self._has_left:
+                await self._discard(connection)
+            else:
+                self.connections[spec.name] = connection
         return connection
 
     async def replace(self, spec: BackendSpec) -> Connection:
@@ -144,19 +152,21 @@ class SessionServers:
 
         Raises:
             UnknownBackend, NotAllowed: there is none, or it is the operator's.
-            ExecutionFailed: it could not be connected; it is as it was before.
+            ExecutionFailed: it could not be connected; it has the settings from before, and is connected anew.
         """
         with self._registry.reserve_name(self._principal, spec, replaces=True):
             known = self.connections.get(spec.name)
             before = None if known is None else known.spec
-            connection = await self._configure(spec)
             try:
+                connection = await self._configure(spec)
                 with suppress(LoginNeeded):
                     await connection.first_link()
                 await self._registry.save_change(self._principal, spec)
             except BaseException as error:
-                reason = connection.state.reason
-                await (self.on_server_removed(spec.name) if before is None else self.on_server_configured(before))
+                failed = self.connections.get(spec.name)
+                reason = str(error) if failed is None else failed.state.reason
+                if not self._has_left:
+                    await (self.on_server_removed(spec.name) if before is None else self.on_server_configured(before))
                 if not isinstance(error, BackendDisconnected):
                     raise
                 raise ExecutionFailed(

@@ -1,7 +1,8 @@
 """One request of a caller: who sent it, how to reach them while it runs, and what would be lost with its answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -147,18 +148,15 @@ class RequestContext:
         """Raises: EmceepeeError."""
         directory = self._require_directory()
         for kind in (KeyKind.HANDLE, KeyKind.NAME):
-            if await directory.close(SessionKey(self.principal, kind, session)):
-                return
+            with _said_if_elsewhere():
+                if await directory.close(SessionKey(self.principal, kind, session)):
+                    return
         raise _unknown_session(session)
 
     async def find_session(self, handle: str) -> Session:
         """Raises: EmceepeeError."""
-        try:
+        with _said_if_elsewhere():
             session = await self._require_directory().use(SessionKey(self.principal, KeyKind.HANDLE, handle))
-        except SessionElsewhere:  # requests of 2026-07-28 were passed on before
-            raise Unsupported(
-                "That session is at another replica. Only requests of 2026-07-28 are passed on by a handle."
-            ) from None
         if session is None:
             raise _unknown_session(handle)
         return session
@@ -239,6 +237,17 @@ class RequestContext:
             self.promote()
             self.keep()  # the outcome may have come a moment ago
             self.task.cancel()
+
+
+@contextmanager
+def _said_if_elsewhere() -> Iterator[None]:
+    """Requests of 2026-07-28 were passed on before. Raises: Unsupported."""
+    try:
+        yield
+    except SessionElsewhere:
+        raise Unsupported(
+            "That session is at another replica. Only requests of 2026-07-28 are passed on by a handle."
+        ) from None
 
 
 def _unknown_session(handle: object) -> EmceepeeError:

@@ -10,6 +10,7 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.console.server_settings import masked_entry
 from emceepee.errors import ExecutionFailed, InvalidArguments, NotAllowed, UnknownBackend
+from emceepee.sessions.server_changes import ServerChanges
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.another_session import another_session
@@ -68,6 +69,57 @@ async def test_a_change_that_is_given_up_changes_nothing_and_leaves_the_name_fre
         await scene.session.servers.replace(CHANGED)
 
 
+@pytest.mark.parametrize("how", ["remove", "disable"])
+async def test_who_takes_a_server_away_while_other_settings_are_tried_has_taken_it_away(how: str) -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        await scene.session.servers.add(scripted_spec("demo"))
+        backend.opens = asyncio.get_running_loop().create_future()
+        changing = asyncio.create_task(scene.session.servers.replace(CHANGED))
+        await settle()
+        removing = asyncio.create_task(getattr(other.servers, how)("demo"))
+        await settle()
+        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        backend.opens.set_result(None)
+        with pytest.raises(ExecutionFailed):
+            await changing
+        await removing
+        assert (scene.session.connections, other.connections) == ([], [])
+        assert all(link.closed.done() for link in backend.links)
+        assert [spec.name for spec in other.servers.disabled] == (["demo"] if how == "disable" else [])
+
+
+async def test_a_change_that_is_given_up_while_the_old_connection_ends_changes_nothing() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        await scene.session.servers.add(scripted_spec("demo"))
+        backend.closes = asyncio.get_running_loop().create_future()
+        changing = asyncio.create_task(scene.session.servers.replace(CHANGED))
+        await settle()
+        changing.cancel()
+        await settle()
+        backend.closes.set_result(None)
+        await settle()
+        assert changing.cancelled()
+        assert scene.session.connection("demo").spec.timeout is None
+
+
+@pytest.mark.parametrize("how", ["add", "replace"])
+async def test_a_server_that_is_connected_when_its_session_has_ended_is_not_kept(how: str) -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        async with another_session(scene) as other:
+            if how == "replace":
+                await other.servers.add(scripted_spec("demo"))
+            backend.opens = asyncio.get_running_loop().create_future()
+            connecting = asyncio.create_task(getattr(other.servers, how)(CHANGED))
+            await settle()
+        backend.opens.set_result(None)
+        await asyncio.wait({connecting})
+        await settle()
+        assert all(link.closed.done() for link in backend.links)
+
+
 async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_meanwhile() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
@@ -106,6 +158,35 @@ async def test_the_operators_servers_and_unknown_ones_cannot_be_changed() -> Non
         with pytest.raises(UnknownBackend):
             await scene.session.servers.replace(scripted_spec("other"))
         assert scene.session.servers.is_configured("demo")
+
+
+async def test_of_two_servers_of_one_name_the_own_one_is_removed_and_the_operators_takes_its_place() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
+        await scene.session.servers.add(CHANGED)
+        await scene.session.servers._registry.apply(ServerChanges(added=[scripted_spec("demo")]))
+        assert not other.servers.is_configured("demo")
+        await other.servers.remove("demo")
+        assert [each.connection("demo").spec.timeout for each in (scene.session, other)] == [None, None]
+        assert other.servers.is_configured("demo")
+        await other.servers.remove("demo")
+        assert (scene.session.connections, other.connections) == ([], [])
+
+
+async def test_a_server_that_is_enabled_under_a_name_of_the_operator_leaves_nothing_of_that_one_open() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(specs=NONE, demo=backend) as scene:
+        await scene.session.servers.add(CHANGED)
+        await scene.session.servers.disable("demo")
+        await scene.session.servers._registry.apply(ServerChanges(added=[scripted_spec("demo")]))
+        await scene.session.connection("demo").ready()
+        await scene.session.servers.enable("demo")
+        assert scene.session.connection("demo").spec == CHANGED
+        assert all(link.closed.done() for link in backend.links[:2])
+        await scene.session.servers.disable("demo")
+        assert scene.session.servers.is_configured("demo")
+        await scene.session.servers.remove("demo")
+        assert (scene.session.servers.disabled, scene.session.servers.is_configured("demo")) == ([], True)
 
 
 async def test_the_tool_replaces_an_added_server() -> None:

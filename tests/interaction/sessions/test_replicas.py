@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emceepee.errors import Unsupported
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.placement import TURN_SECONDS
 from emceepee.sessions.session import Session
@@ -17,6 +18,7 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Commit, HeldElsewhere, Lease, StoredSession, StoreUnavailable
+from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
@@ -550,3 +552,14 @@ async def test_with_too_much_unsaved_no_session_begins() -> None:
         store.is_away = False
         await replicas.clock.advance(60)
         await place.directory.open("local")
+
+
+async def test_who_wants_to_close_a_session_at_another_replica_is_told_where_it_is() -> None:
+    replicas = Replicas()
+    async with replicas.start(2) as (first, second):
+        await refresh(first)
+        await refresh(second)
+        key, _ = await second.directory.open_handle("local")
+        context = RequestContext(directory=first.directory, principal="local")
+        with pytest.raises(Unsupported, match="at another replica"):
+            await context.close_session(key.value)

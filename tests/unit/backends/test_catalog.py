@@ -270,3 +270,15 @@ async def _closed(repository: Shelf) -> bool:
     with pytest.raises(LinkError) as caught:
         await repository.catalog.entries(Kind.TOOLS)
     return caught.value.failure is Failure.CLOSED
+
+
+async def test_headers_that_repeat_arguments_follow_the_newest_list(
+    repository: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ScriptedLink, "mirrors_arguments", True)
+    for header in ("Region", "Zone"):
+        schema = {"type": "object", "properties": {"where": {"type": "string", "x-mcp-header": header}}}
+        repository.pages({"tools": [{"name": "dig", "inputSchema": schema}]})
+        assert await repository.catalog.param_headers("dig", {"where": "here"}) == {f"Mcp-Param-{header}": "here"}
+        repository.catalog.invalidate(CHANGED)
+    assert repository.asks() == 2

@@ -333,3 +333,28 @@ async def test_what_is_disabled_or_changed_is_so_for_the_next_process_and_for_th
     await second.reload()
     assert second.join("ann", Watching()) == {"kept": changed}
     assert second.disabled_of("ann") == []
+
+
+async def test_servers_that_callers_remove_while_others_end_stay_removed_and_disturb_nobody() -> None:
+    store = MemoryStore()
+    here, there = ServerRegistry([], store=store), ServerRegistry([], store=store)
+    specs = [BackendSpec(name=name, target=HttpTarget(url="https://one.example")) for name in ("x", "y", "z")]
+    for registry in (here, there):
+        await registry.load("ann")
+    for spec in specs:
+        await there.save("ann", spec)
+    await here.reload()
+    for name in ("x", "y"):
+        await store.remove_server("ann", name)
+    slow = Watching(lets_go=False)
+    here.join("ann", slow)
+    reloading = asyncio.create_task(here.reload())
+    await settle()
+    with suppress(UnknownBackend):
+        await here.remove("ann", "y")
+    removing = asyncio.create_task(here.remove("ann", "z"))
+    await settle()
+    slow.may_let_go.set()
+    await reloading
+    await removing
+    assert (here.join("ann", Watching()), slow.added) == ({}, [])
