@@ -13,6 +13,15 @@ HANDSHAKE_PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-1
 LATEST_HANDSHAKE_VERSION = HANDSHAKE_PROTOCOL_VERSIONS[-1]
 MODERN_PROTOCOL_VERSIONS = ("2026-07-28",)  # every request says all that is to be known of its sender
 LATEST_MODERN_VERSION = MODERN_PROTOCOL_VERSIONS[-1]
+# What callers can ask for in any version, whether or not emceepee serves it.
+CLIENT_METHODS = frozenset(
+    (
+        *("initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"),
+        *("tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"),
+        *("resources/read", "resources/subscribe", "resources/unsubscribe"),
+        *("tasks/list", "tasks/get", "tasks/result", "tasks/update", "tasks/cancel"),
+    )
+)
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

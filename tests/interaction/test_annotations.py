@@ -9,6 +9,7 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.sessions.views import question_view, task_view, timer_view
 from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.hints import Effect
 from support.backends.scripted_backend import Answer, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_task, elicit, sample
@@ -45,6 +46,13 @@ class Busy:
         [model] = [known.params for known in TOOLS if known.name == tool]
         return ARGUMENTS.get(tool, {}) | {key: value for key, value in by_id.items() if key in model.model_fields}
 
+    async def add_server(self, name: str) -> JsonObject:
+        """One that a caller adds; what it was added with."""
+        self.scene.session._dialer.backends[name] = ScriptedBackend()  # type: ignore[attr-defined]  # it is scripted
+        given: JsonObject = {"name": name, "url": f"http://{name}.test/mcp"}
+        await self.scene.value("add_server", **given)
+        return given
+
     def state(self) -> dict[str, Any]:
         session = self.scene.session
         return {
@@ -80,6 +88,10 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         yield Busy(scene, finished, timer["timerId"], kept.handle)
 
 
+def effect_of(tool: str) -> Effect:
+    return next(known.effect for known in TOOLS if known.name == tool)
+
+
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.effect.read_only])
 async def test_a_read_only_tool_changes_nothing_of_the_session(tool: str) -> None:
     async with a_busy_session() as busy:
@@ -104,15 +116,17 @@ async def test_a_tool_that_takes_clears_what_it_returns_and_nothing_else(tool: s
     ("tool", "arguments"),
     [
         ("add_server", {"name": "two", "url": "http://two.test/mcp"}),
+        ("add_server", {"name": "three", "url": "http://three.test/mcp", "timeout_ms": 2000, "replace": True}),
         ("subscribe_resource", {"server": "one", "uri": "c:d"}),
         ("unsubscribe_resource", {"server": "one", "uri": "a:b"}),
         ("set_log_level", {"server": "one", "level": "error"}),
     ],
 )
 async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: str, arguments: JsonObject) -> None:
-    assert [known.effect.idempotent for known in TOOLS if known.name == tool] == [True]
+    assert effect_of(tool).idempotent
     two = ScriptedBackend()
     async with a_busy_session() as busy:
+        await busy.add_server("three")
         busy.scene.session._dialer.backends["two"] = two  # type: ignore[attr-defined]  # the scene's dialer is scripted
         before = busy.state()
         await busy.scene.value(tool, **arguments)
@@ -120,6 +134,33 @@ async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: 
         assert once != before
         await busy.scene.value(tool, **arguments)
         assert busy.state() == once
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("add_server", {"name": "two", "url": "http://other.test/mcp", "replace": True}),
+        ("remove_server", {"name": "two"}),
+        ("reconnect_server", {"name": "one"}),
+        ("delete_timer", {}),
+        ("cancel_task", {}),
+    ],
+)
+async def test_a_tool_that_can_end_or_overwrite_something_is_called_destructive(
+    tool: str, arguments: JsonObject
+) -> None:
+    """Whichever of its arguments does it, and whether or not that one is listed."""
+    assert effect_of(tool).destructive
+    async with a_busy_session() as busy:
+        await busy.add_server("two")
+        (working,) = busy.scene.session.tasks.working("one")
+        by_id = {"cancel_task": {"task_id": working.task_id}, "delete_timer": busy.arguments("delete_timer")}
+        before = busy.state()
+        await busy.scene.value(tool, **by_id.get(tool, arguments))
+        await settle()
+        after = busy.state()
+        del before["results"], before["questions"]  # a number; what waits for an answer may be withdrawn at any time
+        assert [entry for kind, entries in before.items() for entry in entries if entry not in after[kind]]
 
 
 def test_every_idempotent_tool_is_tried_above() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound, subscriptions
-from mcp_types import version
+from mcp_types import methods, version
 
 from emceepee import protocol
 
@@ -34,6 +34,13 @@ def test_versions_headers_and_the_rest_are_those_of_the_sdk() -> None:
     assert inbound.MCP_NAME_HEADER == protocol.NAME_HEADER
     assert inbound.MCP_PARAM_HEADER_PREFIX == protocol.PARAM_HEADER_PREFIX
     assert dict(inbound.NAME_BEARING_METHODS) == protocol.NAMED_BY
+
+
+def test_every_method_that_a_caller_of_the_sdk_can_ask_for_is_known() -> None:
+    """The tasks of 2025-11-25, and of the extension after it, are not in the SDK's list."""
+    beyond = protocol.CLIENT_METHODS - methods.SPEC_CLIENT_METHODS
+    assert methods.SPEC_CLIENT_METHODS <= protocol.CLIENT_METHODS
+    assert {method.partition("/")[0] for method in beyond} == {"tasks"}
 
 
 @given(TEXTS)

@@ -12,6 +12,8 @@ from emceepee.sessions.session import Session
 from emceepee.surface import OWN_SERVER, Surface, UnknownSurface, call_to, order_of_listing
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.redaction import MASK
+from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.catalogue import CODE_MODE
 from emceepee.tools.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
 from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
@@ -49,24 +51,21 @@ class Tools:
         Raises:
             BadCall: there is no such tool, the request does not name one, or it answers what was not asked.
         """
-        tool, arguments = self._find_tool(params)
         try:
+            tool, arguments = self._find_tool(params)
             session, arguments = await _resolve_session(tool, arguments, context)
-        except EmceepeeError as error:
-            result = error_reply(error)
-            if context.session is None or not tool.needs_session or context.is_gone:
-                return result
-            carrying = with_notices(result, context.session, error, context.record_events)
-            if context.session.unsaved and not await _is_kept(context.session, context):
-                return with_move(result, context.session, error)
-            return carrying
-        if params is not None and (STATE in params or RESPONSES in params):
-            context.answers = _read_round(params, tool, session)
+            if params is not None and (STATE in params or RESPONSES in params):
+                context.answers = _read_round(params, tool, session)
+        except EmceepeeError as error:  # the tool is found by then
+            return await self._reply_without_session(tool, params, error, context)
+        except BaseException as error:
+            self._observe_failure(params, context, error)
+            raise
         arguments = tool.aliases.resolve(arguments)
         if not tool.needs_session:
-            return (await self._run_tool(tool, arguments, session, context))[0]
+            return await self._run_outside(tool, arguments, session, params, context)
         session.wake()
-        span = tool.begin_span(session, arguments, origin=context)
+        span = tool.begin_span(session.journal, session, arguments, origin=context)
         spans.serve(span)
         session.open_calls += 1
         try:
@@ -87,6 +86,57 @@ class Tools:
         if session.is_lost or (session.unsaved and not await _is_kept(session, context)):
             return _last_reply(tool, result, outcome, session)
         return carrying
+
+    async def _reply_without_session(
+        self, tool: Tool, params: JsonObject | None, error: EmceepeeError, context: RequestContext
+    ) -> JsonObject:
+        result = error_reply(error)
+        if (span := self.begin_unkept(params, context)) is not None:
+            span.replied(result)
+        if context.session is None or not tool.needs_session or context.is_gone:
+            return result
+        carrying = with_notices(result, context.session, error, context.record_events)
+        if context.session.unsaved and not await _is_kept(context.session, context):
+            return with_move(result, context.session, error)
+        return carrying
+
+    async def _run_outside(
+        self, tool: Tool, arguments: JsonObject, session: Session, params: JsonObject | None, context: RequestContext
+    ) -> JsonObject:
+        """A tool that works in no session, so that its calls are in no journal."""
+        span = self.begin_unkept(params, context)
+        try:
+            result, _ = await self._run_tool(tool, arguments, session, context)
+        except BaseException:
+            if span is not None:
+                span.cancelled()
+            raise
+        if span is not None:
+            span.replied(result)
+        return result
+
+    def begin_unkept(self, params: JsonObject | None, context: RequestContext) -> Span | None:
+        """A call as observers alone see it: one that is refused, or of a tool without a session. None without any."""
+        journal = context.unkept_journal()
+        if journal is None:
+            return None
+        asked = params or {}
+        while (own := _own_call(asked)) is not None:
+            asked = own
+        name, arguments = asked.get("name"), asked.get("arguments")
+        name, given = name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else {}
+        if (tool := self._by_name.get(name)) is None:  # nobody says what in it is private
+            return journal.begin(SpanKind.UNKNOWN_TOOL, name, None, dict.fromkeys(given, MASK), origin=context)
+        if SESSION_ARGUMENT not in tool.params.model_fields:
+            given = {key: value for key, value in given.items() if key != SESSION_ARGUMENT}
+        return tool.begin_span(journal, context.session, tool.aliases.resolve(given), origin=context)
+
+    def _observe_failure(self, params: JsonObject | None, context: RequestContext, error: BaseException) -> None:
+        span = self.begin_unkept(params, context)
+        if span is not None and isinstance(error, Exception):
+            span.failed(str(error))
+        elif span is not None:
+            span.cancelled()
 
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext

@@ -127,12 +127,17 @@ class Requests:
             self._running.pop(context, None)
             context.close()
 
+    def refuse(self, context: RequestContext, reply: JsonObject) -> JsonObject:
+        """The same reply, which is that of a request that is not served. Observers are told of it."""
+        observe_refusal(self._tools, context, reply)
+        return reply
+
     async def _accept_and_respond(
         self, context: RequestContext, accept: Callable[[RequestContext], Era | JsonObject], send: SendMessage
     ) -> None:
         accepted = accept(context)
         if isinstance(accepted, dict):
-            send(accepted)
+            send(self.refuse(context, accepted))
             return
         reply = await self.respond(context, accepted)
         if self._is_wanted(context):
@@ -238,6 +243,26 @@ def error_for(request: Request, error: Exception) -> JsonObject:
         return error_message(request.request_id, error.code, str(error), error.data)
     log.error("request_failed", method=request.method, error=f"{type(error).__name__}: {error}")
     return error_message(request.request_id, INTERNAL_ERROR, "Internal error")
+
+
+def observe_refusal(tools: Tools, context: RequestContext, reply: JsonObject) -> None:
+    """Tell observers of a request that is answered with this, and not served."""
+    request = context.request
+    if request.method == "tools/call":
+        span = tools.begin_unkept(request.params, context)
+    elif (journal := context.unkept_journal()) is not None:
+        span = journal.begin(SpanKind.PROTOCOL, request.method, None, {}, origin=context)
+    else:
+        span = None
+    if span is None:
+        return
+    if "result" in reply:
+        span.replied(reply["result"])
+        return
+    try:  # as if it had been served until here: observers look for the code at what is being raised
+        raise ProtocolError(reply["error"]["code"], reply["error"]["message"])
+    except ProtocolError as error:
+        span.failed(str(error))
 
 
 @contextmanager

@@ -160,6 +160,13 @@ class Journal:
         touch(span)
         return span
 
+    def unkept(self, owner: SpanOwner | None = None) -> "Journal | None":
+        """For requests that nobody but observers is to see; None if there are none. `owner`: if it is another."""
+        room = self._room
+        if not room.observers:
+            return None
+        return Journal(room, self._clock, self._ids, most=0, changed=_nobody, owner=owner or self._owner)
+
     def since(self, revision: int) -> list[Span]:
         """Those that are different since then, in the order of their beginning."""
         return [self._named(span) for span in self._spans if span.revision > revision]

@@ -36,6 +36,8 @@ class SpanKind(StrEnum):
     """A backend's prompt."""
     OWN_TOOL = "own_tool"
     """Another of emceepee's own tools."""
+    UNKNOWN_TOOL = "unknown_tool"
+    """A call that names no tool that there is. Only observers see it."""
     PROTOCOL = "protocol"
     """Any other request of the protocol."""
 

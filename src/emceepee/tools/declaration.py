@@ -12,6 +12,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.events import Taken
 from emceepee.surface import Surface
+from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.aliases import Aliases
@@ -170,12 +171,13 @@ class Tool:
 
     def begin_span(
         self,
-        session: Session,
+        journal: Journal,
+        session: Session | None,
         arguments: JsonObject,
         parent: Span | None = None,
         origin: RequestContext | None = None,
     ) -> Span:
-        """How a call of it shows in its session's journal; `parent` is the request that it is a part of."""
+        """How a call of it shows in a journal; `parent` is the request that it is a part of."""
         server = arguments.get("server")
         if self.name in BACKEND_REQUESTS:
             kind, about, inner = BACKEND_REQUESTS[self.name]
@@ -183,12 +185,13 @@ class Tool:
             shown = arguments.get(inner) if inner else {}
             given = shown if isinstance(shown, dict) else {}
             name = arguments.get(about)
-            return session.journal.begin(kind, name if isinstance(name, str) else "", server, given, parent, origin)
+            return journal.begin(kind, name if isinstance(name, str) else "", server, given, parent, origin)
         if self.private:  # a misspelt name may hold what should be private, too
             public = self.aliases.own - self.private
             arguments = {key: value if key in public else MASK for key, value in arguments.items()}
-        known = server if isinstance(server, str) and session.has_server(server) else None  # it may also be a pattern
-        return session.journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent, origin)
+        # It may also be a pattern.
+        known = server if isinstance(server, str) and session is not None and session.has_server(server) else None
+        return journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent, origin)
 
 
 def tool(

@@ -72,7 +72,7 @@ class ToolsForScripts:
             arguments = {"max_bytes": sys.maxsize} | arguments
         if tool == "execute_tool":
             arguments = {"task_ttl_ms": round(session.limits.longest_task_ttl_seconds * 1000)} | arguments
-        span = found.begin_span(session, arguments, parent)
+        span = found.begin_span(session.journal, session, arguments, parent)
         spans.serve(span)
         context = _InnerContext(session, caller, call_id)
         try:

@@ -18,6 +18,7 @@ from emceepee.sessions.session_storage import SessionElsewhere
 from emceepee.state.events import Taken
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.surface import Surface, call_to
+from emceepee.telemetry.journal import Journal, SpanOwner
 
 
 class ResponseChannel(Protocol):
@@ -167,6 +168,13 @@ class RequestContext:
         return self.directory
 
     # For the server.
+
+    def unkept_journal(self) -> Journal | None:
+        """For a request that is in no journal of a session, so that observers see it; None if there are none."""
+        if self.session is not None:
+            return self.session.journal.unkept()
+        unowned = None if self.directory is None else self.directory.unowned_requests
+        return None if unowned is None else unowned.unkept(SpanOwner("", self.principal))
 
     def close(self) -> None:
         """There is a response: nothing can cancel the request any more, and nothing can precede its answer."""

@@ -24,7 +24,7 @@ from emceepee.sessions.views import (
 from emceepee.state.connection import ConnectionStatus
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
-from emceepee.tools.hints import CORE, READS_RECORDS, SETS, Effect, found_by
+from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
@@ -116,7 +116,8 @@ S = TypeVar("S", bound=ConnectedServer)
 
 @tool(
     title="Add a server",
-    effect=SETS,
+    # Not listed is not refused: with `replace`, the settings before are lost, and calls in flight fail.
+    effect=Effect(idempotent=True),
     load=CORE,
     brief=Brief(
         "Connect an MCP server and keep it. Give url or command. Secrets here pass through the model.",

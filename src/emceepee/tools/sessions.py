@@ -18,7 +18,7 @@ class OpenSession(Params):
 class CloseSession(Params):
     """A session to end."""
 
-    session: str = Field(description="Handle from open_session, or a session's name")
+    session: str = Field(description="Handle from open_session, or a session's name", repr=False)
 
 
 class OpenedSession(TypedDict):

@@ -181,6 +181,21 @@ async def test_a_server_that_cannot_be_reached_is_an_error_of_its_kind(world: Tr
     assert (served.is_error, served.attributes["error.type"]) == (True, "tool_error")
 
 
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_a_call_that_is_refused_is_an_error_with_its_code_and_no_name(world: TracedWorld, era: str) -> None:
+    _, said = world.begin("refused")
+    params = {"name": SECRET, "arguments": {"key": SECRET}, "_meta": said}
+    await world.callers[era].request("tools/call", params)
+    served = await world.collector.span("emceepee", "tools/call", said["traceparent"].split("-")[1])
+    assert (served.kind, served.is_error, served.status_message) == ("SERVER", True, "")
+    assert served.attributes.items() >= {
+        ("gen_ai.tool.name", "other"),
+        ("error.type", "-32602"),
+        ("rpc.response.status_code", "-32602"),
+    }
+    assert SECRET not in repr(world.collector.spans)
+
+
 async def test_durations_are_measured_under_the_names_of_the_conventions(world: TracedWorld) -> None:
     caller = await world.endpoint.caller()
     await caller.call("execute_tool", server="http-legacy", tool="context")

@@ -10,6 +10,7 @@ from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.conversation import Conversation
+from emceepee.telemetry.journal import SpanObserver
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.request_contexts import ALL_TOOLS
 from support.sessions.scene import Scene, a_scene
@@ -76,8 +77,10 @@ class StdioClient:
 
 
 @asynccontextmanager
-async def a_stdio_client(*, is_awake: bool = True) -> AsyncIterator[StdioClient]:
-    async with a_scene(demo=ScriptedBackend(), is_awake=is_awake) as scene:
+async def a_stdio_client(
+    *, is_awake: bool = True, observers: tuple[SpanObserver, ...] = ()
+) -> AsyncIterator[StdioClient]:
+    async with a_scene(demo=ScriptedBackend(), is_awake=is_awake, observers=observers) as scene:
         client = StdioClient(scene)
         try:
             yield client

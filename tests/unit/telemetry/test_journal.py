@@ -4,8 +4,8 @@ import random
 
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
-from emceepee.telemetry.journal import Journal, SpanBudget
-from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.telemetry.journal import BegunRequest, Journal, SpanBudget, SpanObserver, SpanOwner
+from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 from support.fakes.clock import FakeClock
 
 
@@ -101,3 +101,30 @@ def test_of_an_endless_name_the_beginning_is_kept_and_no_secret_in_it() -> None:
     assert span.error is not None
     assert "hunter2" not in span.name + span.error
     assert "uuu" not in span.name + span.error
+
+
+class Witness(SpanObserver):
+    """Keeps whom each request was of, and its name."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def begin(self, begun: BegunRequest) -> SpanWatch:
+        self.seen.append((begun.owner.principal, begun.span.name))
+        return SpanWatch()
+
+
+def test_what_is_not_kept_is_seen_by_observers_alone() -> None:
+    witness, clock = Witness(), FakeClock()
+    room = SpanBudget(10, (witness,))
+    journal = Journal(room, clock, Ulids(lambda: 0), most=10, changed=lambda: None, owner=SpanOwner("01S", "ann"))
+    for owner, name in ((None, "a"), (SpanOwner("", "bob"), "b")):
+        unkept = journal.unkept(owner)
+        assert unkept is not None
+        begin(unkept, name).replied({})
+    assert witness.seen == [("ann", "a"), ("bob", "b")]
+    assert (len(room), len(journal), journal.revision) == (0, 0, 0)
+
+
+def test_without_observers_there_is_nothing_that_is_not_kept() -> None:
+    assert a_journal(SpanBudget(10)).unkept() is None

@@ -88,6 +88,14 @@ def test_what_callers_make_up_takes_no_room() -> None:
     assert set(requests.series(OTHER)) == {OTHER}
 
 
+def test_calls_of_tools_that_there_are_not_are_counted_together() -> None:
+    requests = Requests()
+    for number in range(1000):
+        requests.end(f"tool-{number}", None, SpanKind.UNKNOWN_TOOL, is_error=True)
+    [series] = requests.figures
+    assert (series.kind, series.name, series.statuses) == (SpanKind.UNKNOWN_TOOL, OTHER, {SpanStatus.ERROR: 1000})
+
+
 def test_addresses_of_resources_are_no_label() -> None:
     requests = Requests()
     requests.end("file:///home/me/secret.txt", kind=SpanKind.RESOURCE_READ)

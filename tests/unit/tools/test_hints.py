@@ -44,7 +44,7 @@ def test_what_may_be_lost_by_a_call_is_said() -> None:
     assert destructive == {
         *("remove_server", "reconnect_server", "execute_tool", "respond_to_elicitation", "cancel_task"),
         *("cancel_elicitation_request", "cancel_sampling_request", "delete_timer", "close_session"),
-        "codemode_execute",
+        *("codemode_execute", "add_server"),  # the latter with `replace`
     }
 
 

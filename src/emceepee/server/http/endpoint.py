@@ -10,7 +10,8 @@ from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.json_rpc import Request, classify, client_label
+from emceepee.json_rpc import Request, classify, client_label, error_message
+from emceepee.json_types import JsonObject
 from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR, RESOURCE_PATH
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
@@ -21,6 +22,7 @@ from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
 from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import METRICS_PATH
+from emceepee.server.requests import observe_refusal
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
@@ -29,11 +31,13 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
+from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import (
     JSON,
     STREAM,
     BodyTooLarge,
     CallerLeft,
+    Header,
     Headers,
     Receive,
     Scope,
@@ -291,7 +295,7 @@ class HttpEndpoint:
         if http.is_modern:
             await self._stateless.post(value, http)
         elif b"mcp-session-id" in http.headers:
-            if (connection := await self._find_connection(http)) is not None:
+            if (connection := await self._find_connection(http, value)) is not None:
                 await connection.post(value, http)
         elif (connection := await self._open_connection(value, http)) is not None:
             await connection.post(value, http)
@@ -303,9 +307,10 @@ class HttpEndpoint:
         message = classify(value)
         if not (isinstance(message, Request) and message.method == "initialize"):
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
-            await send_rpc_error(http.send, 400, INVALID_REQUEST, words)
+            await self._refuse(http, value, 400, words)
             return None
         if (refusal := await handshake_refusal(message, self._parts.kernel)) is not None:
+            self._observe_refusal(http, message, refusal)
             await respond_json(http.send, 200, refusal)
             return None
         try:
@@ -319,29 +324,42 @@ class HttpEndpoint:
                 may_guess=http.may_guess,
             )
         except SessionsUnavailable as error:
-            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
+            await self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
         except TooManySessions as error:
-            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"60"))
+            await self._refuse(http, value, 503, str(error), (b"retry-after", b"60"))
         except NameTooLong as error:
-            await send_rpc_error(http.send, 400, INVALID_REQUEST, str(error))
+            await self._refuse(http, value, 400, str(error))
         return None
 
-    async def _find_connection(self, http: HttpRequest) -> HandshakeConnection | None:
+    async def _find_connection(self, http: HttpRequest, value: object = None) -> HandshakeConnection | None:
+        """The one that a request names. `value` is what was posted to it."""
         given = http.headers.get(b"mcp-session-id", b"").decode("latin-1")
         if not given:
-            await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
+            await self._refuse(http, value, 400, "Bad request: the Mcp-Session-Id header is missing")
             return None
         try:
             connection = await self._connections.find(given, http.identity.principal, may_guess=http.may_guess)
         except (SessionsUnavailable, TooManySessions) as error:
-            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
+            await self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
             return None
         if connection is not None:
             connection.session.touch()
             return connection
-        words = "Session not found: it has ended. Begin anew with initialize."
-        await send_rpc_error(http.send, 404, INVALID_REQUEST, words)
+        await self._refuse(http, value, 404, "Session not found: it has ended. Begin anew with initialize.")
         return None
+
+    async def _refuse(self, http: HttpRequest, value: object, status: int, words: str, *headers: Header) -> None:
+        """Answer what no connection can serve."""
+        reply = error_message(None, INVALID_REQUEST, words)
+        if isinstance(request := classify(value), Request):
+            self._observe_refusal(http, request, reply)
+        await respond_json(http.send, status, reply, *headers)
+
+    def _observe_refusal(self, http: HttpRequest, request: Request, reply: JsonObject) -> None:
+        context = RequestContext(
+            request, principal=http.identity.principal, directory=self.directory, headers=http.headers
+        )
+        observe_refusal(self._parts.tools, context, reply)
 
     async def _send_rejection(self, send: Send, why: Rejection) -> None:
         await send_rpc_error(send, why.status, INVALID_REQUEST, why.message, *why.headers)

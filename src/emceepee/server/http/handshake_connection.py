@@ -117,7 +117,9 @@ class HandshakeConnection:
 
     async def _answer(self, request: Request, http: HttpRequest) -> None:
         if (refusal := self._era.refusal(request)) is not None:
-            await self._open_exchange(http).answer(refusal, names_session=self._era.is_open)
+            await self._open_exchange(http).answer(
+                self._refuse(request, http, refusal), names_session=self._era.is_open
+            )
             return
         if request.method == "initialize":
             self._begin_records(request)
@@ -142,7 +144,7 @@ class HandshakeConnection:
 
         def accept(request: Request) -> RequestContext | JsonObject:
             if (refusal := self._era.refusal(request)) is not None:
-                return refusal
+                return self._refuse(request, http, refusal)
             context = self._open_context(request, http)
             context.channel = exchange
             contexts.append(context)
@@ -166,6 +168,11 @@ class HandshakeConnection:
         context.follow_events, context.asker, context.surface = self._feed.follow, self._asked, http.surface
         context.headers = http.headers
         return context
+
+    def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject) -> JsonObject:
+        context = self._open_context(request, http)
+        context.era = self._era
+        return self._requests.refuse(context, reply)
 
     def _take_questions(self) -> None:
         if self._asked is None and self._era.is_open:

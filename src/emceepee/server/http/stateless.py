@@ -56,13 +56,14 @@ class StatelessEndpoint:
         match classify(value):
             case Request() as request:
                 if (rejection := _rejection(request, http)) is not None:
-                    await _send_rejection(http, request, rejection)
+                    await self._refuse(request, http, _rejection_message(request, rejection))
                     return
                 await self._answer(request, http)
             case Notification():
                 version = http.headers.get(VERSION_HEADER, b"").decode("latin-1")
                 if (unsupported := unsupported_version(version)) is not None:
-                    await _send_rejection(http, None, unsupported)
+                    reply = _rejection_message(None, unsupported)
+                    await respond_json(http.send, _http_status(reply), reply)
                     return
                 await respond(http.send, 202, b"")
             case InvalidMessage(reply):
@@ -93,11 +94,11 @@ class StatelessEndpoint:
         try:
             session = await self._find_session(request, http)
         except SessionsUnavailable as error:
+            self._observe_refusal(request, http, error_message(None, INVALID_REQUEST, str(error)))
             await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
             return
         except EmceepeeError as error:
-            reply = _without_session(request, error)
-            await respond_json(http.send, _http_status(reply), reply)
+            await self._refuse(request, http, _without_session(request, error))
             return
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
         context.surface, context.headers = http.surface, http.headers
@@ -117,6 +118,15 @@ class StatelessEndpoint:
             context.keep()
         else:
             http.connection.when_written(context.confirm)
+
+    async def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
+        self._observe_refusal(request, http, reply)
+        await respond_json(http.send, _http_status(reply), reply)
+
+    def _observe_refusal(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
+        context = self._requests.open_context(request, None, NO_CHANNEL, http.identity)
+        context.headers, context.era = http.headers, self._era
+        self._requests.refuse(context, reply)
 
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""
@@ -168,9 +178,8 @@ def _rejection(request: Request, http: HttpRequest) -> Refusal | None:
     return refusal(request, dict(pairs))
 
 
-async def _send_rejection(http: HttpRequest, request: Request | None, why: Refusal) -> None:
-    reply = error_message(request.request_id if request else None, why.code, why.message, why.data)
-    await respond_json(http.send, _http_status(reply), reply)
+def _rejection_message(request: Request | None, why: Refusal) -> JsonObject:
+    return error_message(request.request_id if request else None, why.code, why.message, why.data)
 
 
 def _without_session(request: Request, error: EmceepeeError) -> JsonObject:

@@ -117,6 +117,7 @@ class Conversation:
         if self._session.profile.label is None:
             self._session.update_profile(label=client_label(request.params))
         if (refusal := era.refusal(request)) is not None:
+            context.era = era
             return refusal
         if request.method not in PROBES:
             self._session.wake()
@@ -154,7 +155,7 @@ class Conversation:
             context = RequestContext(request, self._session, self)
             accepted = self._accept(context)
             contexts.append(context)
-            return accepted if isinstance(accepted, dict) else context
+            return self._requests.refuse(context, accepted) if isinstance(accepted, dict) else context
 
         replies = await self._requests.respond_to_batch(values, era, accept)
         if replies:

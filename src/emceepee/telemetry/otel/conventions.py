@@ -1,6 +1,8 @@
 """The names of the semantic conventions for MCP, and what of a message they are about."""
 
 from emceepee.json_types import JsonObject
+from emceepee.protocol import CLIENT_METHODS, HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.redaction import public_url
 
 METHOD = "mcp.method.name"
@@ -29,23 +31,37 @@ LONGEST_NAME = 200  # characters of a name that a caller or a server chose
 Attributes = dict[str, str | int]
 
 
-def subject(method: str, params: JsonObject | None) -> tuple[str, Attributes]:
-    """The name of the span of a request, and the attributes that say what it is about."""
+def known_method(method: str) -> str:
+    """Of a caller, who can name anything."""
+    return method if method in CLIENT_METHODS else OTHER
+
+
+def known_version(version: str) -> str:
+    return version if version in HANDSHAKE_PROTOCOL_VERSIONS or version in MODERN_PROTOCOL_VERSIONS else OTHER
+
+
+def subject(method: str, params: JsonObject | None, *, is_there: bool = True) -> tuple[str, Attributes]:
+    """The name of the span of a request, and the attributes that say what it is about.
+
+    `is_there`: whether what it names is. What callers make up is not told.
+    """
     method = method[:LONGEST_NAME]
     about: Attributes = {METHOD: method}
     given = params or {}
     if method == "tools/call":
         about[OPERATION] = EXECUTE_TOOL
-        return _named(method, TOOL, given.get("name"), about), about
+        return _named(method, TOOL, given.get("name"), about, is_there=is_there), about
     if method == "prompts/get":
-        return _named(method, PROMPT, given.get("name"), about), about
+        return _named(method, PROMPT, given.get("name"), about, is_there=is_there), about
     if method.startswith("resources/") and isinstance(uri := given.get("uri"), str):
         about[RESOURCE_URI] = public_url(uri[: 4 * LONGEST_NAME])[:LONGEST_NAME]
     return method, about
 
 
-def _named(method: str, key: str, name: object, about: Attributes) -> str:
-    if not isinstance(name, str):
+def _named(method: str, key: str, name: object, about: Attributes, *, is_there: bool) -> str:
+    if not is_there:
+        about[key] = OTHER
+    if not is_there or not isinstance(name, str):
         return method
     about[key] = name[:LONGEST_NAME]
     return f"{method} {name[:LONGEST_NAME]}"

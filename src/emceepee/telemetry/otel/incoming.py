@@ -16,6 +16,7 @@ from emceepee.telemetry.otel.trace_context import context_of
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
 
 _UNSEEN = SpanWatch()
+_NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so that what is named need not be there
 
 
 class RequestTracer(SpanObserver):
@@ -36,13 +37,14 @@ class RequestTracer(SpanObserver):
     def _begin_request(self, begun: BegunRequest) -> "TracedRequest":
         assert begun.origin is not None  # whoever calls it looked
         request, version = begun.origin.request, begun.origin.protocol_version
-        name, about = names.subject(request.method, request.params)
+        is_there = begun.span.kind not in _NAMED_BY_CALLER
+        name, about = names.subject(names.known_method(request.method), request.params, is_there=is_there)
         is_http = begun.origin.headers is not None
         about[names.TRANSPORT] = names.TCP if is_http else names.PIPE
         if is_http:
             about[names.APPLICATION_PROTOCOL] = "http"
         if version is not None:
-            about[names.PROTOCOL_VERSION] = version
+            about[names.PROTOCOL_VERSION] = names.known_version(version)
         if begun.span.server is not None:
             about[names.BACKEND] = begun.span.server
         also: Attributes = {names.REQUEST_ID: str(request.request_id)[: names.LONGEST_NAME]}
@@ -79,26 +81,27 @@ class TracedRequest(SpanWatch):
     def became_task(self, span: Span) -> None:
         if self._span is not None and span.task_id is not None:
             self._span.set_attribute(names.TASK_ID, span.task_id)
-        self._end(span.elapsed(), None, None)
+        self._end(span, None, None)
 
     def ended(self, span: Span, result: JsonObject | None) -> None:
         if span.status is SpanStatus.CANCELLED:
-            self._end(span.ended or 0.0, names.CANCELLED, None)
+            self._end(span, names.CANCELLED, None)
         elif span.status is not SpanStatus.ERROR:
-            self._end(span.ended or 0.0, None, None)
+            self._end(span, None, None)
         elif result is not None:
-            self._end(span.ended or 0.0, names.TOOL_ERROR, None)
+            self._end(span, names.TOOL_ERROR, None)
         else:
-            self._end(span.ended or 0.0, *_failure(sys.exception()))
+            self._end(span, *_failure(sys.exception()))
 
-    def _end(self, seconds: float, error: str | None, code: int | None) -> None:
+    def _end(self, span: Span, error: str | None, code: int | None) -> None:
         ending, self._span = self._span, None
         if ending is None:
             return  # it was answered with a task, and that is what has ended
         failure = failure_attributes(error, code)
         end_span(ending, failure)
         if self._instruments is not None:
-            self._instruments.record_incoming(seconds, self._about | failure)
+            seconds = span.elapsed() if span.ended is None else span.ended
+            self._instruments.record_incoming(seconds, self._about | failure, was_server_asked=bool(span.phases))
 
 
 def traced(span: Span | None) -> TracedRequest | None:

@@ -19,7 +19,9 @@ _MOST_VALUES = {
     names.SERVER_ADDRESS: 100,
 }
 _AS_THEY_ARE = (names.OPERATION, names.TRANSPORT, names.APPLICATION_PROTOCOL, names.SERVER_PORT)
-_NEED_PROOF = (names.METHOD, names.TOOL, names.PROMPT)  # callers can name anything: what failed may not exist
+# Callers can name anything: what failed may not exist. Their methods and our tools are known before.
+_OF_SERVERS = (names.TOOL, names.PROMPT)
+_SERVERS = (names.BACKEND,)
 
 
 class Instruments:
@@ -32,11 +34,12 @@ class Instruments:
         self._sessions = _seconds(meter, "mcp.server.session.duration", "How long sessions of callers lasted.")
         self._links = _seconds(meter, "mcp.client.session.duration", "How long connections to servers lasted.")
 
-    def record_incoming(self, seconds: float, attributes: Attributes) -> None:
-        self._incoming.record(seconds, self._bounded(attributes))
+    def record_incoming(self, seconds: float, attributes: Attributes, *, was_server_asked: bool) -> None:
+        """`was_server_asked`, or at least connected: then there is one of that name."""
+        self._incoming.record(seconds, self._bounded(attributes, () if was_server_asked else _SERVERS))
 
     def record_outgoing(self, seconds: float, attributes: Attributes) -> None:
-        self._outgoing.record(seconds, self._bounded(attributes))
+        self._outgoing.record(seconds, self._bounded(attributes, _OF_SERVERS))
 
     def record_session(self, seconds: float) -> None:
         self._sessions.record(seconds)
@@ -44,12 +47,13 @@ class Instruments:
     def record_link(self, seconds: float, attributes: Attributes) -> None:
         self._links.record(seconds, self._bounded(attributes))
 
-    def _bounded(self, attributes: Attributes) -> Attributes:
+    def _bounded(self, attributes: Attributes, need_proof: tuple[str, ...] = ()) -> Attributes:
+        """`need_proof`: those whose values are new only if the request succeeded."""
         has_failed = names.ERROR_TYPE in attributes
         told: Attributes = {key: attributes[key] for key in _AS_THEY_ARE if key in attributes}
         for key, values in self._values.items():
             if key in attributes:
-                may_be_new = not (has_failed and key in _NEED_PROOF)
+                may_be_new = not (has_failed and key in need_proof)
                 told[key] = values.value_of(str(attributes[key]), may_be_new=may_be_new)
         return told
 

@@ -12,6 +12,7 @@ from emceepee.ids import Ulids
 from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import Journal, SpanBudget, SpanOwner, unowned_journal
+from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.spans import Span, SpanKind
 from support.fakes.clock import FakeClock
 from support.fakes.otel_recorder import OtelRecorder, attributes_of, id_of, parent_of
@@ -114,6 +115,38 @@ def test_a_request_that_failed_says_by_which_code(traced: Traced, error: Excepti
         span.failed(str(caught))
     attributes = attributes_of(traced.otel.span("ping"))
     assert {key: value for key, value in attributes.items() if key.startswith(("error", "rpc"))} == told
+
+
+def test_a_tool_that_there_is_not_has_no_name(traced: Traced) -> None:
+    origin = Origin(Request(7, "tools/call", {"name": "made-up"}))
+    traced.journal.begin(SpanKind.UNKNOWN_TOOL, "made-up", None, {}, origin=origin).failed("no")
+    (span,) = traced.otel.spans
+    assert (span.name, attributes_of(span)["gen_ai.tool.name"]) == ("tools/call", OTHER)
+    assert "made-up" not in span.to_json()
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "about"),
+    [
+        ("made/up", OTHER, {"mcp.method.name": OTHER}),
+        ("resources/made-up", OTHER, {"mcp.method.name": OTHER}),
+        ("prompts/get", "prompts/get", {"mcp.method.name": "prompts/get", "gen_ai.prompt.name": OTHER}),
+    ],
+)
+def test_a_method_that_callers_make_up_has_no_name_and_neither_has_what_they_name_with_it(
+    traced: Traced, method: str, name: str, about: JsonObject
+) -> None:
+    origin = Origin(Request(7, method, {"name": "made-up", "uri": "made:up"}), protocol_version="made-up")
+    traced.journal.begin(SpanKind.PROTOCOL, method, None, {}, origin=origin).failed("no")
+    (span,) = traced.otel.spans
+    assert (span.name, span.attributes) == (
+        name,
+        about
+        | {"mcp.session.id": "01SESSION", "jsonrpc.request.id": "7", "network.transport": "pipe"}
+        | {"error.type": "_OTHER", "mcp.protocol.version": OTHER},
+    )
+    (point,) = traced.otel.points("mcp.server.operation.duration")
+    assert attributes_of(point)["mcp.method.name"] == about["mcp.method.name"]
 
 
 async def test_a_request_that_becomes_a_task_ends_with_the_reply_that_names_it(traced: Traced) -> None:
