@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
@@ -17,13 +17,14 @@ from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
 from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
+from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import EmceepeeError, InvalidArguments, LoginNeeded, Unsupported
+from emceepee.errors import EmceepeeError, LoginNeeded, Unsupported
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -31,9 +32,6 @@ from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import PhaseKind, phase
-
-if TYPE_CHECKING:
-    from emceepee.backends.recording.recordings import MemoryRecording
 
 log = EventLog("backends")
 T = TypeVar("T")
@@ -83,7 +81,6 @@ class Connection:
         self._catalog: Catalog | None = None
         self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._authorizer = authorizer
-        self._recording: MemoryRecording | None = None
         self._supervisor = Supervisor(
             spec,
             lambda resumption: self._dial(principal, caller_id, resumption),
@@ -93,6 +90,9 @@ class Connection:
             clock=clock,
             limits=limits,
             spread=spread,
+        )
+        self.recording = OnDemandRecording(
+            spec.name, lambda: dialer.recordings.in_memory(self.spec), self._supervisor.reconnect, events.signal_change
         )
 
     def __repr__(self) -> str:
@@ -200,7 +200,7 @@ class Connection:
             caller_id=caller_id,
             resumption=resumption,
             authorizer=self._authorizer,
-            recorder=None if self._recording is None else self._recording.recorder,
+            recorder=self.recording.recorder,
         )
         try:
             return await dial()
@@ -209,32 +209,6 @@ class Connection:
                 raise
         # The person was quicker than the link that could not be opened took to close.
         return await dial()
-
-    # Recording, for a person who wants to see what passes, or to report it.
-
-    @property
-    def is_recording(self) -> bool:
-        return self._recording is not None
-
-    async def begin_recording(self) -> None:
-        """On a fresh link, so that what is said at the beginning is in it. Raises: EmceepeeError."""
-        if self._recording is not None:
-            raise InvalidArguments(f'"{self.spec.name}" is being recorded already.')
-        self._recording = self._dialer.recordings.in_memory(self.spec)
-        try:
-            await self.reconnect()
-        except BaseException:
-            self._recording = None
-            raise
-
-    def end_recording(self) -> str:
-        """What was recorded, as lines of JSON. Raises: InvalidArguments."""
-        if self._recording is None:
-            raise InvalidArguments(f'"{self.spec.name}" is not being recorded.')
-        recording, self._recording = self._recording, None
-        recording.recorder.stop()
-        self._observer.change_signal.notify()
-        return recording.text
 
     # What the supervisor calls when a link comes and goes.
 
