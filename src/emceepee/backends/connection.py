@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
+from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
-from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
@@ -61,10 +61,16 @@ class Connection:
         self._listener, self._observer = listener, observer
         events = ConnectionEvents(spec, observer)
         self._subscriptions = Subscriptions(
-            lambda method, params: self.handle_notification(method, params, None),
-            self._tasks,
-            clock,
-            most=limits.subscriptions_per_server,
+            self._notify_of_change, self._tasks, clock, most=limits.subscriptions_per_server
+        )
+        self.lists = BackendLists(
+            spec.tools,
+            self._run_bounded,
+            self._subscriptions,
+            self._notify_of_change,
+            tasks=self._tasks,
+            clock=clock,
+            limits=limits,
         )
         self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
@@ -78,8 +84,6 @@ class Connection:
             outlive_link=isinstance(spec.target, HttpTarget),
         )
         self._leaves_session = False  # whether another process will take ours at the backend up
-        self._catalog: Catalog | None = None
-        self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
         self._authorizer = authorizer
         self._supervisor = Supervisor(
             spec,
@@ -142,11 +146,6 @@ class Connection:
     @property
     def subscriptions(self) -> list[str]:
         return sorted(self._subscriptions.uris)
-
-    def known_tools(self) -> list[JsonObject] | None:
-        """The permitted tools, if the list is at hand."""
-        tools = self._catalog.known(Kind.TOOLS) if self._catalog else None
-        return None if tools is None else self._permitted(tools)
 
     def next_retry_ms(self) -> int | None:
         return self._supervisor.next_retry_ms()
@@ -214,15 +213,7 @@ class Connection:
 
     async def prepare_link(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
-        if self._catalog is not None:
-            self._last_seen |= {kind: items for kind in Kind if (items := self._catalog.known(kind)) is not None}
-        self._catalog = Catalog(
-            link,
-            self._clock,
-            tasks=self._tasks,
-            limits=self._limits,
-            is_told_of_changes=self._subscriptions.is_told_of_changes,
-        )
+        self.lists.attach(link)
         self._subscriptions.attach(link)
         self._health.attach(link)
         self._backend_tasks.attach(link)
@@ -234,26 +225,12 @@ class Connection:
                 await self._subscriptions.restore()
         except (RpcError, LinkError, TimeoutError) as error:
             log.warning("state_not_restored", server=self.spec.name, error=str(error) or type(error).__name__)
-        if self._last_seen:
-            self._tasks.spawn(self._compare(self._catalog), name="compare")
+        self.lists.compare_soon()
 
     def detach_link(self) -> None:
         self._backend_tasks.detach()
         self._subscriptions.detach()
         self._health.detach()
-
-    async def _compare(self, now: Catalog) -> None:
-        """Lists that the backend changed while it was away raise the notification that it could not send."""
-        changed: set[str] = set()
-        for kind, known in list(self._last_seen.items()):
-            try:
-                if await now.entries(kind) != known:
-                    changed.add(kind.changed)
-            except (RpcError, LinkError):
-                break  # gone again; the next comparison will tell
-            self._last_seen.pop(kind, None)
-        for method in sorted(changed):
-            self.handle_notification(method, {}, None)
 
     # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
 
@@ -270,9 +247,13 @@ class Connection:
             if self._backend_tasks.handle_status(method, params):
                 return
             origin = origin or self._backend_tasks.origin_of(params)
-        if self._catalog is not None:
-            self._catalog.invalidate(method)
+        if self.lists.catalog is not None:
+            self.lists.catalog.invalidate(method)
         self._listener.handle_notification(method, without_subscription(params), origin)
+
+    def _notify_of_change(self, method: str, params: JsonObject) -> None:
+        """What the backend could not say itself, when it happened."""
+        self.handle_notification(method, params, None)
 
     def handle_output(self, line: str, source: str) -> None:
         self._listener.handle_output(line, source)
@@ -348,12 +329,12 @@ class Connection:
                     raise LinkError(
                         Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
                     )
-                if self._backend_tasks.is_offered and method == "tools/call" and self._catalog is not None:
-                    return await self._backend_tasks.call(link, params, origin, self._catalog, plan)
+                if self._backend_tasks.is_offered and method == "tools/call" and self.lists.catalog is not None:
+                    return await self._backend_tasks.call(link, params, origin, self.lists.catalog, plan)
                 return await link.request(method, params, origin=origin)
             headers = None
-            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
-                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
+            if link.mirrors_arguments and method == "tools/call" and self.lists.catalog is not None:
+                headers = await self.lists.catalog.param_headers(params["name"], params.get("arguments") or {})
             try:
                 result = await link.request(method, params, origin=origin, headers=headers)
             except RpcError as error:
@@ -464,22 +445,6 @@ class Connection:
         """
         return await self._run_bounded(lambda link: link.request(method, params), method)
 
-    async def entries(self, kind: Kind) -> list[JsonObject]:
-        """All entries of one kind; of tools, the permitted ones.
-
-        Raises:
-            EmceepeeError
-        """
-
-        async def read(link: Link) -> list[JsonObject]:
-            if self._catalog is None:
-                raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
-            self._subscriptions.listen_for_changes()
-            return await self._catalog.entries(kind)
-
-        items = await self._run_bounded(read, kind.method)
-        return self._permitted(items) if kind is Kind.TOOLS else items
-
     async def set_log_level(self, level: str) -> None:
         """From now on, also on links to come. Raises: Unsupported."""
         link = await self.ready()
@@ -511,10 +476,6 @@ class Connection:
             link.set_log_level(self.log_level)
         else:
             await link.request("logging/setLevel", {"level": self.log_level})
-
-    def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
-        permitted = self.spec.tools
-        return tools if permitted.permits_all else [tool for tool in tools if permitted.permits(str(tool.get("name")))]
 
 
 def _wants_person(error: Exception) -> bool:

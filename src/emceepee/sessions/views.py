@@ -206,7 +206,7 @@ def question_details(question: Question) -> JsonObject:
 
 
 def server_summary(connection: Connection) -> ServerSummary:
-    state, facts, tools = connection.state, connection.facts, connection.known_tools()
+    state, facts, tools = connection.state, connection.facts, connection.lists.known_tools()
     failures = connection.health.failures if connection.is_connected else 0
     optional = {
         "description": connection.spec.description,
