@@ -1,7 +1,7 @@
 """A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from emceepee.backends.health import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.link_settings import LinkSettings
 from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
 from emceepee.backends.recording.on_demand import OnDemandRecording
@@ -24,16 +25,14 @@ from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import EmceepeeError, LoginNeeded, Unsupported
+from emceepee.errors import EmceepeeError, LoginNeeded
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
-from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import PhaseKind, phase
 
-log = EventLog("backends")
 T = TypeVar("T")
 
 
@@ -55,13 +54,21 @@ class Connection:
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
-        self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._listener, self._observer = listener, observer
+        self._listener = listener
         events = ConnectionEvents(spec, observer)
         self._subscriptions = Subscriptions(
             self._notify_of_change, self._tasks, clock, most=limits.subscriptions_per_server
+        )
+        self.settings = LinkSettings(
+            spec.name,
+            self._subscriptions,
+            observer,
+            ready=self.ready,
+            run_bounded=self._run_bounded,
+            clock=clock,
+            limits=limits,
         )
         self.lists = BackendLists(
             spec.tools,
@@ -143,10 +150,6 @@ class Connection:
     def is_listening(self) -> bool:
         return bool(self._subscriptions.uris) or len(self._backend_tasks) > 0
 
-    @property
-    def subscriptions(self) -> list[str]:
-        return sorted(self._subscriptions.uris)
-
     def next_retry_ms(self) -> int | None:
         return self._supervisor.next_retry_ms()
 
@@ -219,12 +222,7 @@ class Connection:
         self._backend_tasks.attach(link)
         if self._leaves_session:
             link.leave_session()
-        try:
-            async with give_up_after(self._clock, self._limits.connect_seconds):
-                await self._restore_log_level(link)
-                await self._subscriptions.restore()
-        except (RpcError, LinkError, TimeoutError) as error:
-            log.warning("state_not_restored", server=self.spec.name, error=str(error) or type(error).__name__)
+        await self.settings.restore(link)
         self.lists.compare_soon()
 
     def detach_link(self) -> None:
@@ -444,38 +442,6 @@ class Connection:
             EmceepeeError
         """
         return await self._run_bounded(lambda link: link.request(method, params), method)
-
-    async def set_log_level(self, level: str) -> None:
-        """From now on, also on links to come. Raises: Unsupported."""
-        link = await self.ready()
-        if "logging" not in link.facts.capabilities:
-            raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
-        self.log_level = level
-        self._observer.keep_settings(self.spec.name)
-        await self._run_bounded(self._restore_log_level, "logging/setLevel")
-
-    async def subscribe(self, uri: str) -> None:
-        """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
-        await self._run_bounded(lambda _: self._subscriptions.add(uri), "resources/subscribe")
-        self._observer.keep_settings(self.spec.name)
-
-    async def unsubscribe(self, uri: str) -> None:
-        """Raises: EmceepeeError."""
-        await self._run_bounded(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
-        self._observer.keep_settings(self.spec.name)
-
-    def restore_settings(self, log_level: str | None, uris: Iterable[str]) -> None:
-        """Of a process that has ended: every link to come is asked for them."""
-        self.log_level = log_level
-        self._subscriptions.uris |= set(uris)
-
-    async def _restore_log_level(self, link: Link) -> None:
-        if self.log_level is None or "logging" not in link.facts.capabilities:
-            return
-        if link.facts.is_modern:
-            link.set_log_level(self.log_level)
-        else:
-            await link.request("logging/setLevel", {"level": self.log_level})
 
 
 def _wants_person(error: Exception) -> bool:

@@ -239,7 +239,7 @@ def server_view(connection: Connection) -> ServerView:
             "capabilities": facts.capabilities,
             "instructions": facts.instructions,
             "process": process,
-            "subscriptions": connection.subscriptions or None,
+            "subscriptions": connection.settings.subscriptions or None,
         }
     return cast(ServerView, server_summary(connection) | _known(optional))
 
