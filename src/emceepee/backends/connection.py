@@ -9,6 +9,7 @@ from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
 from emceepee.backends.connection_events import ConnectionEvents, Observer
+from emceepee.backends.connection_login import ConnectionLogin, wants_person
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
@@ -17,7 +18,6 @@ from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
 from emceepee.backends.link_settings import LinkSettings
 from emceepee.backends.oauth.access import Authorizer
-from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
 from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
@@ -25,7 +25,7 @@ from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import EmceepeeError, LoginNeeded
+from emceepee.errors import LoginNeeded
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -91,7 +91,7 @@ class Connection:
             outlive_link=isinstance(spec.target, HttpTarget),
         )
         self._leaves_session = False  # whether another process will take ours at the backend up
-        self._authorizer = authorizer
+        self.login = ConnectionLogin(spec.name, authorizer)
         self._supervisor = Supervisor(
             spec,
             lambda resumption: self._dial(principal, caller_id, resumption),
@@ -122,16 +122,6 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         return self.state.status is ConnectionStatus.CONNECTED
-
-    @property
-    def authorization_url(self) -> str | None:
-        """What a person is asked to open, if the server wants a login just now."""
-        return None if self._authorizer is None else self._authorizer.authorization_url
-
-    @property
-    def login_trouble(self) -> str | None:
-        """Which authorization server does not answer, so that calls may have to wait, or fail."""
-        return None if self._authorizer is None else self._authorizer.trouble
 
     @property
     def facts(self) -> ServerFacts | None:
@@ -201,16 +191,10 @@ class Connection:
             principal=principal,
             caller_id=caller_id,
             resumption=resumption,
-            authorizer=self._authorizer,
+            authorizer=self.login.authorizer,
             recorder=self.recording.recorder,
         )
-        try:
-            return await dial()
-        except NoAccess as error:
-            if not error.wants_person or self._authorizer is None or self._authorizer.is_logging_in:
-                raise
-        # The person was quicker than the link that could not be opened took to close.
-        return await dial()
+        return await self.login.dial(dial)
 
     # What the supervisor calls when a link comes and goes.
 
@@ -372,40 +356,20 @@ class Connection:
         except RpcError as error:
             raise request_failed(self.spec.name, method, error) from error
         except (NoAccess, LoginNeeded) as error:
-            if origin is None or not _wants_person(error):
-                raise self._translated(error, method) from error
+            if origin is None or not wants_person(error):
+                raise request_failed(self.spec.name, method, error) from error
             wants_login = True
         except LinkError as error:
             wants_login = False
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
         if wants_login:
-            return await self._run_after_login(work, method, origin, is_first=is_first)
+            run_again = partial(self._run_once, work, PhaseKind.RETRY)
+            return await self.login.run_after(run_again, method, origin, is_first=is_first)
         try:
             return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
-
-    async def _run_after_login(
-        self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None, *, is_first: bool
-    ) -> T:
-        """A person was asked to log in: wait for them, and do `work` then. It may turn out to need more rights.
-
-        Raises:
-            EmceepeeError
-        """
-        for login in range(1, LOGINS_PER_CALL + 1):
-            if self._authorizer is not None:
-                await self._authorizer.wait(origin, is_first=is_first)
-            try:
-                return await self._run_once(work, PhaseKind.RETRY)
-            except (RpcError, LinkError, LoginNeeded) as error:
-                if login == LOGINS_PER_CALL or not _wants_person(error):
-                    raise self._translated(error, method) from error
-        raise AssertionError("the last turn of the loop returns or raises")
-
-    def _translated(self, error: "RpcError | LinkError | LoginNeeded", method: str) -> EmceepeeError:
-        return error if isinstance(error, LoginNeeded) else request_failed(self.spec.name, method, error)
 
     async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
@@ -442,10 +406,6 @@ class Connection:
             EmceepeeError
         """
         return await self._run_bounded(lambda link: link.request(method, params), method)
-
-
-def _wants_person(error: Exception) -> bool:
-    return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
 def first_text(result: JsonObject) -> str:
