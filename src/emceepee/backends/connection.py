@@ -1,6 +1,5 @@
-"""A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
+"""A session's connection to one backend: how a call goes through it, and what else belongs to it, each a part."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -16,11 +15,12 @@ from emceepee.backends.health import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.link_listener import LinkListener
 from emceepee.backends.link_settings import LinkSettings
 from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
+from emceepee.backends.subscriptions import Subscriptions
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
@@ -56,8 +56,22 @@ class Connection:
         self.spec = spec
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._listener = listener
         events = ConnectionEvents(spec, observer)
+        self.login = ConnectionLogin(spec.name, authorizer)
+        self._supervisor = Supervisor(
+            spec,
+            lambda resumption: self._dial(principal, caller_id, resumption),
+            events,
+            self,
+            tasks=self._tasks,
+            clock=clock,
+            limits=limits,
+            spread=spread,
+        )
+        self.recording = OnDemandRecording(
+            spec.name, lambda: dialer.recordings.in_memory(self.spec), self._supervisor.reconnect, events.signal_change
+        )
+        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._subscriptions = Subscriptions(
             self._notify_of_change, self._tasks, clock, most=limits.subscriptions_per_server
         )
@@ -79,7 +93,6 @@ class Connection:
             clock=clock,
             limits=limits,
         )
-        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
         self._backend_tasks = BackendTasks(
             spec.name,
@@ -90,21 +103,8 @@ class Connection:
             limits,
             outlive_link=isinstance(spec.target, HttpTarget),
         )
+        self._listener = LinkListener(listener, self._subscriptions, self.lists, self._backend_tasks)
         self._leaves_session = False  # whether another process will take ours at the backend up
-        self.login = ConnectionLogin(spec.name, authorizer)
-        self._supervisor = Supervisor(
-            spec,
-            lambda resumption: self._dial(principal, caller_id, resumption),
-            events,
-            self,
-            tasks=self._tasks,
-            clock=clock,
-            limits=limits,
-            spread=spread,
-        )
-        self.recording = OnDemandRecording(
-            spec.name, lambda: dialer.recordings.in_memory(self.spec), self._supervisor.reconnect, events.signal_change
-        )
 
     def __repr__(self) -> str:
         view, parts = self.state, [self.spec.name]
@@ -187,7 +187,7 @@ class Connection:
         dial = partial(
             self._dialer.dial,
             self.spec,
-            self,
+            self._listener,
             principal=principal,
             caller_id=caller_id,
             resumption=resumption,
@@ -214,37 +214,9 @@ class Connection:
         self._subscriptions.detach()
         self._health.detach()
 
-    # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
-
-    async def handle_request(
-        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
-    ) -> JsonObject:
-        return await self._listener.handle_request(method, params, origin, seconds=seconds)
-
-    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if method == ACKNOWLEDGED:
-            self._subscriptions.acknowledge()
-            return
-        if len(self._backend_tasks):
-            if self._backend_tasks.handle_status(method, params):
-                return
-            origin = origin or self._backend_tasks.origin_of(params)
-        if self.lists.catalog is not None:
-            self.lists.catalog.invalidate(method)
-        self._listener.handle_notification(method, without_subscription(params), origin)
-
     def _notify_of_change(self, method: str, params: JsonObject) -> None:
-        """What the backend could not say itself, when it happened."""
-        self.handle_notification(method, params, None)
-
-    def handle_output(self, line: str, source: str) -> None:
-        self._listener.handle_output(line, source)
-
-    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        return self._backend_tasks.take_request(key, method, params)
-
-    def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        self._listener.handle_task(task, origin)
+        """What the backend would have said, had it been asked in time."""
+        self._listener.handle_notification(method, params, None)
 
     # Calls that the backend runs as tasks of its own.
 
