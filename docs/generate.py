@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from emceepee import config, errors
+from emceepee import config_reading, errors
 from emceepee.backends.configured_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
 from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE
 from emceepee.backends.oauth.entry import OAuthEntry
@@ -428,8 +428,8 @@ def _is_machine(diagram: Mapping[str, Any]) -> bool:
 
 
 def settings() -> str:
-    _no_strangers("TOP_KEYS", TOP_KEYS, config._TOP_KEYS)
-    _all_described("key of the configuration file", config._TOP_KEYS, TOP_KEYS)
+    _no_strangers("TOP_KEYS", TOP_KEYS, config_reading._TOP_KEYS)
+    _all_described("key of the configuration file", config_reading._TOP_KEYS, TOP_KEYS)
     server, restart = compact_schema(ServerEntry, keeps_bounds=True), compact_schema(RestartConfig, keeps_bounds=True)
     tls = compact_schema(TlsEntry, keeps_bounds=True)
     only_in_file = ConfiguredEntry.model_fields.keys() - ServerEntry.model_fields.keys()
@@ -442,7 +442,7 @@ def settings() -> str:
         described = [name for name, item in schema["properties"].items() if "description" in item]
         _no_strangers(what, words, schema["properties"])
         _all_described(f"key of {what}", schema["properties"], [*words, *described])
-    aliases = ", ".join(f"`{alias}` for `{name}`" for alias, name in config._TYPE_ALIASES.items())
+    aliases = ", ".join(f"`{alias}` for `{name}`" for alias, name in config_reading._TYPE_ALIASES.items())
     inherited = ", ".join(f"`{name}`" for name in INHERITED)
     return f"""
 # Settings
@@ -455,7 +455,7 @@ Flags win over the file; see [the command line](cli.md).
 
 ## The file
 
-{_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config._TOP_KEYS])}
+{_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config_reading._TOP_KEYS])}
 What changes in the file changes in a running emceepee, too ([more](../how-to/configure-servers.md#change-the-file)).
 [config.schema.json](config.schema.json) is the file as JSON Schema, for editors: name it under `$schema`. `emceepee
 config schema` prints it.
@@ -511,7 +511,7 @@ def config_schema() -> dict[str, Any]:
     entry["properties"] |= {
         "restartConfig": compact_schema(RestartConfig, keeps_bounds=True),
         "oauth": compact_schema(OAuthEntry, keeps_bounds=True),
-        "type": {"enum": ["http", "sse", "stdio", *config._TYPE_ALIASES]},
+        "type": {"enum": ["http", "sse", "stdio", *config_reading._TYPE_ALIASES]},
         "disabled": {"type": "boolean"},
         "serverUrl": {"type": "string"},
     }
@@ -547,14 +547,14 @@ def config_schema() -> dict[str, Any]:
         "state": {"type": "string"},
         **{key: {"enum": list(values)} for key, values in choices.items()},
     }
-    _all_described("key of the schema", config._TOP_KEYS, top)
+    _all_described("key of the schema", config_reading._TOP_KEYS, top)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"{errors.DOCS_URL}reference/{SCHEMA_FILE}",
         "title": "Configuration of emceepee",
         "type": "object",
-        "properties": {config.SCHEMA_KEY: {"type": "string"}}
-        | {key: top[key] | {"description": TOP_KEYS[key]} for key in config._TOP_KEYS},
+        "properties": {config_reading.SCHEMA_KEY: {"type": "string"}}
+        | {key: top[key] | {"description": TOP_KEYS[key]} for key in config_reading._TOP_KEYS},
         "$defs": {"server": named},
     }
 

@@ -48,7 +48,7 @@ async def test_the_session_goes_on(store: SqliteStore) -> None:
         assert (done.result, lost.status) == ({"content": [{"type": "text", "text": "gold"}]}, "failed")
         assert [timer.message for timer in session.timers.all(include_inactive=False)] == ["tea"]
         connection = session.connection("one")
-        assert (connection.log_level, connection.subscriptions) == ("debug", ["file:///a"])
+        assert (connection.settings.log_level, connection.settings.subscriptions) == ("debug", ["file:///a"])
         headers = {"mcp_session_id": CONNECTION_ID, "accept": "text/event-stream"}
         answered, _ = await client.start("GET", **headers, last_event_id="01KDVDNA00626ZT0Q2R2JPCFS1")
         assert RESTARTED in answered.body.decode()

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emceepee import config
+from emceepee import config_reading
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
 from emceepee.own_files import CONFIG_VARIABLE
@@ -88,7 +88,7 @@ def test_json_blocks_are_json(block: Block) -> None:
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
 def test_server_lists_load_without_a_warning(block: Block, references: References) -> None:
-    loaded = config.parse(block.body, source=block.page, references=references)
+    loaded = config_reading.parse(block.body, source=block.page, references=references)
     assert loaded.servers
     assert (loaded.ignored, loaded.spelled_out, loaded.unverified) == ((), (), [])
 
@@ -105,7 +105,7 @@ def test_client_configurations_reach_emceepee_or_start_it_with_flags_that_it_kno
     assert Path(program).name in PROJECT["scripts"]
     build_parser().parse_args(arguments)  # exits if it does not understand
     inline = server.get("env", {}).get(CONFIG_VARIABLE)
-    assert inline is None or config.load(None, {CONFIG_VARIABLE: inline}).servers
+    assert inline is None or config_reading.load(None, {CONFIG_VARIABLE: inline}).servers
 
 
 @pytest.mark.parametrize("block", CALLS, ids=name_of)

@@ -57,7 +57,8 @@ class Busy:
         session = self.scene.session
         return {
             "servers": [
-                (link.spec, str(link.state.status), link.subscriptions, link.log_level) for link in session.connections
+                (link.spec, str(link.state.status), link.settings.subscriptions, link.settings.log_level)
+                for link in session.connections
             ],
             "tasks": [task_view(task) for task in session.tasks.all()],
             "timers": [timer_view(timer) for timer in session.timers.all(include_inactive=True)],

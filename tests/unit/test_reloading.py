@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.config import Config, load
+from emceepee.config import Config
+from emceepee.config_reading import load
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.reloading import SETTLE_SECONDS, Reloader, needing_restart
 from emceepee.sessions.registry import ServerRegistry

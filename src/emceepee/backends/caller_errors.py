@@ -36,7 +36,9 @@ def login_needed(server: str, reason: str) -> LoginNeeded:
     )
 
 
-def request_failed(server: str, method: str, error: RpcError | LinkError) -> EmceepeeError:
+def request_failed(server: str, method: str, error: RpcError | LinkError | LoginNeeded) -> EmceepeeError:
+    if isinstance(error, LoginNeeded):
+        return error
     if isinstance(error, RpcError):
         return ExecutionFailed(
             f'Server "{server}" answered {method} with error {error.error.get("code")}: {error}',

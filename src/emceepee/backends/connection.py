@@ -1,41 +1,38 @@
-"""A session's connection to one backend: what callers ask of it. Keeping it open is the supervisor's work."""
+"""A session's connection to one backend: how a call goes through it, and what else belongs to it, each a part."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
-from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.connection_events import ConnectionEvents, Observer
+from emceepee.backends.connection_login import ConnectionLogin, wants_person
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.link_listener import LinkListener
+from emceepee.backends.link_settings import LinkSettings
 from emceepee.backends.oauth.access import Authorizer
-from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
+from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
+from emceepee.backends.subscriptions import Subscriptions
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
-from emceepee.errors import EmceepeeError, InvalidArguments, LoginNeeded, Unsupported
+from emceepee.errors import LoginNeeded
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection import ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
-from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import PhaseKind, phase
 
-if TYPE_CHECKING:
-    from emceepee.backends.recording.recordings import MemoryRecording
-
-log = EventLog("backends")
 T = TypeVar("T")
 
 
@@ -57,33 +54,10 @@ class Connection:
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.spec = spec
-        self.log_level: str | None = None
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
-        self._listener, self._observer = listener, observer
         events = ConnectionEvents(spec, observer)
-        self._subscriptions = Subscriptions(
-            lambda method, params: self.handle_notification(method, params, None),
-            self._tasks,
-            clock,
-            most=limits.subscriptions_per_server,
-        )
-        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
-        self._input_rounds = InputRounds(spec.name, listener, clock, limits)
-        self._backend_tasks = BackendTasks(
-            spec.name,
-            self._ask_about_task,
-            listener,
-            self._tasks,
-            clock,
-            limits,
-            outlive_link=isinstance(spec.target, HttpTarget),
-        )
-        self._leaves_session = False  # whether another process will take ours at the backend up
-        self._catalog: Catalog | None = None
-        self._last_seen: dict[Kind, list[JsonObject]] = {}  # of links before, and not yet compared
-        self._authorizer = authorizer
-        self._recording: MemoryRecording | None = None
+        self.login = ConnectionLogin(spec.name, authorizer)
         self._supervisor = Supervisor(
             spec,
             lambda resumption: self._dial(principal, caller_id, resumption),
@@ -94,6 +68,43 @@ class Connection:
             limits=limits,
             spread=spread,
         )
+        self.recording = OnDemandRecording(
+            spec.name, lambda: dialer.recordings.in_memory(self.spec), self._supervisor.reconnect, events.signal_change
+        )
+        self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
+        self._subscriptions = Subscriptions(
+            self._notify_of_change, self._tasks, clock, most=limits.subscriptions_per_server
+        )
+        self.settings = LinkSettings(
+            spec.name,
+            self._subscriptions,
+            observer,
+            ready=self.ready,
+            run_bounded=self._run_bounded,
+            clock=clock,
+            limits=limits,
+        )
+        self.lists = BackendLists(
+            spec.tools,
+            self._run_bounded,
+            self._subscriptions,
+            self._notify_of_change,
+            tasks=self._tasks,
+            clock=clock,
+            limits=limits,
+        )
+        self._input_rounds = InputRounds(spec.name, listener, clock, limits)
+        self._backend_tasks = BackendTasks(
+            spec.name,
+            self._ask_about_task,
+            listener,
+            self._tasks,
+            clock,
+            limits,
+            outlive_link=isinstance(spec.target, HttpTarget),
+        )
+        self._listener = LinkListener(listener, self._subscriptions, self.lists, self._backend_tasks)
+        self._leaves_session = False  # whether another process will take ours at the backend up
 
     def __repr__(self) -> str:
         view, parts = self.state, [self.spec.name]
@@ -113,16 +124,6 @@ class Connection:
         return self.state.status is ConnectionStatus.CONNECTED
 
     @property
-    def authorization_url(self) -> str | None:
-        """What a person is asked to open, if the server wants a login just now."""
-        return None if self._authorizer is None else self._authorizer.authorization_url
-
-    @property
-    def login_trouble(self) -> str | None:
-        """Which authorization server does not answer, so that calls may have to wait, or fail."""
-        return None if self._authorizer is None else self._authorizer.trouble
-
-    @property
     def facts(self) -> ServerFacts | None:
         link = self._supervisor.link
         return link.facts if link else None
@@ -138,15 +139,6 @@ class Connection:
     @property
     def is_listening(self) -> bool:
         return bool(self._subscriptions.uris) or len(self._backend_tasks) > 0
-
-    @property
-    def subscriptions(self) -> list[str]:
-        return sorted(self._subscriptions.uris)
-
-    def known_tools(self) -> list[JsonObject] | None:
-        """The permitted tools, if the list is at hand."""
-        tools = self._catalog.known(Kind.TOOLS) if self._catalog else None
-        return None if tools is None else self._permitted(tools)
 
     def next_retry_ms(self) -> int | None:
         return self._supervisor.next_retry_ms()
@@ -195,119 +187,36 @@ class Connection:
         dial = partial(
             self._dialer.dial,
             self.spec,
-            self,
+            self._listener,
             principal=principal,
             caller_id=caller_id,
             resumption=resumption,
-            authorizer=self._authorizer,
-            recorder=None if self._recording is None else self._recording.recorder,
+            authorizer=self.login.authorizer,
+            recorder=self.recording.recorder,
         )
-        try:
-            return await dial()
-        except NoAccess as error:
-            if not error.wants_person or self._authorizer is None or self._authorizer.is_logging_in:
-                raise
-        # The person was quicker than the link that could not be opened took to close.
-        return await dial()
-
-    # Recording, for a person who wants to see what passes, or to report it.
-
-    @property
-    def is_recording(self) -> bool:
-        return self._recording is not None
-
-    async def begin_recording(self) -> None:
-        """On a fresh link, so that what is said at the beginning is in it. Raises: EmceepeeError."""
-        if self._recording is not None:
-            raise InvalidArguments(f'"{self.spec.name}" is being recorded already.')
-        self._recording = self._dialer.recordings.in_memory(self.spec)
-        try:
-            await self.reconnect()
-        except BaseException:
-            self._recording = None
-            raise
-
-    def end_recording(self) -> str:
-        """What was recorded, as lines of JSON. Raises: InvalidArguments."""
-        if self._recording is None:
-            raise InvalidArguments(f'"{self.spec.name}" is not being recorded.')
-        recording, self._recording = self._recording, None
-        recording.recorder.stop()
-        self._observer.change_signal.notify()
-        return recording.text
+        return await self.login.dial(dial)
 
     # What the supervisor calls when a link comes and goes.
 
     async def prepare_link(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
-        if self._catalog is not None:
-            self._last_seen |= {kind: items for kind in Kind if (items := self._catalog.known(kind)) is not None}
-        self._catalog = Catalog(
-            link,
-            self._clock,
-            tasks=self._tasks,
-            limits=self._limits,
-            is_told_of_changes=self._subscriptions.is_told_of_changes,
-        )
+        self.lists.attach(link)
         self._subscriptions.attach(link)
         self._health.attach(link)
         self._backend_tasks.attach(link)
         if self._leaves_session:
             link.leave_session()
-        try:
-            async with give_up_after(self._clock, self._limits.connect_seconds):
-                await self._restore_log_level(link)
-                await self._subscriptions.restore()
-        except (RpcError, LinkError, TimeoutError) as error:
-            log.warning("state_not_restored", server=self.spec.name, error=str(error) or type(error).__name__)
-        if self._last_seen:
-            self._tasks.spawn(self._compare(self._catalog), name="compare")
+        await self.settings.restore(link)
+        self.lists.compare_soon()
 
     def detach_link(self) -> None:
         self._backend_tasks.detach()
         self._subscriptions.detach()
         self._health.detach()
 
-    async def _compare(self, now: Catalog) -> None:
-        """Lists that the backend changed while it was away raise the notification that it could not send."""
-        changed: set[str] = set()
-        for kind, known in list(self._last_seen.items()):
-            try:
-                if await now.entries(kind) != known:
-                    changed.add(kind.changed)
-            except (RpcError, LinkError):
-                break  # gone again; the next comparison will tell
-            self._last_seen.pop(kind, None)
-        for method in sorted(changed):
-            self.handle_notification(method, {}, None)
-
-    # What links report (`Listener`): what is the connection's own is taken here, and the session hears the rest.
-
-    async def handle_request(
-        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
-    ) -> JsonObject:
-        return await self._listener.handle_request(method, params, origin, seconds=seconds)
-
-    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if method == ACKNOWLEDGED:
-            self._subscriptions.acknowledge()
-            return
-        if len(self._backend_tasks):
-            if self._backend_tasks.handle_status(method, params):
-                return
-            origin = origin or self._backend_tasks.origin_of(params)
-        if self._catalog is not None:
-            self._catalog.invalidate(method)
-        self._listener.handle_notification(method, without_subscription(params), origin)
-
-    def handle_output(self, line: str, source: str) -> None:
-        self._listener.handle_output(line, source)
-
-    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        return self._backend_tasks.take_request(key, method, params)
-
-    def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        self._listener.handle_task(task, origin)
+    def _notify_of_change(self, method: str, params: JsonObject) -> None:
+        """What the backend would have said, had it been asked in time."""
+        self._listener.handle_notification(method, params, None)
 
     # Calls that the backend runs as tasks of its own.
 
@@ -374,12 +283,12 @@ class Connection:
                     raise LinkError(
                         Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
                     )
-                if self._backend_tasks.is_offered and method == "tools/call" and self._catalog is not None:
-                    return await self._backend_tasks.call(link, params, origin, self._catalog, plan)
+                if self._backend_tasks.is_offered and method == "tools/call" and self.lists.catalog is not None:
+                    return await self._backend_tasks.call(link, params, origin, self.lists.catalog, plan)
                 return await link.request(method, params, origin=origin)
             headers = None
-            if link.mirrors_arguments and method == "tools/call" and self._catalog is not None:
-                headers = await self._catalog.param_headers(params["name"], params.get("arguments") or {})
+            if link.mirrors_arguments and method == "tools/call" and self.lists.catalog is not None:
+                headers = await self.lists.catalog.param_headers(params["name"], params.get("arguments") or {})
             try:
                 result = await link.request(method, params, origin=origin, headers=headers)
             except RpcError as error:
@@ -419,40 +328,20 @@ class Connection:
         except RpcError as error:
             raise request_failed(self.spec.name, method, error) from error
         except (NoAccess, LoginNeeded) as error:
-            if origin is None or not _wants_person(error):
-                raise self._translated(error, method) from error
+            if origin is None or not wants_person(error):
+                raise request_failed(self.spec.name, method, error) from error
             wants_login = True
         except LinkError as error:
             wants_login = False
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):
                 raise request_failed(self.spec.name, method, error) from error
         if wants_login:
-            return await self._run_after_login(work, method, origin, is_first=is_first)
+            run_again = partial(self._run_once, work, PhaseKind.RETRY)
+            return await self.login.run_after(run_again, method, origin, is_first=is_first)
         try:
             return await self._run_once(work, PhaseKind.RETRY)
         except (RpcError, LinkError) as error:
             raise request_failed(self.spec.name, method, error) from error
-
-    async def _run_after_login(
-        self, work: Callable[[Link], Awaitable[T]], method: str, origin: object | None, *, is_first: bool
-    ) -> T:
-        """A person was asked to log in: wait for them, and do `work` then. It may turn out to need more rights.
-
-        Raises:
-            EmceepeeError
-        """
-        for login in range(1, LOGINS_PER_CALL + 1):
-            if self._authorizer is not None:
-                await self._authorizer.wait(origin, is_first=is_first)
-            try:
-                return await self._run_once(work, PhaseKind.RETRY)
-            except (RpcError, LinkError, LoginNeeded) as error:
-                if login == LOGINS_PER_CALL or not _wants_person(error):
-                    raise self._translated(error, method) from error
-        raise AssertionError("the last turn of the loop returns or raises")
-
-    def _translated(self, error: "RpcError | LinkError | LoginNeeded", method: str) -> EmceepeeError:
-        return error if isinstance(error, LoginNeeded) else request_failed(self.spec.name, method, error)
 
     async def _run_once(self, work: Callable[[Link], Awaitable[T]], seen_as: PhaseKind) -> T:
         link = self._supervisor.live
@@ -489,62 +378,6 @@ class Connection:
             EmceepeeError
         """
         return await self._run_bounded(lambda link: link.request(method, params), method)
-
-    async def entries(self, kind: Kind) -> list[JsonObject]:
-        """All entries of one kind; of tools, the permitted ones.
-
-        Raises:
-            EmceepeeError
-        """
-
-        async def read(link: Link) -> list[JsonObject]:
-            if self._catalog is None:
-                raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
-            self._subscriptions.listen_for_changes()
-            return await self._catalog.entries(kind)
-
-        items = await self._run_bounded(read, kind.method)
-        return self._permitted(items) if kind is Kind.TOOLS else items
-
-    async def set_log_level(self, level: str) -> None:
-        """From now on, also on links to come. Raises: Unsupported."""
-        link = await self.ready()
-        if "logging" not in link.facts.capabilities:
-            raise Unsupported(f'Server "{self.spec.name}" offers no logging.', details={"server": self.spec.name})
-        self.log_level = level
-        self._observer.keep_settings(self.spec.name)
-        await self._run_bounded(self._restore_log_level, "logging/setLevel")
-
-    async def subscribe(self, uri: str) -> None:
-        """Hear of changes to a resource, also on links to come. Raises: EmceepeeError."""
-        await self._run_bounded(lambda _: self._subscriptions.add(uri), "resources/subscribe")
-        self._observer.keep_settings(self.spec.name)
-
-    async def unsubscribe(self, uri: str) -> None:
-        """Raises: EmceepeeError."""
-        await self._run_bounded(lambda _: self._subscriptions.remove(uri), "resources/unsubscribe")
-        self._observer.keep_settings(self.spec.name)
-
-    def restore_settings(self, log_level: str | None, uris: Iterable[str]) -> None:
-        """Of a process that has ended: every link to come is asked for them."""
-        self.log_level = log_level
-        self._subscriptions.uris |= set(uris)
-
-    async def _restore_log_level(self, link: Link) -> None:
-        if self.log_level is None or "logging" not in link.facts.capabilities:
-            return
-        if link.facts.is_modern:
-            link.set_log_level(self.log_level)
-        else:
-            await link.request("logging/setLevel", {"level": self.log_level})
-
-    def _permitted(self, tools: list[JsonObject]) -> list[JsonObject]:
-        permitted = self.spec.tools
-        return tools if permitted.permits_all else [tool for tool in tools if permitted.permits(str(tool.get("name")))]
-
-
-def _wants_person(error: Exception) -> bool:
-    return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
 def first_text(result: JsonObject) -> str:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from emceepee.cli.auth_outcome import AuthError
 from emceepee.cli.way_out import egress_settings
-from emceepee.config import Config, ConfigError, check_secrets, load, locate_state
+from emceepee.config import Config, ConfigError, check_secrets, locate_state
+from emceepee.config_reading import load
 from emceepee.store.location import SQLITE
 
 

@@ -13,7 +13,8 @@ from emceepee.cli.client_changes import say_json
 from emceepee.cli.terminal import DONE, FAILED, USAGE, complain, printable
 from emceepee.cli.tool_caller import CallFailed, ToolCaller
 from emceepee.cli.way_out import egress_settings
-from emceepee.config import Config, ConfigError, load, locate_state
+from emceepee.config import Config, ConfigError, locate_state
+from emceepee.config_reading import load
 from emceepee.json_types import JsonObject
 from emceepee.own_files import TOKEN_VARIABLE
 from emceepee.store.location import MEMORY

@@ -23,7 +23,8 @@ def _print_schema() -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from emceepee.config import Config, ConfigError, load
+    from emceepee.config import Config, ConfigError
+    from emceepee.config_reading import load
     from emceepee.own_files import CONFIG_VARIABLE, config_source
 
     try:

@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
 def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
     """The same with full paths: the daemon changes its directory, and reads the configuration again after that."""
     from emceepee.backends.spec import root_uri
-    from emceepee.config import find_file
+    from emceepee.config_reading import find_file
 
     file, bundle = find_file(options.config), options.ca_bundle
     full = {

@@ -78,7 +78,8 @@ def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argp
     """Try these servers. Raises: ClientError."""
     from emceepee.cli.diagnosis import Code, Finding
     from emceepee.cli.way_out import egress_settings
-    from emceepee.config import ConfigError, parse
+    from emceepee.config import ConfigError
+    from emceepee.config_reading import parse
     from emceepee.telemetry import logs
 
     references = References(environment=os.environ, folder=own.path.parent)

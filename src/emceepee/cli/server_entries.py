@@ -180,7 +180,8 @@ def _pair(text: str, sign: str, flag: str) -> tuple[str, str]:
 
 def _check(name: str, entry: JsonObject, own: OwnConfig) -> None:
     """As emceepee will read it: what is refused then is better refused now. References may lead nowhere yet."""
-    from emceepee.config import ConfigError, parse
+    from emceepee.config import ConfigError
+    from emceepee.config_reading import parse
     from emceepee.secret_references import References
 
     plain = {key: value for key, value in entry.items() if key not in ("env", "headers", "disabled")}

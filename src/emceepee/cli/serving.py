@@ -21,16 +21,8 @@ from emceepee.cli.watching import common_telemetry, serve_telemetry
 from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
-from emceepee.config import (
-    Config,
-    ConfigError,
-    HttpConfig,
-    ReplicaConfig,
-    check_secrets,
-    find_file,
-    load,
-    locate_state,
-)
+from emceepee.config import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, locate_state
+from emceepee.config_reading import find_file, load
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.own_files import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading

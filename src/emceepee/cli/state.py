@@ -79,7 +79,8 @@ def duration(text: str) -> timedelta:
 
 def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
     """Returns the exit code."""
-    from emceepee.config import ConfigError, load, locate_state  # here: --help need not wait for it
+    from emceepee.config import ConfigError, locate_state  # here: --help need not wait for it
+    from emceepee.config_reading import load
     from emceepee.store.location import SQLITE
     from emceepee.store.store import StoreError
 

@@ -61,7 +61,7 @@ async def _parameters(call: PendingCall, session: Session, tools: InnerCalls) ->
         return tools.parameters_of(call.function)
     server, name = call.arguments.get("server"), call.arguments.get("tool")
     try:
-        entries = await session.connection(str(server)).entries(Kind.TOOLS)
+        entries = await session.connection(str(server)).lists.entries(Kind.TOOLS)
     except EmceepeeError:
         return ""
     schema = next((entry.get("inputSchema") for entry in entries if entry.get("name") == name), None)

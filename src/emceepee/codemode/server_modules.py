@@ -107,7 +107,7 @@ async def modules_for(code: str, connections: Sequence[Connection]) -> ServerMod
 
 async def _tools_of(connection: Connection) -> list[JsonObject]:
     try:
-        return await connection.entries(Kind.TOOLS)
+        return await connection.lists.entries(Kind.TOOLS)
     except EmceepeeError as error:
         name = connection.spec.name
         raise ScriptFailure(

@@ -216,7 +216,7 @@ def _owned_row(connection: Connection, session: Session) -> JsonObject:
 
 def server_row(connection: Connection) -> JsonObject:
     process = connection.process
-    recorded = {"recording": True} if connection.is_recording else {}
+    recorded = {"recording": True} if connection.recording.is_on else {}
     return server_summary(connection) | recorded | ({} if process is None else {"process": process})
 
 

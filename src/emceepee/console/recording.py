@@ -9,13 +9,13 @@ from emceepee.sessions.session import Session
 async def begin_recording(session: Session, given: JsonObject) -> JsonObject:
     """Of a fresh connection, so that the recording has its beginning."""
     connection = session.connection(_server(given))
-    await connection.begin_recording()
+    await connection.recording.begin()
     return {"server": server_row(connection)}
 
 
 async def end_recording(session: Session, given: JsonObject) -> JsonObject:
     name = _server(given)
-    return {"name": name, "recording": session.connection(name).end_recording()}
+    return {"name": name, "recording": session.connection(name).recording.end()}
 
 
 def _server(given: JsonObject) -> str:

@@ -111,10 +111,6 @@ class Calls:
         """Give the call up, whether it has become a task or not; the backend is told."""
         self._apply(call, BareEvent.CANCEL_REQUESTED)
 
-    def promoted(self, task_id: str) -> Call | None:
-        """The call that goes on as that task."""
-        return self._promoted.get(task_id)
-
     def cancel_task(self, task_id: str) -> Task:
         """The task as it is now. Raises: EmceepeeError if there is none."""
         if (call := self._promoted.get(task_id)) is not None:

@@ -54,7 +54,7 @@ async def ask_everywhere(
 
 async def _list_one(connection: Connection, kind: Kind) -> list[JsonObject] | str:
     try:
-        return await connection.entries(kind)
+        return await connection.lists.entries(kind)
     except EmceepeeError as error:
         return str(error)
 

@@ -93,7 +93,7 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     _restore_events(session, by_kind)
     for name, server in _read_all(records.read_server, by_kind[RecordKind.SERVER]).items():
         if session.has_server(name):
-            session.connection(name).restore_settings(server.log_level, server.subscriptions)
+            session.connection(name).settings.take_over(server.log_level, server.subscriptions)
     session.timers.restore(_read_all(records.read_timer, by_kind[RecordKind.TIMER]).values())
     _continue_ids(session, by_kind)
     session.questions.expire_restored(_read_all(records.read_question, by_kind[RecordKind.QUESTION]).values())

@@ -258,7 +258,7 @@ class SessionServers:
         if before is None:
             self._session.activity.emit(EventType.SERVER_ADDED, name, name=name, url=spec.target.label)
         else:
-            connection.restore_settings(before.log_level, before.subscriptions)
+            connection.settings.take_over(before.settings.log_level, before.settings.subscriptions)
             if before.is_connected:
                 reason = "its configuration was changed"
                 self._session.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=reason)
@@ -280,9 +280,10 @@ class SessionServers:
     def record(self, name: str) -> ServerRecord | None:
         """What a caller asked of the server for all links to come; None if that is nothing."""
         connection = self.connections.get(name)
-        if connection is None or not (connection.log_level or connection.is_listening):
+        if connection is None or not (connection.settings.log_level or connection.is_listening):
             return None
-        return ServerRecord(log_level=connection.log_level, subscriptions=tuple(connection.subscriptions))
+        settings = connection.settings
+        return ServerRecord(log_level=settings.log_level, subscriptions=tuple(settings.subscriptions))
 
     def _connection(self, spec: BackendSpec) -> Connection:
         authorizer = None

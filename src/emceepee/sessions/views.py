@@ -206,14 +206,14 @@ def question_details(question: Question) -> JsonObject:
 
 
 def server_summary(connection: Connection) -> ServerSummary:
-    state, facts, tools = connection.state, connection.facts, connection.known_tools()
+    state, facts, tools = connection.state, connection.facts, connection.lists.known_tools()
     failures = connection.health.failures if connection.is_connected else 0
     optional = {
         "description": connection.spec.description,
         "tags": list(connection.spec.tags) or None,
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
-        "lastError": state.reason or connection.login_trouble or (connection.health.last_error if failures else None),
-        "authorizationUrl": connection.authorization_url,
+        "lastError": state.reason or connection.login.trouble or (connection.health.last_error if failures else None),
+        "authorizationUrl": connection.login.url,
         "reconnectAttempt": state.attempt or None,
         "nextRetryMs": connection.next_retry_ms(),
         "consecutiveHealthFailures": failures or None,
@@ -239,7 +239,7 @@ def server_view(connection: Connection) -> ServerView:
             "capabilities": facts.capabilities,
             "instructions": facts.instructions,
             "process": process,
-            "subscriptions": connection.subscriptions or None,
+            "subscriptions": connection.settings.subscriptions or None,
         }
     return cast(ServerView, server_summary(connection) | _known(optional))
 

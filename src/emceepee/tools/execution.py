@@ -177,7 +177,7 @@ def seconds(milliseconds: int | None) -> float | None:
 async def _unknown_tool(connection: Connection, name: str, answer: str, whole: JsonObject) -> UnknownTool | None:
     """After a failure only: a backend may well serve a tool that it does not list."""
     try:
-        known = [str(tool.get("name")) for tool in await connection.entries(Kind.TOOLS)]
+        known = [str(tool.get("name")) for tool in await connection.lists.entries(Kind.TOOLS)]
     except EmceepeeError:
         return None
     if name in known:

@@ -155,7 +155,7 @@ def _remaining(count: int) -> JsonObject:
 async def set_log_level(params: SetLogLevel, session: Session) -> ObedientServers:
     """Set the lowest level of log messages that servers send."""
     if params.server is not None:
-        await session.connection(params.server).set_log_level(params.level)
+        await session.connection(params.server).settings.set_log_level(params.level)
         return {"servers": [params.server]}
     willing = await asyncio.gather(*(_willing(item, params.level) for item in session.connections if item.is_connected))
     return {"servers": [name for name in willing if name is not None]}
@@ -163,7 +163,7 @@ async def set_log_level(params: SetLogLevel, session: Session) -> ObedientServer
 
 async def _willing(connection: Connection, level: LogLevel) -> str | None:
     try:
-        await connection.set_log_level(level)
+        await connection.settings.set_log_level(level)
     except EmceepeeError:
         return None
     return connection.spec.name

@@ -154,7 +154,7 @@ async def subscribe_resource(params: OneResource, session: Session, caller: Requ
     """Hear of changes to a resource: each is an event (await_activity)."""
     if params.server == RESERVED_NAME:
         return {"subscribed": params.uri, **_follow_own(params.uri, caller, wanted=True)}
-    await (await _subscribable(params.server, session)).subscribe(params.uri)
+    await (await _subscribable(params.server, session)).settings.subscribe(params.uri)
     return {"subscribed": params.uri}
 
 
@@ -164,7 +164,7 @@ async def unsubscribe_resource(params: OneResource, session: Session, caller: Re
     if params.server == RESERVED_NAME:
         _follow_own(params.uri, caller, wanted=False)
         return {"unsubscribed": params.uri}
-    await session.connection(params.server).unsubscribe(params.uri)
+    await session.connection(params.server).settings.unsubscribe(params.uri)
     return {"unsubscribed": params.uri}
 
 

@@ -136,7 +136,7 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
         session.servers.ask_for_login(params.name, caller.asker)
         return _with_capabilities(AddedServer(server=view))
     try:
-        tools = len(await connection.entries(Kind.TOOLS))
+        tools = len(await connection.lists.entries(Kind.TOOLS))
     except EmceepeeError as error:
         return _with_capabilities(AddedServer(server=view, tools=0, toolsError=str(error)))
     view["tools"] = tools

@@ -202,7 +202,7 @@ async def test_a_subscription_that_is_refused_is_not_kept() -> None:
         asking = scene.start("subscribe_resource", server="one", uri="note://a")
         (await backend.next_asked(LISTEN)).refuse(-32602, "no such resource")
         assert (await asking)["structuredContent"]["error"]["code"] == "TOOL_ERR_EXECUTION_FAILED"
-        assert scene.session.connection("one").subscriptions == []
+        assert scene.session.connection("one").settings.subscriptions == []
 
 
 async def test_a_handshake_era_server_is_asked_once_for_each_resource() -> None:
@@ -225,4 +225,4 @@ async def test_a_subscription_to_a_server_that_never_answers_is_given_up_in_time
         asking = scene.start("subscribe_resource", server="one", uri="note://a")
         await scene.clock.advance(60)
         assert (await asking)["structuredContent"]["error"]["code"] == "TOOL_ERR_TIMEOUT"
-        assert scene.session.connection("one").subscriptions == []
+        assert scene.session.connection("one").settings.subscriptions == []

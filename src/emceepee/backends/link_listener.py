@@ -1,0 +1,46 @@
+"""What the links of a connection report: what is the connection's own is taken here, and the session hears the rest."""
+
+import asyncio
+
+from emceepee.backends.backend_lists import BackendLists
+from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.link import Listener
+from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
+from emceepee.backends.tasks.backend_tasks import BackendTasks
+from emceepee.json_types import JsonObject
+
+
+class LinkListener:
+    """The `Listener` of every link, in front of the session's."""
+
+    def __init__(
+        self, listener: Listener, subscriptions: Subscriptions, lists: BackendLists, backend_tasks: BackendTasks
+    ) -> None:
+        self._listener, self._subscriptions = listener, subscriptions
+        self._lists, self._backend_tasks = lists, backend_tasks
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method == ACKNOWLEDGED:
+            self._subscriptions.acknowledge()
+            return
+        if len(self._backend_tasks):
+            if self._backend_tasks.handle_status(method, params):
+                return
+            origin = origin or self._backend_tasks.origin_of(params)
+        if self._lists.catalog is not None:
+            self._lists.catalog.invalidate(method)
+        self._listener.handle_notification(method, without_subscription(params), origin)
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return self._backend_tasks.take_request(key, method, params)
+
+    async def handle_request(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        return await self._listener.handle_request(method, params, origin, seconds=seconds)
+
+    def handle_output(self, line: str, source: str) -> None:
+        self._listener.handle_output(line, source)
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None:
+        self._listener.handle_task(task, origin)
