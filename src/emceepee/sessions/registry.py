@@ -1,21 +1,26 @@
 """The server configurations that sessions share: the operator's serve everyone, a principal's its own sessions."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.server_changes import ServerChanges
+from emceepee.sessions.server_changes import ServerChanges, compare_servers
 from emceepee.sessions.server_settings import read_specs, write_configuration
 from emceepee.state.limits import Limits
-from emceepee.store.store import NameTaken, NoKey, Store, StoreError
+from emceepee.store.store import NameTaken, NoKey, ServerConfiguration, Store, StoreError
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
+Specs = dict[str, BackendSpec]
+
+
+class BeingChanged(StoreError):
+    """What other processes changed of a server is not taken over while that server is being changed here."""
 
 
 class Watcher(Protocol):
@@ -60,16 +65,17 @@ class ServerRegistry:
         """With a store, what is added is kept there, and shared with the other processes that use it."""
         self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
-        self._added: dict[str, dict[str, BackendSpec]] = {}
-        self._disabled: dict[str, dict[str, BackendSpec]] = {}  # added, and kept for later
+        self._added: dict[str, Specs] = {}
+        self._disabled: dict[str, Specs] = {}  # added, and kept for later
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
         self._store = store
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
+        self._changes = 0  # of what is added or disabled, counted
         self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
 
-    def join(self, principal: str, watcher: Watcher) -> dict[str, BackendSpec]:
+    def join(self, principal: str, watcher: Watcher) -> Specs:
         """Follow a principal's servers from now on; returns those there are."""
         self._watchers.setdefault(principal, []).append(watcher)
         return self._operators | self._added.get(principal, {})
@@ -129,7 +135,7 @@ class ServerRegistry:
 
     def add(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
         """From now on it is the principal's; its sessions are told, but for `by`."""
-        self._added.setdefault(principal, {})[spec.name] = spec
+        self._put(principal, spec)
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
                 watcher.on_server_added(spec)
@@ -167,10 +173,15 @@ class ServerRegistry:
         else:
             await asyncio.gather(*(watcher.on_server_configured(theirs) for watcher in watchers))
 
+    def _put(self, principal: str, spec: BackendSpec) -> None:
+        self._changes += 1
+        self._added.setdefault(principal, {})[spec.name] = spec
+
     def _forget(self, principal: str, name: str) -> None:
         added = self._added.get(principal, {})
         if name not in added:
             raise UnknownBackend(name, known=[*self._operators, *added])
+        self._changes += 1
         del added[name]
         if not added:
             del self._added[principal]
@@ -202,7 +213,10 @@ class ServerRegistry:
     async def change(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
         """It has other settings from now on, and is enabled; the principal's sessions are told, but for `by`."""
         self._take_disabled(principal, spec.name)
-        self._added.setdefault(principal, {})[spec.name] = spec
+        self._put(principal, spec)
+        await self._tell_configured(principal, spec, by=by)
+
+    async def _tell_configured(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
         others = [watcher for watcher in self._watchers.get(principal, []) if watcher is not by]
         await asyncio.gather(*(watcher.on_server_configured(spec) for watcher in others))
 
@@ -237,6 +251,7 @@ class ServerRegistry:
     def _take_disabled(self, principal: str, name: str) -> BackendSpec | None:
         disabled = self._disabled.get(principal, {})
         spec = disabled.pop(name, None)
+        self._changes += spec is not None
         if not disabled:
             self._disabled.pop(principal, None)
         return spec
@@ -356,30 +371,58 @@ class ServerRegistry:
                 with suppress(NameTaken):
                     await self._store.add_server(write_configuration(principal, spec))
             self._unsaved.pop((principal, name), None)
-        for principal in list(self._loaded):
-            stored = await self._store.servers_of(principal)
-            self._take_over_disabled(principal, read_specs(stored, are_disabled=True))
-            await self._take_over(principal, read_specs(stored))
+        are_all = [await self._take_over(self._store, principal) for principal in list(self._loaded)]
+        if not all(are_all):
+            raise BeingChanged("Servers that other processes have changed are being changed here.")
 
-    def _take_over_disabled(self, principal: str, disabled: dict[str, BackendSpec]) -> None:
+    async def _take_over(self, store: Store, principal: str) -> bool:
+        """Have the servers as they are stored; sessions hear of each what they would hear if it were changed here.
+
+        What is being changed here just now is left as it is: False if it was changed elsewhere, too.
+        """
+        stored = await self._read(store, principal)
+        enabled, disabled = read_specs(stored), read_specs(stored, are_disabled=True)
+        busy = {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}
+        known = self._added.get(principal, {})
+        wanted = _unless_busy(enabled, known, busy)
+        wanted_disabled = _unless_busy(disabled, self._disabled.get(principal, {}), busy)
+        self._take_over_disabled(principal, wanted_disabled)
+        await self._take_over_enabled(principal, compare_servers(known.values(), wanted.values()))
+        return (wanted, wanted_disabled) == (enabled, disabled)
+
+    async def _read(self, store: Store, principal: str) -> Sequence[ServerConfiguration]:
+        """Read again if anything was changed here meanwhile: what was read may be from before that."""
+        while True:
+            before = self._changes
+            stored = await store.servers_of(principal)
+            if self._changes == before:
+                return stored
+
+    def _take_over_disabled(self, principal: str, disabled: Specs) -> None:
         if disabled != self._disabled.get(principal, {}):
+            self._changes += 1
             self._disabled.pop(principal, None)
             if disabled:
                 self._disabled[principal] = disabled
             self._tell_disabled(principal)
 
-    async def _take_over(self, principal: str, stored: dict[str, BackendSpec]) -> None:
-        """What is being added here just now is left as it is, and so is what callers change while servers end."""
-        known, busy = self._added.get(principal, {}), self._busy_names(principal)
-        gone = [name for name, spec in known.items() if stored.get(name) != spec and name not in busy]
-        fresh = [spec for name, spec in stored.items() if name in gone or name not in known]
-        for name in gone:
+    async def _take_over_enabled(self, principal: str, changes: ServerChanges) -> None:
+        """All is decided before any session is waited for: callers change more meanwhile."""
+        telling = []
+        for name in changes.removed:
             self._forget(principal, name)
-        await asyncio.gather(*(self._tell_removed(principal, name) for name in gone))
-        taken = self._busy_names(principal) | self._operators.keys() | self._added.get(principal, {}).keys()
-        for spec in fresh:
-            if spec.name not in taken:
+            telling.append(self._tell_removed(principal, name))
+        in_place_of_operators = [spec for spec in changes.added if spec.name in self._operators]
+        for spec in (*changes.changed, *changes.reworded, *in_place_of_operators):
+            self._put(principal, spec)
+            telling.append(self._tell_configured(principal, spec))
+        for spec in changes.added:
+            if spec.name not in self._operators:
                 self.add(principal, spec)
+        await asyncio.gather(*telling)
 
-    def _busy_names(self, principal: str) -> set[str]:
-        return {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}
+
+def _unless_busy(stored: Specs, here: Specs, busy: set[str]) -> Specs:
+    """What is stored, but for what is busy as it is here."""
+    kept = {name: spec for name, spec in here.items() if name in busy}
+    return {name: spec for name, spec in stored.items() if name not in busy} | kept

@@ -1,6 +1,7 @@
 """What a session is after its process was killed or stopped, and another took it up. Time is the test's."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -296,6 +297,24 @@ async def test_two_processes_share_what_was_added_and_each_keeps_its_own_session
         await theirs.servers.remove("new")
         await first.registry.reload()
         assert not mine.has_server("new")
+
+
+async def test_what_one_process_changes_of_a_server_leaves_the_sessions_of_the_other_what_they_asked_of_it() -> None:
+    machine = Machine()
+    async with machine.process(dies=False) as first, machine.process(dies=False) as second:
+        mine = await first.directory.find_or_open(DESK)
+        for place in (first, second):
+            place.add_backend("new")
+        await mine.servers.add(scripted_spec("new"))
+        theirs = await second.directory.find_or_open(SessionKey("local", KeyKind.NAME, "other desk"))
+        await theirs.connection("new").ready()
+        await theirs.connection("new").settings.set_log_level("debug")
+        take(theirs.activity)
+        await mine.servers.replace(replace(scripted_spec("new"), timeout=7.0))
+        await second.registry.reload()
+        changed = theirs.connection("new")
+        assert (changed.spec.timeout, changed.settings.log_level) == (7.0, "debug")
+        assert [str(event.type) for event in take(theirs.activity).events] == ["server_disconnected"]
 
 
 async def test_another_process_takes_over_at_once_when_the_first_one_is_dead() -> None:

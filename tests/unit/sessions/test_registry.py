@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -6,7 +7,7 @@ import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.registry import BeingChanged, ServerRegistry
 from emceepee.sessions.server_changes import ServerChanges
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, ServerConfiguration
@@ -358,3 +359,108 @@ async def test_servers_that_callers_remove_while_others_end_stay_removed_and_dis
     await reloading
     await removing
     assert (here.join("ann", Watching()), slow.added) == ({}, [])
+
+
+# Several processes.
+
+
+async def two_processes(store: MemoryStore, *specs: BackendSpec) -> tuple[ServerRegistry, ServerRegistry, Watching]:
+    """Of ann, who has added these servers at the first; and a session of hers at the second."""
+    first, second = ServerRegistry([], store=store), ServerRegistry([], store=store)
+    await first.load("ann")
+    for spec in specs:
+        await first.save("ann", spec)
+        first.add("ann", spec)
+    await second.load("ann")
+    session = Watching()
+    second.join("ann", session)
+    return first, second, session
+
+
+async def change(registry: ServerRegistry, spec: BackendSpec) -> None:
+    with registry.reserve_name("ann", spec, replaces=True):
+        await registry.save_change("ann", spec)
+        await registry.change("ann", spec)
+
+
+ONE = BackendSpec(name="one", target=HttpTarget(url="https://one.example"))
+OTHERS = [
+    replace(ONE, target=HttpTarget(url="https://two.example")),
+    replace(ONE, timeout=7.0),
+    replace(ONE, description="Other words"),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+async def test_what_is_changed_at_one_process_is_changed_and_not_removed_at_the_other(other: BackendSpec) -> None:
+    first, second, session = await two_processes(MemoryStore(), ONE)
+    await change(first, other)
+    await second.reload()
+    assert (session.configured, session.removed, session.added) == (["one"], [], [])
+    [there] = second.join("ann", Watching()).values()
+    assert (there, there.description) == (other, other.description)
+    await second.reload()
+    assert session.configured == ["one"], "once"
+
+
+async def test_a_server_that_has_the_name_of_one_in_the_file_gives_way_to_it_only_while_it_is_disabled_elsewhere() -> (
+    None
+):
+    first, second, session = await two_processes(MemoryStore(), ONE)
+    await second.apply(ServerChanges(added=(scripted_spec("one"),)))
+    await first.disable("ann", "one")
+    await second.reload()
+    assert second.join("ann", Watching()) == {"one": scripted_spec("one")}
+    await first.enable("ann", "one")
+    await second.reload()
+    assert second.join("ann", Watching()) == {"one": ONE}
+    assert (session.configured, session.added, session.removed) == (["one", "one"], [], [])
+
+
+async def test_what_was_read_before_a_change_here_is_read_again() -> None:
+    store = SlowStore()
+    _, second, session = await two_processes(store, ONE)
+    store.may_read.clear()
+    reloading = asyncio.ensure_future(second.reload())
+    await settle()
+    new = replace(ONE, name="new")
+    with second.reserve_name("ann", new):
+        await second.save("ann", new)
+        second.add("ann", new)
+    await second.remove("ann", "one")
+    store.may_read.set()
+    await asyncio.wait_for(reloading, 5)
+    assert (session.added, session.removed) == (["new"], ["one"])
+    assert second.join("ann", Watching()) == {"new": new}
+
+
+class SlowStore(MemoryStore):
+    """What is read is as it was when it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(is_durable=True)
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+
+    async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
+        stored = await super().servers_of(principal)
+        await self.may_read.wait()
+        return stored
+
+
+@pytest.mark.parametrize("becomes", ["changed", "disabled", "removed"])
+async def test_a_server_that_others_change_while_it_is_changed_here_in_vain_is_taken_over_then(becomes: str) -> None:
+    first, second, session = await two_processes(MemoryStore(), ONE)
+    with suppress(ConnectionError), second.reserve_name("ann", OTHERS[0], replaces=True):
+        await {
+            "changed": lambda: change(first, OTHERS[1]),
+            "disabled": lambda: first.disable("ann", "one"),
+            "removed": lambda: first.remove("ann", "one"),
+        }[becomes]()
+        with pytest.raises(BeingChanged):  # so that it is called again
+            await second.reload()
+        assert (session.configured, session.removed, session.disabled_changes) == ([], [], 0)
+        raise ConnectionError
+    await second.reload()
+    assert (bool(session.configured), bool(session.removed)) == (becomes == "changed", becomes != "changed")
+    assert [spec.name for spec in second.disabled_of("ann")] == (["one"] if becomes == "disabled" else [])
