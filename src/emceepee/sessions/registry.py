@@ -375,6 +375,15 @@ class ServerRegistry:
         if not all(are_all):
             raise BeingChanged("Servers that other processes have changed are being changed here.")
 
+    async def catch_up(self, principal: str) -> None:
+        """Take over what other processes changed of one principal's servers: who changes one wants to know."""
+        if self._store is None or principal not in self._loaded:
+            return
+        try:
+            await self._take_over(self._store, principal)
+        except StoreError as error:
+            log.warning("servers_not_loaded", error=str(error))
+
     async def _take_over(self, store: Store, principal: str) -> bool:
         """Have the servers as they are stored; sessions hear of each what they would hear if it were changed here.
 

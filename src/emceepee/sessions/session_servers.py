@@ -108,6 +108,7 @@ class SessionServers:
             InvalidArguments: the name belongs to another configuration.
             ExecutionFailed: it could not be connected; nothing of it is left.
         """
+        await self._registry.catch_up(self._principal)
         while trial := self._registry.trial_of(self._principal, spec):
             await asyncio.wait({trial.outcome})
             if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
@@ -154,6 +155,7 @@ class SessionServers:
             UnknownBackend, NotAllowed: there is none, or it is the operator's.
             ExecutionFailed: it could not be connected; it has the settings from before, and is connected anew.
         """
+        await self._registry.catch_up(self._principal)
         with self._registry.reserve_name(self._principal, spec, replaces=True):
             known = self.connections.get(spec.name)
             before = None if known is None else known.spec
@@ -192,14 +194,17 @@ class SessionServers:
 
     async def disable(self, name: str) -> None:
         """For all sessions of the principal, until it is enabled. Raises: UnknownBackend, NotAllowed."""
+        await self._registry.catch_up(self._principal)
         await self._registry.disable(self._principal, name)
 
     async def enable(self, name: str) -> None:
         """Raises: UnknownBackend, NotAllowed."""
+        await self._registry.catch_up(self._principal)
         await self._registry.enable(self._principal, name)
 
     async def remove(self, name: str, *, is_remote: bool = False) -> None:
         """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
+        await self._registry.catch_up(self._principal)
         is_disabled = self._registry.is_disabled(self._principal, name)
         spec = self.added(name) if is_disabled else self.find(name).spec
         await self._registry.remove(self._principal, name, is_remote=is_remote)

@@ -403,9 +403,7 @@ async def test_what_is_changed_at_one_process_is_changed_and_not_removed_at_the_
     assert session.configured == ["one"], "once"
 
 
-async def test_a_server_that_has_the_name_of_one_in_the_file_gives_way_to_it_only_while_it_is_disabled_elsewhere() -> (
-    None
-):
+async def test_a_server_with_the_name_of_one_in_the_file_gives_way_to_that_while_it_is_disabled_elsewhere() -> None:
     first, second, session = await two_processes(MemoryStore(), ONE)
     await second.apply(ServerChanges(added=(scripted_spec("one"),)))
     await first.disable("ann", "one")
@@ -415,6 +413,17 @@ async def test_a_server_that_has_the_name_of_one_in_the_file_gives_way_to_it_onl
     await second.reload()
     assert second.join("ann", Watching()) == {"one": ONE}
     assert (session.configured, session.added, session.removed) == (["one", "one"], [], [])
+
+
+async def test_who_changes_a_server_first_learns_what_others_have_changed() -> None:
+    first, second, session = await two_processes(MemoryStore())
+    await first.save("ann", ONE)
+    first.add("ann", ONE)
+    with pytest.raises(UnknownBackend):
+        second.find_added("ann", "one")
+    await second.catch_up("ann")
+    assert (second.find_added("ann", "one"), session.added) == (ONE, ["one"])
+    await second.catch_up("bob")  # who has no session here
 
 
 async def test_what_was_read_before_a_change_here_is_read_again() -> None:
