@@ -1,7 +1,7 @@
 """The server configurations that sessions share: the operator's serve everyone, a principal's its own sessions."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -72,6 +72,7 @@ class ServerRegistry:
         self._store = store
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
+        self.on_unsaved: Callable[[], None] | None = None  # called when something waits for the next `reload`
         self._changes = 0  # of what is added or disabled, counted
         self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
 
@@ -359,6 +360,8 @@ class ServerRegistry:
     def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreError) -> None:
         log.warning("servers_not_saved", server=name, error=str(error))
         self._unsaved[principal, name] = spec
+        if self.on_unsaved is not None:
+            self.on_unsaved()
 
     async def reload(self) -> None:
         """Write what could not be written, and take over what other processes changed. Raises: StoreError."""

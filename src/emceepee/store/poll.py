@@ -14,27 +14,32 @@ Reload = Callable[[], Awaitable[None]]
 
 
 class SharedChanges:
-    """`run` calls every watcher when something has changed, and again if one of them could not read it."""
+    """`run` calls every watcher when something has changed, and again if one of them could not do all it has to."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._watchers: list[Reload] = []
+        self._known: int | None = None  # the revision that the watchers were called for
         self._was_told = asyncio.Event()
         store.on_shared_change = self._was_told.set
 
     def watch(self, reload: Reload) -> None:
         self._watchers.append(reload)
 
+    def look_again(self) -> None:
+        """The next time, call the watchers even if nothing has changed: one has something to write."""
+        self._known = None
+
     async def run(self) -> None:
-        known: int | None = None
         while True:
             await self._wait()
             try:
                 revision = await self._store.shared_revision()
-                if revision != known:
+                if revision != self._known:
+                    self._known = revision
                     await asyncio.gather(*(reload() for reload in self._watchers))
-                    known = revision
             except StoreError as error:
+                self.look_again()
                 log.debug("state_not_read", error=str(error))  # whoever writes says so louder
 
     async def _wait(self) -> None:

@@ -10,7 +10,7 @@ from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import BeingChanged, ServerRegistry
 from emceepee.sessions.server_changes import ServerChanges
 from emceepee.store.memory import MemoryStore
-from emceepee.store.store import NoKey, ServerConfiguration
+from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable
 from support.fakes.clock import settle
 from support.sessions.scene import scripted_spec
 
@@ -189,6 +189,27 @@ async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_l
         await registry.save("ann", scripted_spec("secret"))
     await registry.reload()
     assert store.asked == 1
+
+
+async def test_whoever_writes_later_is_told_that_there_is_something_to_write() -> None:
+    told: list[int] = []
+    store = FullStore(is_durable=True)
+    registry = ServerRegistry([], store=store)
+    registry.on_unsaved = lambda: told.append(1)
+    await registry.save("ann", scripted_spec("new"))
+    assert (told, await store.servers_of("ann")) == ([1], [])
+    store.is_full = False
+    await registry.reload()
+    assert [server.name for server in await store.servers_of("ann")] == ["new"]
+
+
+class FullStore(MemoryStore):
+    is_full = True
+
+    async def add_server(self, server: ServerConfiguration) -> None:
+        if self.is_full:
+            raise StoreUnavailable("no room")
+        await super().add_server(server)
 
 
 class StoreWithoutKey(MemoryStore):

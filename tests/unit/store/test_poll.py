@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.store.memory import MemoryStore
 from emceepee.store.poll import POLL_SECONDS, SharedChanges
-from emceepee.store.store import StoredLogin
+from emceepee.store.store import StoredLogin, StoreUnavailable
 from support.fakes.clock import FakeClock, settle
 
 LOGIN = StoredLogin(b"digest", "local", datetime(2100, 1, 1, tzinfo=UTC))
@@ -35,4 +35,26 @@ async def test_a_change_is_noticed_at_once_if_it_is_told_and_else_with_the_next_
     assert seen == [[], [LOGIN]]
     await clock.advance(10 * POLL_SECONDS)
     assert len(seen) == 2, "without a change nothing is read again"
+    running.cancel()
+
+
+async def test_watchers_are_called_again_until_they_can_do_what_they_have_to() -> None:
+    clock, store = FakeClock(), MemoryStore(is_durable=True)
+    called: list[int] = []
+
+    async def write() -> None:
+        called.append(1)
+        if len(called) % 3:
+            raise StoreUnavailable("no room")
+
+    changes = SharedChanges(store, clock)
+    changes.watch(write)
+    running = asyncio.create_task(changes.run())
+    for _ in range(5):
+        await clock.advance(POLL_SECONDS)
+    assert len(called) == 3
+    changes.look_again()
+    for _ in range(5):
+        await clock.advance(POLL_SECONDS)
+    assert len(called) == 6
     running.cancel()
