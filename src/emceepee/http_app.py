@@ -76,6 +76,8 @@ async def run_http(
         kept = store if store.is_durable else None
         logins = Logins(clock, seconds=seconds, store=kept) if config.http.has_console else None
         placement = None if replicas is None else replicas.placement
+        if placement is not None:
+            parts.registry.has_replicas = lambda: bool(placement.others)
         storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
         directory = SessionDirectory(parts, storage)
         made = http_parts(config, directory, clock, logins, peers=replication.consoles)

@@ -74,6 +74,7 @@ class ServerRegistry:
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
         self.on_unsaved: Callable[[], None] | None = None  # called when something waits for the next `reload`
         self._changes = 0  # of what is added or disabled, counted
+        self.has_replicas: Callable[[], bool] = lambda: False  # that have the same configuration
         self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
 
     def join(self, principal: str, watcher: Watcher) -> Specs:
@@ -142,7 +143,8 @@ class ServerRegistry:
                 watcher.on_server_added(spec)
 
     async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
-        """Returns when no session of the principal uses it any more. The operator's are fixed for remote callers.
+        """Returns when no session of the principal uses it any more. The operator's are fixed for remote callers, and
+        where there are other replicas, which would go on to use them.
 
         Of two with that name, the principal's own is meant. Raises: UnknownBackend, NotAllowed.
         """
@@ -155,6 +157,11 @@ class ServerRegistry:
         if self.is_operators(principal, name):
             if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
+            if self.has_replicas():
+                raise NotAllowed(
+                    f'Server "{name}" is in the configuration file, which other replicas of emceepee follow, too. '
+                    "Remove it there: edit the file, or use the command `emceepee servers remove`."
+                )
             del self._operators[name]
         else:
             self._forget(principal, name)

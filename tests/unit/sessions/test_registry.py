@@ -175,6 +175,18 @@ async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> No
     assert watcher.removed == ["hers", "theirs"]
 
 
+async def test_where_there_are_other_replicas_the_operators_servers_are_removed_in_the_file_only() -> None:
+    registry, watcher = a_registry("theirs"), Watching()
+    registry.join("ann", watcher)
+    registry.has_replicas = lambda: True
+    with pytest.raises(NotAllowed, match="emceepee servers remove"):
+        await registry.remove("ann", "theirs")
+    assert watcher.removed == []
+    registry.has_replicas = lambda: False
+    await registry.remove("ann", "theirs")
+    assert watcher.removed == ["theirs"]
+
+
 async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -> None:
     registry = a_registry("github")
     registry.join("ann", Watching())
