@@ -12,9 +12,11 @@ from emceepee.replicas.signature import Message
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import Outcome
 from emceepee.sessions.placement import Placement
+from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 
-LARGEST_ANSWER = 64 << 20  # bytes; all requests that a replica keeps, with their arguments, are the most
+LARGEST_ANSWER = 64 << 20  # bytes; all requests that a replica keeps, with their arguments, or else a recording
+RECORDING_GROWTH = 3  # at most: it is JSON, and comes as a string in JSON
 FEED_TARGET = b"/console/feed"
 _HOST = b"host: replica\r\n"
 _JSON = b"content-type: application/json\r\n"
@@ -24,8 +26,8 @@ _page = partial(CallerIdentity, is_proven=True, is_page=True)
 class ReplicaConsoles:
     """The consoles of the other replicas (`PeerConsoles`)."""
 
-    def __init__(self, forwarder: Forwarder, placement: Placement, clock: Clock) -> None:
-        self._forwarder, self._placement, self._clock = forwarder, placement, clock
+    def __init__(self, forwarder: Forwarder, placement: Placement, clock: Clock, limits: Limits) -> None:
+        self._forwarder, self._placement, self._clock, self._limits = forwarder, placement, clock, limits
 
     @property
     def peers(self) -> Sequence[Peer]:
@@ -54,12 +56,13 @@ class ReplicaConsoles:
         """Raises: PeerLost."""
         headers = _HOST + _JSON if request.body else _HOST
         message = Message(request.method.encode(), request.target.encode(), headers, request.body)
+        largest = max(LARGEST_ANSWER, RECORDING_GROWTH * self._limits.recording_bytes)
         try:
             async with (
                 give_up_after(self._clock, within),
                 self._forwarder.ask(self._find(peer), message, _page(request.principal)) as response,
             ):
-                return PeerAnswer(response.status, await response.read(LARGEST_ANSWER))
+                return PeerAnswer(response.status, await response.read(largest))
         except NotAnswered as error:
             if error.outcome is Outcome.LOST:
                 raise PeerLost(str(error)) from None

@@ -70,7 +70,7 @@ class Replication:
         tls: ssl.SSLContext | None = None if self._tls is None else self._tls.client
         async with Forwarder.running(self._clock, key=self._key, own=self._own, tls=tls) as forwarder:
             self._forwarder = forwarder
-            self.consoles = ReplicaConsoles(forwarder, self._placement, self._clock)
+            self.consoles = ReplicaConsoles(forwarder, self._placement, self._clock, self._limits)
             yield ReplicaParts(forwarder=forwarder, placement=self._placement, lease_seconds=lease_seconds)
 
     @asynccontextmanager

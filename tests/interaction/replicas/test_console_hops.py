@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from emceepee.codec import encode
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
 from emceepee.guard.identity import CallerIdentity
+from emceepee.replicas import console_hops
 from emceepee.replicas.console_hops import ReplicaConsoles
 from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
@@ -71,7 +73,8 @@ async def asking() -> AsyncIterator[Asking]:
             bound.serve(parts, Limits()),
             Forwarder.running(clock, key=KEY, own=lambda: own) as forwarder,
         ):
-            yield Asking(ReplicaConsoles(forwarder, placement, clock), placement, forwarder, clock, console)
+            consoles = ReplicaConsoles(forwarder, placement, clock, Limits(recording_bytes=1000))
+            yield Asking(consoles, placement, forwarder, clock, console)
 
 
 async def test_a_request_arrives_with_its_principal_and_is_answered(asking: Asking) -> None:
@@ -96,6 +99,15 @@ async def test_an_error_of_the_other_comes_back_as_it_is(asking: Asking) -> None
 
     asking.console.serve = refuse
     assert await asking.ask(LOOK) == PeerAnswer(404, b'{"error":"no such task"}')
+
+
+async def test_a_recording_of_any_size_that_is_allowed_arrives(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_hops, "LARGEST_ANSWER", 100)
+    asking.console.serve = echo
+    saved = replace(ANSWER, body=encode({"recording": '"' * 1000}))
+    assert await asking.ask(saved) == PeerAnswer(200, saved.body)
+    with pytest.raises(PeerLost):
+        await asking.ask(replace(ANSWER, body=encode({"other": "x" * 4000})))
 
 
 async def test_one_that_has_no_such_session_did_nothing(asking: Asking) -> None:
