@@ -4,12 +4,13 @@ import sys
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from support.backends.web_backend import WebBackend
 from support.callers.http_process import HttpCaller
 from support.console.chromium import Watch
 from support.console.running_console import PUPPET, Console, a_console, begin_call, open_page, puppet, show
+from support.console.servers_view import add, card, open_form, press, remove
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -19,24 +20,6 @@ MARKUP = '<img src=/pwned.png onerror="window.__pwned=1"><b>x</b>\'"&/%'
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"fixed": puppet(tmp_path_factory.mktemp("fixed"))}
-
-
-def card(page: Page, name: str) -> Locator:
-    return page.get_by_test_id("server-card").and_(page.locator(f'[data-name="{name}"]'))
-
-
-async def open_form(page: Page) -> Locator:
-    await show(page, "Servers")
-    await page.get_by_test_id("add-server").click()
-    return page.get_by_test_id("server-form")
-
-
-async def add(page: Page, name: str, url: str) -> None:
-    form = await open_form(page)
-    await form.get_by_label("Name", exact=True).fill(name)
-    await form.get_by_label("Address").fill(url)
-    await form.get_by_role("button", name="Add server").click()
-    await expect(form).to_have_count(0)
 
 
 async def names(caller: HttpCaller) -> set[str]:
@@ -64,11 +47,10 @@ async def test_an_address_is_added_used_changed_and_removed(
     [server] = [each for each in (await caller.value("list_servers"))["servers"] if each["name"] == "added"]
     assert server["description"] == "Says what it hears"
 
-    await card(page, "added").get_by_role("button", name="Remove").click()
+    await press(page, "added", "Remove")
     await page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
     assert "added" in await names(caller)
-    await card(page, "added").get_by_role("button", name="Remove").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Remove server").click()
+    await remove(page, "added")
     await expect(page.get_by_test_id("toast").filter(has_text="added was removed")).to_be_visible()
     assert "added" not in await names(caller)
 
@@ -137,18 +119,17 @@ async def test_a_disabled_server_is_used_by_nobody_until_it_is_enabled(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "resting", backend.url)
-    await card(page, "resting").get_by_role("button", name="Disable").click()
+    await press(page, "resting", "Disable")
     await expect(card(page, "resting")).to_have_attribute("data-status", "disabled")
     assert "resting" not in await names(caller)
     await page.reload()
     await expect(card(page, "resting")).to_have_attribute("data-status", "disabled")
-    await card(page, "resting").get_by_role("button", name="Enable").click()
+    await press(page, "resting", "Enable")
     await expect(card(page, "resting")).to_have_attribute("data-status", "not_connected")
     assert "resting" in await names(caller)
-    await card(page, "resting").get_by_role("button", name="Disable").click()
+    await press(page, "resting", "Disable")
     await expect(card(page, "resting")).to_have_attribute("data-status", "disabled")
-    await card(page, "resting").get_by_role("button", name="Remove").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Remove server").click()
+    await remove(page, "resting")
     await expect(card(page, "resting")).to_have_count(0)
 
 
