@@ -34,7 +34,7 @@ DURATION = "mcp.server.operation.duration"
 UNKNOWN = {"name": "make_coffee", "arguments": {"key": SECRET}}
 INSIDE = {"name": "execute_tool", "arguments": {"server": "emceepee", "tool": "make_coffee", "args": {"key": SECRET}}}
 NO_OBJECT = {"name": "list_servers", "arguments": [SECRET]}
-UNFIT = {"name": "remove_server", "arguments": {"nome": "x"}}
+UNFIT = {"name": "remove_server", "arguments": {"called": "x"}}
 NOWHERE = {"name": "list_servers", "arguments": {"session": SECRET}}
 
 
