@@ -39,6 +39,7 @@ EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy mac
 STDERR_LINES_KEPT = 50
 TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
+_LAST_WORDS = "; its stderr ends: "
 
 OnLine = Callable[[bytes | TooLongLine], None]
 
@@ -182,9 +183,8 @@ class Child(asyncio.SubprocessProtocol):
         else:
             how = f"exited with code {code}"
         tail = self.stderr_tail.last(TAIL_LINES)
-        return f"{self._command} {how}" + (
-            f"; its stderr ends: {' | '.join(tail)[-2000:]}" if tail else "; its stderr was empty"
-        )
+        last_words = f"{_LAST_WORDS}{' | '.join(tail)[-2000:]}" if tail else "; its stderr was empty"
+        return f"{self._command} {how}{last_words}"
 
     def facts(self) -> JsonObject:
         """The process as events and status replies show it."""
@@ -256,6 +256,11 @@ async def _stop_unwanted(starting: "asyncio.Future[None]", child: Child) -> None
     with suppress(OSError, ValueError):
         await starting
         await child.stop()
+
+
+def without_last_words(reason: str) -> str:
+    """How a process ended, for those who must not see what it wrote on stderr: that may hold anything."""
+    return reason.partition(_LAST_WORDS)[0]
 
 
 def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:

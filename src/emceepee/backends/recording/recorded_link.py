@@ -7,6 +7,7 @@ from itertools import count
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, Listener, RpcError
+from emceepee.backends.process.child import without_last_words
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
 from emceepee.backends.recording.masking import masked, masked_answer, masked_params
 from emceepee.backends.recording.recorder import Recorder
@@ -178,4 +179,4 @@ def _call_of(origin: object | None) -> object | None:
 
 
 def _short(text: str) -> str:
-    return public_url(text)[:LONGEST_TEXT]
+    return public_url(without_last_words(text))[:LONGEST_TEXT]

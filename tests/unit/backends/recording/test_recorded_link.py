@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.process.child import Child
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -137,3 +138,23 @@ async def test_a_connection_that_cannot_be_opened_says_why() -> None:
     with pytest.raises(LinkError):
         await recorded.open()
     assert recorded.entries() == [{"type": "failed", "reason": "no such program"}]
+
+
+async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
+    child = Child("shop", FakeClock(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child.pipe_data_received(2, b"connecting with hunter2\n")
+    words = child.describe_end()
+    assert "hunter2" in words
+    recorded = Recorded()
+    recorded.backend.refuses = LinkError(Failure.CLOSED, words)
+    with pytest.raises(LinkError, match="hunter2"):
+        await recorded.open()
+    recorded.backend.refuses = None
+    link = await recorded.open()
+    asking = asyncio.create_task(link.request("tools/call", {"name": "buy"}))
+    await recorded.backend.next_asked()
+    recorded.backend.link.break_off(words)
+    with pytest.raises(LinkError, match="hunter2"):
+        await asyncio.wait_for(asking, 5)
+    reasons = [entry["reason"] for entry in recorded.entries() if "reason" in entry]
+    assert reasons == ["shop closed its standard input or output"] * 3
