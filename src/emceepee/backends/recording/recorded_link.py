@@ -9,7 +9,7 @@ from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, Listener, RpcError
 from emceepee.backends.process.child import without_last_words
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
-from emceepee.backends.recording.masking import masked, masked_answer, masked_params
+from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.wrapped_link import WrappedLink
 from emceepee.json_types import JsonObject
@@ -151,7 +151,7 @@ class RecordedLink(WrappedLink):
         except BaseException:
             conversation.end(number, EntryKind.CANCELLED)
             raise
-        conversation.end(number, EntryKind.RESULT, result=masked(result))
+        conversation.end(number, EntryKind.RESULT, result=masked_result(result))
         return result
 
     async def send_answer(self, message: JsonObject) -> None:

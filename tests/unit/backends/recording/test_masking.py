@@ -2,7 +2,7 @@
 
 import json
 
-from emceepee.backends.recording.masking import masked, masked_answer, masked_params
+from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
 
 
 def test_values_under_telling_names_lose_their_content_and_keep_their_type() -> None:
@@ -41,6 +41,20 @@ def test_what_a_person_filled_in_is_never_kept() -> None:
         "name": "ship",
         "inputResponses": {"where": {"action": "accept", "content": {"street": "***", "number": "***"}}},
     }
+
+
+def test_of_the_state_between_two_rounds_only_whether_it_is_the_same_is_kept() -> None:
+    """It may hold the answers of earlier rounds."""
+    asked = masked_result({"resultType": "input_required", "requestState": '{"street": "Elm"}'})
+    again = masked_params({"name": "ship", "requestState": '{"street": "Elm"}'})
+    other = masked_params({"name": "ship", "requestState": '{"street": "Oak"}'})
+    assert asked["requestState"] == again["requestState"] != other["requestState"]
+    assert "Elm" not in json.dumps([asked, again])
+    for state in (None, 7, ["Elm"]):
+        assert "Elm" not in json.dumps(masked_params({"requestState": state}))
+    assert masked_params({"requestState": None}) == {"requestState": None}
+    mine = {"structuredContent": {"requestState": "of a tool"}}
+    assert masked_result(mine) == mine
 
 
 def test_the_words_of_a_model_are_kept() -> None:

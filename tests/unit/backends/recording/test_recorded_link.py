@@ -10,6 +10,7 @@ from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.process.child import Child
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.replay.reading import parse_recording
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock, settle
@@ -19,16 +20,16 @@ class Recorded:
     """A recorded link to a scripted backend."""
 
     def __init__(self, **answers: Any) -> None:
-        self.backend, self.listener, self._lines = ScriptedBackend(), ScriptedListener(**answers), list[bytes]()
+        self.backend, self.listener, self.lines = ScriptedBackend(), ScriptedListener(**answers), list[bytes]()
 
     async def open(self) -> Link:
-        recorder = Recorder(self._lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20)
+        recorder = Recorder(self.lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20)
         spec = BackendSpec(name="shop", target=StdioTarget(command="shop"))
         return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=recorder)
 
     def entries(self) -> list[dict[str, Any]]:
         """Behind the header and what the server told of itself, without their times."""
-        found = [json.loads(line) for line in self._lines]
+        found = [json.loads(line) for line in self.lines]
         return [{key: value for key, value in entry.items() if key != "at"} for entry in found[1:]]
 
 
@@ -54,6 +55,26 @@ async def test_requests_and_results_are_written_without_secrets_and_passed_on_wi
         {"type": "request", "id": 1, "method": "tools/call", "params": params},
         {"type": "result", "id": 1, "result": {"structuredContent": {"token": "***"}}},
     ]
+
+
+async def test_a_call_that_comes_again_with_answers_is_one_exchange_though_no_state_is_written() -> None:
+    recorded = Recorded()
+    asked = {"who": {"method": "elicitation/create", "params": {"message": "Who?"}}}
+    results: list[dict[str, Any]] = [
+        {"resultType": "input_required", "inputRequests": asked, "requestState": "ann lives in Elm"},
+        {"resultType": "complete", "content": []},
+    ]
+    recorded.backend.answers["tools/call"] = lambda _: results.pop(0)
+    link = await recorded.open()
+    first = await link.request("tools/call", {"name": "ship"})
+    assert first["requestState"] == "ann lives in Elm"
+    answers = {"who": {"action": "accept", "content": {"name": "ann"}}}
+    again = {"name": "ship", "inputResponses": answers, "requestState": "ann lives in Elm"}
+    await link.request("tools/call", again)
+    assert recorded.backend.seen[-1] == ("tools/call", again)
+    assert "Elm" not in json.dumps(recorded.entries())
+    (exchange,) = parse_recording(recorded.lines).exchanges
+    assert exchange.result == {"resultType": "complete", "content": []}
 
 
 async def test_errors_failures_and_cancelled_requests_are_told_apart() -> None:
