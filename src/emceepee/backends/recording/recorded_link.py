@@ -1,6 +1,7 @@
 """A link that is recorded: to its connection a link like any other, to its link a listener like any other."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -17,6 +18,7 @@ from emceepee.state.connection import LinkEnd
 from emceepee.telemetry.redaction import public_url
 
 LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
+_PATH_OF_ADDRESS = re.compile(r"(https?://[^/?#\s]+|unix://[^\s:]+:)/\S*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +181,5 @@ def _call_of(origin: object | None) -> object | None:
 
 
 def _short(text: str) -> str:
-    return public_url(without_last_words(text))[:LONGEST_TEXT]
+    """Without what may be secret. Some servers take their token in the path, so a place is all that is left of it."""
+    return _PATH_OF_ADDRESS.sub(r"\1/…", public_url(without_last_words(text)))[:LONGEST_TEXT]

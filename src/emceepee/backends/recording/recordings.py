@@ -5,11 +5,13 @@ import os
 from asyncio import to_thread
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from emceepee.backends.http1.address import place_of
 from emceepee.backends.recording.entries import EntryKind, is_header
 from emceepee.backends.recording.recorder import Put, Recorder
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode_text
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -88,7 +90,7 @@ class Recordings:
         return recording
 
     def _recorder(self, spec: BackendSpec, put: Put, most_bytes: int) -> Recorder:
-        return Recorder(put, self._clock, server=spec.name, target=spec.target.label, most_bytes=most_bytes)
+        return Recorder(put, self._clock, server=spec.name, target=_place(spec), most_bytes=most_bytes)
 
     async def close(self) -> None:
         for file in self._files.values():
@@ -98,6 +100,13 @@ class Recordings:
                 fcntl.flock(file.descriptor, fcntl.LOCK_UN)  # whoever records next need not wait for the thread
                 file.writer.close()
         self._files.clear()
+
+
+def _place(spec: BackendSpec) -> str:
+    """Of an address without its path: some servers take their token there."""
+    if isinstance(spec.target, StdioTarget):
+        return spec.target.label
+    return f"{urlsplit(spec.target.url).scheme}://{place_of(spec.target.url)}"
 
 
 def open_recording(path: Path) -> tuple[int, int]:

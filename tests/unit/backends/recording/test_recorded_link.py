@@ -179,3 +179,19 @@ async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
         await asyncio.wait_for(asking, 5)
     reasons = [entry["reason"] for entry in recorded.entries() if "reason" in entry]
     assert reasons == ["shop closed its standard input or output"] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("redirects to https://ann:pw@a.org/t0ps3cret/mcp?t0=ps3cret, or so", "redirects to https://a.org/… or so"),
+        ("redirects to unix:///run/a.sock:/t0ps3cret; use it", "redirects to unix:///run/a.sock:/… use it"),
+        ("HTTP 401 from a.org/b", "HTTP 401 from a.org/b"),
+    ],
+)
+async def test_addresses_in_a_reason_lose_their_paths(words: str, told: str) -> None:
+    recorded = Recorded()
+    recorded.backend.refuses = LinkError(Failure.REFUSED, words)
+    with pytest.raises(LinkError):
+        await recorded.open()
+    assert recorded.entries() == [{"type": "failed", "reason": told}]

@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.backends.recording.entries import EntryKind
 from emceepee.backends.recording.recordings import Recordings, open_recording
-from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.errors import EmceepeeError
 from emceepee.state.limits import Limits
 from support.fakes.clock import FakeClock
@@ -68,3 +68,18 @@ def test_few_are_kept_in_memory_at_once() -> None:
         recordings.in_memory(a_spec())
     kept.pop()
     assert recordings.in_memory(a_spec()).text.startswith('{"emceepee_recording":1')
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (StdioTarget(command="shop", args=("--key", "t0ps3cret")), "stdio://shop"),
+        (HttpTarget(url="https://ann:pw@shop.test:8443/t0ps3cret/mcp?key=t0ps3cret"), "https://shop.test:8443"),
+        (HttpTarget(url="unix:///run/shop.sock:/t0ps3cret"), "unix:///run/shop.sock"),
+    ],
+)
+def test_the_header_says_where_the_server_is_and_not_what_is_secret_in_its_address(
+    target: HttpTarget | StdioTarget, told: str
+) -> None:
+    text = Recordings(FakeClock(), Limits()).in_memory(BackendSpec(name="shop", target=target)).text
+    assert json.loads(text)["target"] == told
