@@ -178,6 +178,7 @@ class Connection:
         await close_bounded(self._close(), within=CLOSE_CONNECTION_SECONDS, what=f"the connection to {self.spec.name}")
 
     async def _close(self) -> None:
+        self.recording.drop()
         await self._backend_tasks.finish_cancelling()
         await self._supervisor.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)

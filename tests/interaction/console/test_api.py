@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends.link import Failure, LinkError
 from emceepee.console.api import ConsoleApi
 from emceepee.console.feed import session_view
 from emceepee.console.request import ConsoleRequest
@@ -205,6 +206,29 @@ async def test_a_server_is_recorded_from_a_fresh_connection_on_until_the_person_
         assert call.params == {"name": "echo", "arguments": {"n": 2, "password": "***"}}
         assert call.result == {"content": [{"type": "text", "text": "four"}]}
         assert "is not being recorded" in str(await desk.refused("/console/end-recording", server="one"))
+
+
+async def test_a_recording_that_nobody_took_ends_with_its_connection_and_leaves_its_room_to_others() -> None:
+    names, make = ["one", "two", "three", "four", "five"], ScriptedBackend
+    async with a_scene(one=make(), two=make(), three=make(), four=make(), five=make()) as scene:
+        desk, connections = Desk(scene), [scene.session.connection(name) for name in names]
+        for name in names[:4]:
+            await desk.post("/console/record", server=name)
+        assert "4 recordings are kept" in str(await desk.refused("/console/record", server="five"))
+        for name in names[:4]:
+            await scene.value("remove_server", server=name)
+        assert (await desk.post("/console/record", server="five"))["server"]["recording"]
+    assert not any(connection.recording.is_on for connection in connections)
+
+
+async def test_a_recording_that_could_not_begin_leaves_its_room_to_others() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        desk, backend = Desk(scene), scene.backends["one"]
+        backend.refuses = LinkError(Failure.UNREACHABLE, "no such host")
+        for _ in range(5):
+            assert "no such host" in str(await desk.refused("/console/record", server="one"))
+        backend.refuses = None
+        assert (await desk.post("/console/record", server="one"))["server"]["recording"]
 
 
 async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> None:

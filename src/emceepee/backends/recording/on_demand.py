@@ -41,14 +41,20 @@ class OnDemandRecording:
         try:
             await self._reconnect()
         except BaseException:
-            self._recording = None
+            self.drop()
             raise
 
     def end(self) -> str:
         """What was recorded, as lines of JSON. Raises: InvalidArguments."""
         if self._recording is None:
             raise InvalidArguments(f'"{self._server}" is not being recorded.')
-        recording, self._recording = self._recording, None
-        recording.recorder.stop()
+        text = self._recording.text
+        self.drop()
         self._signal_change()
-        return recording.text
+        return text
+
+    def drop(self) -> None:
+        """Nobody wants it any more; a link that goes on keeps nothing of it."""
+        if self._recording is not None:
+            self._recording.recorder.stop()
+            self._recording = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.link import Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.process.child import without_last_words
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
 from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
@@ -41,28 +41,23 @@ class Conversation:
     # What goes out.
 
     def opened(self, link: Link) -> None:
-        facts = link.facts
-        told = {
-            "protocolVersion": facts.protocol_version,
-            "serverInfo": masked(facts.server_info),
-            "capabilities": facts.capabilities,
-            "instructions": masked(facts.instructions),
-        }
-        self._recorder.write(EntryKind.OPENED, server=told)
+        self._recorder.write(EntryKind.OPENED, lambda: {"server": _introduction(link.facts)})
         link.closed.add_done_callback(lambda closed: self._closed(closed.result()))
 
     def _closed(self, end: LinkEnd) -> None:
-        self._recorder.write(EntryKind.CLOSED, reason=_short(end.reason))
+        self._recorder.write(EntryKind.CLOSED, lambda: {"reason": _short(end.reason)})
 
     def begin(self, method: str, params: JsonObject | None) -> int:
         number = next(self._recorder.numbers)
         self._under_way[number] = method
-        self._recorder.write(EntryKind.REQUEST, id=number, method=method, params=masked_params(params))
+        self._recorder.write(
+            EntryKind.REQUEST, lambda: {"id": number, "method": method, "params": masked_params(params)}
+        )
         return number
 
-    def end(self, number: int, kind: EntryKind, **facts: object) -> None:
+    def end(self, number: int, kind: EntryKind, facts: Callable[[], JsonObject] = dict) -> None:
         self._under_way.pop(number, None)
-        self._recorder.write(kind, id=number, **facts)
+        self._recorder.write(kind, lambda: {"id": number, **facts()})
 
     def answered(self, message: JsonObject) -> None:
         """A question that was taken before."""
@@ -86,9 +81,7 @@ class Conversation:
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method != ACKNOWLEDGED:  # whoever replays it acknowledges by itself
-            self._recorder.write(
-                EntryKind.NOTIFICATION, during=self._during(origin), method=method, params=masked_params(params)
-            )
+            self._recorder.write(EntryKind.NOTIFICATION, lambda: self._said(method, params, origin))
         self._listener.handle_notification(method, params, _call_of(origin))
 
     def handle_output(self, line: str, source: str) -> None:
@@ -106,15 +99,14 @@ class Conversation:
 
     def _write_question(self, method: str, params: JsonObject, origin: object | None) -> str:
         asked = f"q{next(self._asked)}"
-        during = self._during(origin)
-        self._recorder.write(EntryKind.QUESTION, id=asked, during=during, method=method, params=masked_params(params))
+        self._recorder.write(EntryKind.QUESTION, lambda: {"id": asked, **self._said(method, params, origin)})
         return asked
 
     def _write_answer(self, asked: str, answer: JsonObject) -> None:
-        kept = {key: answer[key] for key in ("result", "error") if key in answer}
-        if "result" in kept:
-            kept["result"] = masked_answer(kept["result"])
-        self._recorder.write(EntryKind.ANSWER, id=asked, **kept)
+        self._recorder.write(EntryKind.ANSWER, lambda: {"id": asked, **_answer(answer)})
+
+    def _said(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+        return {"during": self._during(origin), "method": method, "params": masked_params(params)}
 
     def _during(self, origin: object | None) -> int | None:
         """The request it belongs to: as the transport tells, else the newest one that is under way."""
@@ -145,15 +137,17 @@ class RecordedLink(WrappedLink):
         try:
             result = await self._link.request(method, params, origin=wrapped, headers=headers)
         except RpcError as refusal:
-            conversation.end(number, EntryKind.ERROR, error=masked(refusal.error))
+            error = refusal.error
+            conversation.end(number, EntryKind.ERROR, lambda: {"error": masked(error)})
             raise
-        except LinkError as error:
-            conversation.end(number, EntryKind.FAILED, reason=_short(str(error)))
+        except LinkError as failure:
+            reason = str(failure)
+            conversation.end(number, EntryKind.FAILED, lambda: {"reason": _short(reason)})
             raise
         except BaseException:
             conversation.end(number, EntryKind.CANCELLED)
             raise
-        conversation.end(number, EntryKind.RESULT, result=masked_result(result))
+        conversation.end(number, EntryKind.RESULT, lambda: {"result": masked_result(result)})
         return result
 
     async def send_answer(self, message: JsonObject) -> None:
@@ -171,9 +165,25 @@ async def dial_recorded(
     try:
         link = await dial_recorded(dial, conversation, recorders[1:])
     except (RpcError, LinkError) as error:
-        recorders[0].write(EntryKind.FAILED, reason=_short(str(error)))
+        reason = str(error)
+        recorders[0].write(EntryKind.FAILED, lambda: {"reason": _short(reason)})
         raise
     return RecordedLink(link, conversation)
+
+
+def _introduction(facts: ServerFacts) -> JsonObject:
+    return {
+        "protocolVersion": facts.protocol_version,
+        "serverInfo": masked(facts.server_info),
+        "capabilities": facts.capabilities,
+        "instructions": masked(facts.instructions),
+    }
+
+
+def _answer(answer: JsonObject) -> JsonObject:
+    if "result" in answer:
+        return {"result": masked_answer(answer["result"])}
+    return {"error": answer["error"]} if "error" in answer else {}
 
 
 def _call_of(origin: object | None) -> object | None:

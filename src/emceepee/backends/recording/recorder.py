@@ -26,12 +26,14 @@ class Recorder:
         self.is_open = True
         self._add(header(server, target, iso(clock.now()), f"emceepee {__version__}"))
 
-    def write(self, kind: EntryKind, **facts: Any) -> None:
+    def write(self, kind: EntryKind, facts: Callable[[], dict[str, Any]] = dict) -> None:
+        """`facts` is called only if there is room for them: to mask a large result takes time."""
         if self.is_open:
-            self._add({"at": round(self._clock.monotonic() - self._began, 4), "type": str(kind), **facts})
+            self._add({"at": round(self._clock.monotonic() - self._began, 4), "type": str(kind), **facts()})
 
     def stop(self) -> None:
-        self.is_open = False
+        """A link that goes on keeps this one, and is not to keep what it has written."""
+        self.is_open, self._put = False, _lose
 
     def _add(self, entry: dict[str, Any]) -> None:
         line = encode(entry) + b"\n"
@@ -43,3 +45,7 @@ class Recorder:
                 return
         self._left -= len(line)
         self._put(line)
+
+
+def _lose(line: bytes) -> None:
+    """Nobody takes it any more."""

@@ -53,3 +53,13 @@ async def test_a_server_that_cannot_be_connected_is_not_recorded() -> None:
     with pytest.raises(BackendDisconnected):
         await scene.recording.begin()
     assert (scene.recording.is_on, scene.recording.recorder) == (False, None)
+
+
+async def test_one_that_is_dropped_takes_no_more() -> None:
+    scene = Scene()
+    scene.recording.drop()
+    await scene.recording.begin()
+    recorder = scene.recording.recorder
+    scene.recording.drop()
+    assert recorder is not None
+    assert (scene.recording.is_on, recorder.is_open) == (False, False)

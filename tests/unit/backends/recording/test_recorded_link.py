@@ -23,9 +23,11 @@ class Recorded:
         self.backend, self.listener, self.lines = ScriptedBackend(), ScriptedListener(**answers), list[bytes]()
 
     async def open(self) -> Link:
-        recorder = Recorder(self.lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20)
+        self.recorder = Recorder(
+            self.lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20
+        )
         spec = BackendSpec(name="shop", target=StdioTarget(command="shop"))
-        return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=recorder)
+        return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=self.recorder)
 
     def entries(self) -> list[dict[str, Any]]:
         """Behind the header and what the server told of itself, without their times."""
@@ -195,3 +197,28 @@ async def test_addresses_in_a_reason_lose_their_paths(words: str, told: str) -> 
     with pytest.raises(LinkError):
         await recorded.open()
     assert recorded.entries() == [{"type": "failed", "reason": told}]
+
+
+class Unread(dict[str, Any]):
+    """A message that nobody may look through, which would take time."""
+
+    def items(self) -> Any:
+        raise AssertionError("it was looked through")
+
+
+async def test_what_passes_after_a_recording_has_ended_is_not_looked_through() -> None:
+    recorded = Recorded(**{"elicitation/create": Unread(action="accept")})
+    link = await recorded.open()
+    begun = asyncio.create_task(link.request("tools/call", {"name": "slow"}, origin="mine"))
+    slow = await recorded.backend.next_asked()
+    recorded.recorder.stop()
+    recorded.backend.answers["tools/call"] = lambda _: Unread(content=[])
+    assert await link.request("tools/call", Unread(name="buy")) == {"content": []}
+    inner = recorded.backend.link.listener
+    inner.handle_notification("notifications/progress", Unread(progress=1), slow.origin)
+    assert await inner.handle_request("elicitation/create", Unread(), slow.origin) == {"action": "accept"}
+    assert [origin for *_, origin in (*recorded.listener.heard, *recorded.listener.questions)] == ["mine", "mine"]
+    slow.answer.set_result(Unread(content=[]))
+    assert await asyncio.wait_for(begun, 5) == {"content": []}
+    await link.close()
+    assert [entry["type"] for entry in recorded.entries()] == ["opened", "request"]

@@ -1,6 +1,8 @@
 """What is written, and when it ends."""
 
 import json
+from typing import Any
+from weakref import ref
 
 from emceepee.backends.recording.entries import EntryKind
 from emceepee.backends.recording.recorder import Recorder
@@ -15,7 +17,7 @@ async def test_the_first_line_says_what_it_is_and_the_others_when_they_were() ->
     lines, clock = list[bytes](), FakeClock()
     recorder = a_recorder(lines, clock)
     await clock.advance(1.5)
-    recorder.write(EntryKind.CANCELLED, id=3)
+    recorder.write(EntryKind.CANCELLED, lambda: {"id": 3})
     header, entry = map(json.loads, lines)
     assert (header["emceepee_recording"], header["server"], header["target"]) == (1, "shop", "stdio://shop")
     assert entry == {"at": 1.5, "type": "cancelled", "id": 3}
@@ -24,8 +26,8 @@ async def test_the_first_line_says_what_it_is_and_the_others_when_they_were() ->
 def test_at_its_largest_size_it_ends_and_says_so() -> None:
     lines = list[bytes]()
     recorder = a_recorder(lines, FakeClock(), most_bytes=1000)
-    for number in range(100):
-        recorder.write(EntryKind.RESULT, id=number, result={"text": "x" * 50})
+    for _ in range(100):
+        recorder.write(EntryKind.RESULT, lambda: {"id": 1, "result": {"text": "x" * 50}})
     assert not recorder.is_open
     assert sum(map(len, lines)) <= 1000
     assert json.loads(lines[-1])["type"] == "cut"
@@ -36,3 +38,29 @@ def test_without_any_room_nothing_is_written() -> None:
     lines = list[bytes]()
     assert not a_recorder(lines, FakeClock(), most_bytes=-5).is_open
     assert lines == []
+
+
+def never() -> dict[str, Any]:
+    raise AssertionError("nobody will read it")
+
+
+def test_nothing_is_prepared_for_one_that_has_ended() -> None:
+    stopped, full = a_recorder([], FakeClock()), a_recorder([], FakeClock(), most_bytes=-5)
+    stopped.stop()
+    for recorder in (stopped, full):
+        recorder.write(EntryKind.RESULT, never)
+
+
+class Lines(list[bytes]):
+    """That can be watched."""
+
+
+def test_one_that_was_stopped_holds_nothing_of_what_it_wrote() -> None:
+    """A link that goes on has it as long as it lasts."""
+    lines = Lines()
+    recorder = a_recorder(lines, FakeClock())
+    held = ref(lines)
+    recorder.stop()
+    del lines
+    assert held() is None
+    assert not recorder.is_open

@@ -2,7 +2,9 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,7 @@ async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> 
         recorder = recordings.in_file(a_spec(file))
         assert recorder is not None
         assert recordings.in_file(a_spec(file)) is recorder
-        recorder.write(EntryKind.CANCELLED, id=number)
+        recorder.write(EntryKind.CANCELLED, partial(dict[str, Any], id=number))
         await recordings.close()
     assert file.stat().st_mode & 0o777 == 0o600
     entries = [json.loads(line) for line in file.read_text().splitlines()]
