@@ -64,6 +64,7 @@ from emceepee.state.connection_step import (
 )
 from emceepee.state.limits import Limits
 from emceepee.state.retry import RetryPolicy
+from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
@@ -320,6 +321,7 @@ class Supervisor:
             self._handle(Released(self._clock.now()))
 
     async def _open_link(self) -> None:
+        spans.serve(None)  # what the link goes on to do, such as checks of health, outlasts the request that needed it
         try:
             link = await self._dial_and_prepare()
         except (RpcError, LinkError, TimeoutError) as error:

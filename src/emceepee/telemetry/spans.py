@@ -247,6 +247,16 @@ def serve(span: Span | None) -> None:
     _current.set(span)
 
 
+@contextmanager
+def served(span: Span | None) -> Iterator[None]:
+    """The same for a while."""
+    token = _current.set(span)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def phase(kind: PhaseKind, server: str) -> Phase | _NoPhase:
     """`with phase(PhaseKind.CALL, "github"): …` shows on the request that is being served, if there is one."""
     return _phase_of(_current.get(), kind, server)

@@ -9,6 +9,9 @@ import pytest
 from emceepee.backends.tasks.backend_tasks import SLOW_SECONDS
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.telemetry import spans
+from emceepee.telemetry.spans import PhaseKind
+from support.backends.scripted_backend import Answer
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
 from support.fakes.clock import settle
 from support.sessions.asking import hush, open_ids, task_id
@@ -140,6 +143,30 @@ async def test_polls_go_from_quick_to_the_interval_that_the_server_wants(scene: 
     assert 5 <= before <= 7
     await scene.clock.advance(INTERVAL * 10)
     assert backend_of(scene).counted("tasks/get") == before + 10
+
+
+async def test_each_request_about_a_task_is_a_part_of_its_call_and_no_phase_of_it(modern: Scene) -> None:
+    backend, seen = backend_of(modern), dict[str, list[spans.Span | None]]()
+    for method in ("tasks/get", "tasks/update"):
+        backend.answers[method] = noting_spans(seen.setdefault(method, []), backend.answers[method])
+    await begin_task(modern)
+    backend.task.ask("first")
+    await let_it_poll(modern)
+    (question,) = await open_ids(modern)
+    await modern.value("respond_to_elicitation", request_id=question, action="accept", content=ANSWER)
+    await let_it_poll(modern)
+    call = next(span for span in modern.session.journal.since(0) if span.name == "required")
+    assert set(seen["tasks/get"]) == {call}
+    assert seen["tasks/update"] == [call]
+    assert [phase.kind for phase in call.phases if phase.kind != PhaseKind.WAITING] == [PhaseKind.CALL] * 2
+
+
+def noting_spans(seen: list[spans.Span | None], answer: Answer) -> Answer:
+    def note(params: JsonObject) -> Any:
+        seen.append(spans.current())
+        return answer(params)
+
+    return note
 
 
 # Which calls.

@@ -6,6 +6,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
+from emceepee.telemetry import spans
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import Scene, a_scene
 
@@ -159,3 +160,22 @@ async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off
     async with a_scene(limits=Limits(health_check_seconds=0), one=unchecked) as scene:
         await scene.clock.advance(1200)
         assert checks(unchecked) == 0
+
+
+async def test_a_check_belongs_to_no_request_not_even_to_the_one_that_opened_the_connection() -> None:
+    backend = ScriptedBackend()
+    seen: list[spans.Span | None] = []
+
+    def note(_: JsonObject) -> JsonObject:
+        seen.append(spans.current())
+        return {}
+
+    backend.answers["ping"] = note
+    async with a_scene(one=backend) as scene:
+        await scene.session.connection("one").rest()
+        call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=10)
+        await backend.next_asked()
+        await scene.clock.advance(1)
+        await call
+        await scene.clock.advance(360)
+        assert (len(backend.dials), seen) == (2, [None] * 3)

@@ -4,7 +4,9 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -16,8 +18,10 @@ async def settle(rounds: int = 50) -> None:
 
 
 class FakeHandle:
+    """What falls due happens in the context in which it was planned, as on a loop's own clock."""
+
     def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
+        self.callback: Callable[[], None] | None = partial(copy_context().run, callback)
 
     def cancel(self) -> None:
         self.callback = None

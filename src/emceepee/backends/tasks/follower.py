@@ -88,6 +88,7 @@ class TaskFollower:
         self._fetching: asyncio.Task[None] | None = None
         self._asking: dict[int | str, asyncio.Task[None]] = {}
         self._is_left = self._is_cancelled = False
+        self._span = spans.current()  # of the call: whoever traces it sees what is asked for it
 
     async def result(self, first: Snapshot | None) -> JsonObject:
         """The raw result of the call. `first` is what the backend told last; it is asked if that is not known.
@@ -221,7 +222,8 @@ class TaskFollower:
         async def send(link: Link) -> JsonObject:
             if link.facts.is_modern != self.task.is_modern:
                 raise LinkError(Failure.PROTOCOL, "it is connected in another era now, in which the task is not known")
-            return await link.request(method, {"taskId": self.task.task_id, **params}, origin=origin)
+            with spans.served(self._span):
+                return await link.request(method, {"taskId": self.task.task_id, **params}, origin=origin)
 
         return await self._requests.run_once(send)
 
@@ -301,7 +303,7 @@ class TaskFollower:
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         async def aside() -> None:
-            spans.serve(None)  # one phase stands for all that is asked meanwhile
+            spans.serve(None)  # one phase stands for all that is asked meanwhile; the requests themselves are its parts
             await work
 
         try:

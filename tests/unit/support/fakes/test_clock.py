@@ -1,4 +1,5 @@
 import asyncio
+from contextvars import ContextVar
 
 from emceepee.lifecycle import TaskOwner
 from support.fakes.clock import START, FakeClock, settle
@@ -53,3 +54,15 @@ async def test_a_sleep_that_is_cancelled_leaves_nothing_behind() -> None:
     task.cancel()
     await clock.advance(10)
     assert task.cancelled()
+
+
+async def test_what_falls_due_happens_in_the_context_in_which_it_was_planned() -> None:
+    """As on the loop's own."""
+    clock, seen = FakeClock(), list[str]()
+    mine = ContextVar("mine", default="nobody's")
+    mine.set("planned")
+    clock.call_later(1, lambda: seen.append(mine.get()))
+    asyncio.get_running_loop().call_later(0, lambda: seen.append(mine.get()))
+    mine.set("later")
+    await clock.advance(1)
+    assert seen == ["planned", "planned"]
