@@ -12,6 +12,8 @@ RoundKey = str
 def request_key(method: str, params: JsonObject) -> str:
     """Equal for requests that mean the same; `params` are masked already."""
     kept = {key: value for key, value in params.items() if key not in _OF_ONE_TIME and value not in (None, {})}
+    if params.get("task") is not None:
+        kept["task"] = True  # for how long it may be kept is the client's affair
     return f"{method} {canonical(kept)}"
 
 

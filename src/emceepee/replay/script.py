@@ -2,6 +2,7 @@
 
 from collections import Counter
 from difflib import SequenceMatcher
+from heapq import nlargest
 
 from emceepee.backends.recording.masking import masked_params
 from emceepee.json_types import JsonObject
@@ -9,7 +10,8 @@ from emceepee.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from emceepee.replay.recording import Exchange, Recording
 from emceepee.replay.request_key import canonical, request_key
 
-MOST_COMPARED = 500  # requests, to name the nearest
+# Requests, to name the nearest: a close look at one takes milliseconds, in which nobody else is answered.
+MOST_COMPARED, MOST_COMPARED_CLOSELY = 200, 5
 LONGEST_COMPARED = 300  # characters
 _NAMES = ("name", "uri", "ref")
 
@@ -58,21 +60,37 @@ class Script:
         return self._exchanges[index]
 
     def _not_recorded(self, method: str, params: JsonObject) -> NotRecorded:
-        alike = [exchange for exchange in self._exchanges if exchange.method == method]
+        firsts = ((key, self._exchanges[found[0]]) for key, found in self._by_key.items())
+        alike = {key: exchange for key, exchange in firsts if exchange.method == method}
         asked = shown(method, params)
         if not alike:
             methods = ", ".join(sorted({exchange.method for exchange in self._exchanges})) or "nothing"
             return NotRecorded(METHOD_NOT_FOUND, f"Not recorded: {asked}. The recording has: {methods}.")
-        nearest = max(alike[:MOST_COMPARED], key=lambda exchange: _likeness(params, exchange.params))
+        nearest = alike[_nearest(request_key(method, params), _of_same_name(params, alike))]
         there = shown(method, nearest.params)
         return NotRecorded(INVALID_PARAMS, f"Not recorded: {asked}. The nearest is {there}, line {nearest.line}.")
 
 
-def _likeness(one: JsonObject, other: JsonObject) -> tuple[bool, float]:
-    """The same tool, resource or prompt first, then what is written alike."""
-    first, second = (canonical(params)[:LONGEST_COMPARED] for params in (one, other))
-    same = any(key in one and one.get(key) == other.get(key) for key in _NAMES)
-    return same, SequenceMatcher(None, first, second, autojunk=False).ratio()
+def _of_same_name(params: JsonObject, alike: dict[str, Exchange]) -> list[str]:
+    """The keys of those that are of the same tool, resource or prompt; all, if there are none."""
+    named = [(key, params[key]) for key in _NAMES if key in params]
+    same = [key for key, other in alike.items() if any(other.params.get(name) == value for name, value in named)]
+    return same or list(alike)
+
+
+def _nearest(asked: str, keys: list[str]) -> str:
+    """The one that is written most alike."""
+    matcher = SequenceMatcher(None, "", asked[:LONGEST_COMPARED], autojunk=False)
+
+    def glance(key: str) -> float:
+        matcher.set_seq1(key[:LONGEST_COMPARED])
+        return matcher.quick_ratio()
+
+    def look(key: str) -> float:
+        matcher.set_seq1(key[:LONGEST_COMPARED])
+        return matcher.ratio()
+
+    return max(nlargest(MOST_COMPARED_CLOSELY, keys[:MOST_COMPARED], key=glance), key=look)
 
 
 def shown(method: str, params: JsonObject) -> str:

@@ -1,5 +1,7 @@
 """Which recorded answer a request gets."""
 
+from difflib import SequenceMatcher
+
 import pytest
 
 from emceepee.replay.script import NotRecorded, Script
@@ -59,6 +61,46 @@ def test_a_request_that_was_not_recorded_names_the_nearest(method: str, params: 
     with pytest.raises(NotRecorded) as error:
         a_script().next(method, params)
     assert words in str(error.value)
+
+
+def test_a_task_is_the_same_however_long_it_may_be_kept_and_is_not_a_plain_call() -> None:
+    begun = call(1, 0, "dig")
+    begun["params"]["task"] = {"ttl": 600_000}
+    script = Script(recording(begun, result(1, 0, "begun"), call(2, 0, "dig"), result(2, 0, "dug")))
+    for task in ({"ttl": 1}, {"ttl": 600_000}, {}):
+        assert script.next("tools/call", {"name": "dig", "arguments": {}, "task": task}) == 0
+    assert answer(script, "dig") == "dug"
+
+
+def test_few_requests_are_compared_closely_however_many_were_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes milliseconds for each, in which nobody else is answered."""
+    compared: list[str] = []
+
+    class Counting(SequenceMatcher[str]):
+        def ratio(self) -> float:
+            compared.append("closely")
+            return super().ratio()
+
+        def quick_ratio(self) -> float:
+            compared.append("quickly")
+            return super().quick_ratio()
+
+    monkeypatch.setattr("emceepee.replay.script.SequenceMatcher", Counting)
+    others = [
+        entry
+        for number in range(3000)
+        for entry in (call(number, 0, f"t{number}", text="ab" * 150), result(number, 0, ""))
+    ]
+    near = [call(9000, 0, "add", a=1, b="x" * 200), result(9000, 0, "")]
+    with pytest.raises(NotRecorded, match=r'"name":"add"}, line 6003'):
+        Script(recording(*others, *near)).next("tools/call", {"name": "add", "arguments": {"a": 2}})
+    assert compared.count("closely") <= 10
+    assert compared.count("quickly") <= 200
+    compared.clear()
+    with pytest.raises(NotRecorded, match="The nearest is"):
+        Script(recording(*others)).next("tools/call", {"name": "new", "arguments": {"text": "ba" * 150}})
+    assert compared.count("closely") <= 10
+    assert compared.count("quickly") <= 200
 
 
 def test_the_same_tool_is_nearer_than_the_same_arguments() -> None:
