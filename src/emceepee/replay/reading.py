@@ -24,6 +24,14 @@ class BadRecording(Exception):
     """The file is no recording, or cannot be read; the text says where and why."""
 
 
+class _BrokenLine(BadRecording):
+    """A line that is no JSON. One that was cut off has no end; whoever records next gives it one."""
+
+    def __init__(self, words: str, number: int, line: bytes) -> None:
+        super().__init__(words)
+        self.number, self.is_whole = number, line.endswith(b"\n")
+
+
 def read_recording(path: Path) -> Recording:
     """Raises: BadRecording."""
     try:
@@ -47,7 +55,7 @@ def parse_recording(lines: Iterable[bytes]) -> Recording:
             raise BadRecording(f"has more than {MOST_LINES} lines, which is the most that are read")
         if line.strip():
             reader.number = number
-            reader.take(reader.decoded(line))
+            reader.read(line)
     return reader.finish()
 
 
@@ -64,14 +72,35 @@ class _Reader:
         self._questions: dict[str, Exchange] = {}
         self._moments: dict[int, float] = {}  # when something last happened in an exchange, by its line
         self._latest: Exchange | None = None  # the one that ended last
+        self._has_gaps = False  # whether lines are missing
+        self._broken: _BrokenLine | None = None  # which may be the last one of its recording
 
-    def decoded(self, line: bytes) -> JsonObject:
+    def read(self, line: bytes) -> None:
+        try:
+            entry = self._decoded(line)
+        except _BrokenLine as error:
+            if self._server is None or self._broken is not None:
+                raise self._broken or error from None
+            self._broken = error
+            return
+        if self._broken is not None:
+            if not is_header(entry):
+                raise self._broken
+            self._note_cut_off(self._broken)
+        self._take(entry)
+
+    def _note_cut_off(self, broken: "_BrokenLine") -> None:
+        self._broken = None
+        self._notes.append(f"line {broken.number}: the recording was cut off in the middle of it")
+
+    def _decoded(self, line: bytes) -> JsonObject:
         try:
             value = decode(line)
         except (Unreadable, ValueError) as error:
+            words = f"is not JSON: {str(error)[:LONGEST_TEXT]}"
             if self._server is None:
-                raise self.wrong("is not JSON; a recording is what `emceepee call --record` writes") from None
-            raise self.wrong(f"is not JSON: {str(error)[:LONGEST_TEXT]}") from None
+                words = "is not JSON; a recording is what `emceepee call --record` writes"
+            raise _BrokenLine(f"line {self.number} {words}", self.number, line) from None
         if not isinstance(value, dict):
             raise self.wrong("is not a JSON object")
         return value
@@ -79,7 +108,7 @@ class _Reader:
     def wrong(self, words: str) -> BadRecording:
         return BadRecording(f"line {self.number} {words}")
 
-    def take(self, entry: JsonObject) -> None:
+    def _take(self, entry: JsonObject) -> None:
         if is_header(entry):
             self._begin(entry)
         elif self._server is None:
@@ -94,6 +123,7 @@ class _Reader:
             raise self.wrong(f"is of a recording of version {version}; this emceepee reads version {VERSION}")
         self._end_all("the recording ends before its answer")
         self._asking.clear()
+        self._has_gaps = False
         if self._server is None:
             self._server = self._text(header, "server")
 
@@ -112,6 +142,7 @@ class _Reader:
             case EntryKind.ANSWER:
                 self._take_answer(entry)
             case EntryKind.CUT:
+                self._has_gaps = True
                 self._notes.append(f"line {self.number}: the recording was cut: {self._text(entry, 'reason')}")
             case _:
                 pass  # what closed, and what later versions may tell besides
@@ -139,6 +170,8 @@ class _Reader:
             self._listening.discard(key)
             return
         exchange = self._open.pop(key, None)
+        if exchange is None and self._has_gaps:
+            return
         if exchange is None:
             raise self.wrong(f"ends request {key}, which does not stand before it")
         exchange.wait = self._wait(entry, exchange)
@@ -194,6 +227,10 @@ class _Reader:
             self._wait(entry, exchange)
 
     def finish(self) -> Recording:
+        if self._broken is not None:
+            if self._broken.is_whole:
+                raise self._broken
+            self._note_cut_off(self._broken)
         if self._server is None:
             raise BadRecording("is empty; a recording is what `emceepee call --record` writes")
         if self._hello is None:

@@ -25,8 +25,11 @@ class LogWriter:
         dropped_line: Callable[[int], str],  # says how many
         on_failure: Callable[[OSError], None] = lambda _: None,
         most_bytes: int = MOST_BYTES,
+        gives_up: bool = False,
     ) -> None:
+        """`gives_up`: after a failure nothing more is written, because a line means nothing without those before it."""
         self._descriptor, self._on_failure, self._most_bytes = descriptor, on_failure, most_bytes
+        self._gives_up = gives_up
         self.dropped_line = dropped_line
         self._queue: SimpleQueue[bytes | threading.Event | None] = SimpleQueue()
         self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
@@ -101,6 +104,8 @@ class LogWriter:
             self._reported += missing
 
     def _try(self, data: bytes) -> bool:
+        if self._gives_up and self._is_failing:
+            return False
         try:
             self._write_all(b"\n" + data if self._is_mid_line else data)
         except OSError as error:

@@ -85,6 +85,31 @@ def test_a_recording_that_was_cut_says_so() -> None:
     assert "was cut: full" in recording({"type": "cut", "reason": "full"}).notes[0]
 
 
+@pytest.mark.parametrize("kind", ["result", "error", "failed", "cancelled"])
+def test_after_a_cut_an_answer_whose_request_was_lost_is_passed_over(kind: str) -> None:
+    lost = {"at": 1, "type": kind, "id": 1, "result": {}, "error": {}, "reason": ""}
+    found = recording(
+        {"type": "cut", "reason": "1 lines could not be written"}, lost, call(2, 2, "a"), result(2, 3, "b")
+    )
+    assert [exchange.params["name"] for exchange in found.exchanges] == ["a"]
+    with pytest.raises(BadRecording, match="line 7 ends request 1, which does not stand before it"):
+        parse_recording(lines({"type": "cut", "reason": "full"}, lost) + lines(lost))
+
+
+def test_a_line_that_was_cut_off_ends_its_recording_and_says_so() -> None:
+    """By a full disk, or because emceepee was killed."""
+    broken = [line + b"\n" for line in lines(call(1, 0, "a"), result(1, 1, "one"), call(2, 2, "b"))] + [
+        b'{"at": 3, "ty'
+    ]
+    found = parse_recording(broken)
+    assert [exchange.params["name"] for exchange in found.exchanges] == ["a", "b"]
+    assert found.notes == ["line 6: the recording was cut off in the middle of it"]
+    again = [line + b"\n" for line in lines(call(1, 0, "c"), result(1, 1, "three"))]
+    found = parse_recording([*broken[:-1], broken[-1] + b"\n", *again])
+    assert [exchange.params["name"] for exchange in found.exchanges] == ["a", "b", "c"]
+    assert len(found.notes) == 1
+
+
 def test_unknown_entries_are_passed_over() -> None:
     assert recording({"type": "closed", "reason": "end"}, {"type": "of a later version"}).exchanges == []
 
@@ -98,7 +123,9 @@ def test_unknown_entries_are_passed_over() -> None:
         ([b'{"type": "opened"}'], 'line 1 is not the first line of a recording, which has "emceepee_recording"'),
         ([json.dumps(HEADER | {"emceepee_recording": 2}).encode()], "version 2; this emceepee reads version 1"),
         ([json.dumps(HEADER).encode()], "no connection was recorded"),
-        ([*lines(), b"{"], "line 3 is not JSON"),
+        ([*lines(), b"{\n"], "line 3 is not JSON"),
+        ([*lines(), b"{\n", *lines(call(1, 0, "a"))[2:]], "line 3 is not JSON"),
+        ([*lines(), b"{\n", b"{"], "line 3 is not JSON"),
         (lines({"type": 3}), 'line 3 needs a text under "type"'),
         (lines({"type": "request", "id": "1", "method": "a", "params": {}}), 'line 3 needs a whole number under "id"'),
         (lines({"type": "request", "id": 1, "method": "a", "params": []}), 'line 3 needs an object under "params"'),
@@ -110,7 +137,7 @@ def test_unknown_entries_are_passed_over() -> None:
         (lines(call(1, 0, "a"), call(1, 0, "b")), "line 4 asks with the id 1, which is in use"),
         (lines(result(7, 0, "a")), "line 3 ends request 7, which does not stand before it"),
         (lines(call(1, 0, "a"), {"at": 1, "type": "error", "id": 1}), 'line 4 needs an object under "error"'),
-        ([*lines(), b'{"a":' * 300 + b"1" + b"}" * 300], "line 3 is not JSON"),
+        ([*lines(), b'{"a":' * 300 + b"1" + b"}" * 300 + b"\n"], "line 3 is not JSON"),
     ],
 )
 def test_a_broken_file_says_which_line_is_wrong(bad: list[bytes], words: str) -> None:

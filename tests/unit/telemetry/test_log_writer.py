@@ -116,6 +116,28 @@ def test_a_failure_is_told_once_and_the_lost_lines_are_counted(tmp_path: Path, m
     assert (tmp_path / "log").read_text() == "kept\n5 dropped\n"
 
 
+def test_where_lines_belong_together_nothing_is_written_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, failures, really_write = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY), list[str](), os.write
+    is_full = True
+
+    def write(descriptor: int, data: bytes) -> int:
+        if descriptor == file and is_full:
+            raise OSError(errno.ENOSPC, "full")
+        return really_write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    fail = failures.append
+    writer = LogWriter(file, dropped_line=dropped, on_failure=lambda error: fail(str(error.strerror)), gives_up=True)
+    for line in ("one", "two"):
+        writer.put(line)
+        assert writer.flush(within=BOUND)
+        is_full = False
+    writer.close()
+    assert (failures, (tmp_path / "log").read_text()) == (["full"], "")
+
+
 def test_a_line_that_was_cut_by_a_full_disk_does_not_run_into_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

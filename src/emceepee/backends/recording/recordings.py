@@ -5,6 +5,7 @@ import os
 from asyncio import to_thread
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -60,7 +61,7 @@ class Recordings:
         if spec.record not in self._files:
             self._files[spec.record] = self._open(spec, spec.record)
         file = self._files[spec.record]
-        return None if file is None else file.recorder
+        return None if file is None or not file.recorder.is_open else file.recorder
 
     def _open(self, spec: BackendSpec, path: str) -> "_File | None":
         try:
@@ -68,14 +69,20 @@ class Recordings:
         except OSError as error:
             log.warning("not_recorded", server=spec.name, file=path, error=error.strerror or str(error))
             return None
-        most = self._limits.recording_bytes
-        writer = LogWriter(
-            descriptor,
-            dropped_line=_dropped_entry,
-            on_failure=lambda error: log.warning("not_recorded", server=spec.name, file=path, error=str(error)),
-            most_bytes=most,
-        )
+        most, has_failed = self._limits.recording_bytes, Event()
+        recorder: Recorder | None = None
+
+        def fail(error: OSError) -> None:
+            """In the writer's thread, perhaps before there is a recorder."""
+            log.warning("not_recorded", server=spec.name, file=path, error=error.strerror or str(error))
+            has_failed.set()
+            if recorder is not None:
+                recorder.stop()
+
+        writer = LogWriter(descriptor, dropped_line=_dropped_entry, on_failure=fail, most_bytes=most, gives_up=True)
         recorder = self._recorder(spec, lambda line: writer.put(line[:-1].decode()), most - size)
+        if has_failed.is_set():
+            recorder.stop()
         return _File(writer, recorder, descriptor)
 
     def in_memory(self, spec: BackendSpec) -> "MemoryRecording":
@@ -127,7 +134,21 @@ def open_recording(path: Path) -> tuple[int, int]:
     except OSError:
         os.close(descriptor)
         raise OSError(IN_USE) from None
+    try:
+        _end_last_line(path, descriptor)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor, os.fstat(descriptor).st_size
+
+
+def _end_last_line(path: Path, descriptor: int) -> None:
+    """One that was cut off, when the disk was full or emceepee was killed, must not run into the next."""
+    if os.fstat(descriptor).st_size:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                os.write(descriptor, b"\n")
 
 
 def _begins_as_recording(data: bytes) -> bool:

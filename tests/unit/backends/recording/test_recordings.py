@@ -12,8 +12,10 @@ from emceepee.backends.recording.entries import EntryKind
 from emceepee.backends.recording.recordings import Recordings, open_recording
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.errors import EmceepeeError
+from emceepee.replay.reading import read_recording
 from emceepee.state.limits import Limits
 from support.fakes.clock import FakeClock
+from support.waiting import eventually
 
 
 def a_spec(record: Path | None = None) -> BackendSpec:
@@ -32,6 +34,40 @@ async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> 
     assert file.stat().st_mode & 0o777 == 0o600
     entries = [json.loads(line) for line in file.read_text().splitlines()]
     assert [entry.get("id", "header") for entry in entries] == ["header", 1, "header", 2]
+
+
+async def test_a_file_whose_last_line_was_cut_off_is_added_to_on_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "shop.jsonl"
+    for _ in range(2):
+        recordings = Recordings(FakeClock(), Limits())
+        recorder = recordings.in_file(a_spec(file))
+        assert recorder is not None
+        recorder.write(EntryKind.OPENED, lambda: {"server": {}})
+        recorder.write(EntryKind.NOTIFICATION, lambda: {"method": "m", "params": {}})
+        await recordings.close()
+        file.write_bytes(file.read_bytes()[:-20])
+    assert len(read_recording(file).notes) == 2
+
+
+async def test_a_write_that_fails_ends_the_recording_for_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What was written after it would stand behind half a line."""
+    file = tmp_path / "shop.jsonl"
+    recordings = Recordings(FakeClock(), Limits())
+    recorder = recordings.in_file(a_spec(file))
+    assert recorder is not None
+    (descriptor,) = [each for each in open_files() if os.readlink(f"/proc/self/fd/{each}") == str(file)]
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, descriptor)
+    os.close(full)
+    recorder.write(EntryKind.CANCELLED, lambda: {"id": 1})
+    await eventually(lambda: not recorder.is_open, what="the recorder has stopped")
+    assert recordings.in_file(a_spec(file)) is None
+    await recordings.close()
+    assert [record.message for record in caplog.records] == ["not_recorded"]
+
+
+def open_files() -> list[int]:
+    return [each for each in map(int, os.listdir("/proc/self/fd")) if Path(f"/proc/self/fd/{each}").exists()]
 
 
 async def test_a_file_with_something_else_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
