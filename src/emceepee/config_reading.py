@@ -77,6 +77,7 @@ def parse(text: str, *, source: str, references: References) -> Config:
             continue
         if spec.name in servers:
             raise ConfigError(f'{source}: {key}: the name "{spec.name}" is used twice; names must differ')
+        _check_record(spec, servers.values(), source, key)
         servers[spec.name] = spec
     limits = _limits(document.get("limits", {}), source)
     _check_timeouts(servers.values(), limits, source)
@@ -113,6 +114,16 @@ def _check_timeouts(servers: Iterable[BackendSpec], limits: Limits, source: str)
         if spec.timeout is not None and spec.timeout > limits.longest_call_seconds:
             most = f"{limits.longest_call_seconds * 1000:.10g} (limits.longest_call_seconds)"
             raise ConfigError(f"{source}: {spec.name}.timeout_ms: may be at most {most}")
+
+
+def _check_record(spec: BackendSpec, others: Iterable[BackendSpec], source: str, key: str) -> None:
+    """What two servers said would not be told apart in one file."""
+    if spec.record is None:
+        return
+    file = os.path.realpath(spec.record)
+    for other in others:
+        if other.record is not None and os.path.realpath(other.record) == file:
+            raise ConfigError(f'{source}: {key}.record: server "{other.name}" is recorded to that file; name another')
 
 
 def _read(path: Path) -> str:

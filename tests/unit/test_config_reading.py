@@ -240,6 +240,14 @@ def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
     assert message == 'file.json: mcpServers.a: the name "a" is used twice; names must differ'
 
 
+@pytest.mark.parametrize("other", ["both.jsonl", "./logs/../both.jsonl"])
+def test_two_servers_cannot_be_recorded_to_one_file(other: str) -> None:
+    first, second = {"command": "a", "record": "both.jsonl"}, {"command": "b", "record": other}
+    message = refused({"mcpServers": {"a": first, "b": second}})
+    assert message == 'file.json: mcpServers.b.record: server "a" is recorded to that file; name another'
+    assert len(parsed({"mcpServers": {"a": first, "b": second | {"disabled": True}}}).servers) == 1
+
+
 def test_comments_and_trailing_commas_are_taken_and_count_no_lines_away() -> None:
     text = '{\n  /* two\n lines */ "mcpServers": {"a": {"command": "x"},} // mine\n}'
     assert [spec.name for spec in parse(text, source="file.json", references=References(environment={})).servers] == [

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, Listener, RpcError, ServerFacts
@@ -35,7 +34,6 @@ class Conversation:
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
         self._recorder, self._listener = recorder, listener
         self._under_way: dict[int, str] = {}  # our requests, and their methods
-        self._asked = count(1)
         self._taken: dict[int | str, str] = {}  # questions that are answered on any link
 
     # What goes out.
@@ -98,7 +96,7 @@ class Conversation:
         self._listener.handle_task(task, _call_of(origin))
 
     def _write_question(self, method: str, params: JsonObject, origin: object | None) -> str:
-        asked = f"q{next(self._asked)}"
+        asked = f"q{next(self._recorder.questions)}"
         self._recorder.write(EntryKind.QUESTION, lambda: {"id": asked, **self._said(method, params, origin)})
         return asked
 

@@ -22,7 +22,7 @@ class Recorder:
     def __init__(self, put: Put, clock: Clock, *, server: str, target: str, most_bytes: int) -> None:
         self._put, self._clock, self._server, self._left = put, clock, server, most_bytes
         self._began = clock.monotonic()
-        self.numbers = count(1)
+        self.numbers, self.questions = count(1), count(1)  # of requests either way, on all its links
         self.is_open = True
         self._add(header(server, target, iso(clock.now()), f"emceepee {__version__}"))
 

@@ -25,7 +25,7 @@ LONGEST_HEADER = 64 << 10
 FLUSH_SECONDS = 10.0  # for the disk, when the process ends
 NO_RECORDING = "it holds something that is no recording, and is left alone; name another file"
 
-IN_USE = "another emceepee records to it; name another file"
+IN_USE = "it is recorded to already, by another server or another emceepee; name another file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,17 @@ class Recordings:
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock, self._limits = clock, limits
-        self._files: dict[str, _File | None] = {}  # None: it cannot be written
+        self._files: dict[tuple[str, str], _File | None] = {}  # by path and server; None: it cannot be written
         self._in_memory: WeakSet[MemoryRecording] = WeakSet()
 
     def in_file(self, spec: BackendSpec) -> Recorder | None:
         """The recorder of a server that is configured to be recorded. A file that cannot be written stops nothing."""
         if spec.record is None:
             return None
-        if spec.record not in self._files:
-            self._files[spec.record] = self._open(spec, spec.record)
-        file = self._files[spec.record]
+        key = spec.record, spec.name
+        if key not in self._files:
+            self._files[key] = self._open(spec, spec.record)
+        file = self._files[key]
         return None if file is None or not file.recorder.is_open else file.recorder
 
     def _open(self, spec: BackendSpec, path: str) -> "_File | None":

@@ -21,11 +21,11 @@ class Recorded:
 
     def __init__(self, **answers: Any) -> None:
         self.backend, self.listener, self.lines = ScriptedBackend(), ScriptedListener(**answers), list[bytes]()
-
-    async def open(self) -> Link:
         self.recorder = Recorder(
             self.lines.append, FakeClock(), server="shop", target="stdio://shop", most_bytes=1 << 20
         )
+
+    async def open(self) -> Link:
         spec = BackendSpec(name="shop", target=StdioTarget(command="shop"))
         return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=self.recorder)
 
@@ -149,6 +149,17 @@ async def test_a_question_that_outlives_its_link_is_written_with_the_answer_that
     assert [entry["type"] for entry in recorded.entries()[1:]] == ["question", "answer"]
     assert recorded.entries()[-1]["error"] == {"code": 1, "message": "no"}
     answering.cancel()
+
+
+async def test_two_links_that_are_recorded_together_ask_under_ids_of_their_own() -> None:
+    recorded = Recorded(**{"elicitation/create": {"action": "decline"}})
+    links = [await recorded.open(), await recorded.open()]
+    for inner in recorded.backend.links:
+        await inner.listener.handle_request("elicitation/create", {"message": "?"}, None)
+    asked = [entry["id"] for entry in recorded.entries() if entry["type"] in ("question", "answer")]
+    assert asked == ["q1", "q1", "q2", "q2"]
+    for link in links:
+        await link.close()
 
 
 async def for_ever() -> None:

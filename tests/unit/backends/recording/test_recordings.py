@@ -18,8 +18,8 @@ from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
 
-def a_spec(record: Path | None = None) -> BackendSpec:
-    return BackendSpec(name="shop", target=StdioTarget(command="shop"), record=None if record is None else str(record))
+def a_spec(record: Path | None = None, name: str = "shop") -> BackendSpec:
+    return BackendSpec(name=name, target=StdioTarget(command="shop"), record=None if record is None else str(record))
 
 
 async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> None:
@@ -70,6 +70,16 @@ def open_files() -> list[int]:
     return [each for each in map(int, os.listdir("/proc/self/fd")) if Path(f"/proc/self/fd/{each}").exists()]
 
 
+async def test_a_file_is_of_one_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file, recordings = tmp_path / "shop.jsonl", Recordings(FakeClock(), Limits())
+    assert recordings.in_file(a_spec(file)) is not None
+    assert [recordings.in_file(a_spec(file, "other")) for _ in range(2)] == [None, None]
+    assert [record.message for record in caplog.records] == ["not_recorded"]
+    assert "by another server or another emceepee" in str(vars(caplog.records[0])["fields"])
+    await recordings.close()
+    assert file.read_text().count("emceepee_recording") == 1
+
+
 async def test_a_file_with_something_else_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
     file = tmp_path / "diary.txt"
     file.write_text("Dear diary,\n")
@@ -92,7 +102,7 @@ def test_no_link_is_followed_and_no_device_written(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time_records_to_a_file(tmp_path: Path) -> None:
     descriptor, size = open_recording(tmp_path / "shop.jsonl")
-    with pytest.raises(OSError, match="another emceepee records to it"):
+    with pytest.raises(OSError, match="it is recorded to already"):
         open_recording(tmp_path / "shop.jsonl")
     os.close(descriptor)
     assert size == 0
