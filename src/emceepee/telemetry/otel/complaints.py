@@ -1,6 +1,7 @@
 """What OpenTelemetry's own parts have to say: a collector that does not answer is a line a minute, not one per try."""
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,8 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("otel")
 PAUSE_SECONDS = 60.0
 LONGEST_WORDS = 400
+# They speak of what callers sent, and quote it.
+_ABOUT_CALLERS = re.compile(r"opentelemetry\.(baggage|trace\.propagation|trace\.span)(\.|$)")
 
 
 class Complaints(logging.Handler):
@@ -17,6 +20,7 @@ class Complaints(logging.Handler):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(logging.WARNING)
+        self.addFilter(lambda record: _ABOUT_CALLERS.match(record.name) is None)
         self._clock, self._next, self._left_out = clock, clock.monotonic(), 0
 
     def emit(self, record: logging.LogRecord) -> None:

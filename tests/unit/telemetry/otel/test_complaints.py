@@ -4,7 +4,10 @@ import logging
 
 import pytest
 
+from emceepee.json_rpc import Request
 from emceepee.telemetry.otel.complaints import PAUSE_SECONDS, complaints_heard
+from emceepee.telemetry.otel.trace_context import context_of
+from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import FakeClock
 
 
@@ -23,3 +26,27 @@ async def test_the_first_complaint_of_a_minute_is_logged_and_the_others_are_coun
     assert fields == [{"message": "no answer 0", "leftOut": 0}, {"message": "still none", "leftOut": 4}]
     exporter.warning("after it")
     assert caplog.records[-1].name == "opentelemetry.exporter.tests"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"baggage": "a secret of the caller's"},
+        {"baggage": f"long={'x' * 5000}"},
+        {"baggage": "ä=secret"},
+        {"tracestate": "A SECRET=1"},
+        {"tracestate": "a=1,a=secret"},
+        {"tracestate": ",".join(f"a{number}=secret" for number in range(40))},
+    ],
+)
+def test_what_callers_send_is_neither_quoted_nor_in_the_way_of_what_matters(
+    said: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    params = {"_meta": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", **said}}
+    caplog.set_level(logging.WARNING)
+    with complaints_heard(FakeClock()):
+        context_of(RequestContext(Request(1, "tools/call", params)))
+        logging.getLogger("opentelemetry.trace").warning("of the operator's own")
+    assert [getattr(record, "fields", None) for record in caplog.records] == [
+        {"message": "of the operator's own", "leftOut": 0}
+    ]
