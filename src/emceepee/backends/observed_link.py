@@ -11,7 +11,8 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.backends.wrapped_link import WrappedLink
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
-from emceepee.telemetry.outgoing import Callee, LinkObserver, OutgoingRequest
+from emceepee.telemetry.observing import Guarded
+from emceepee.telemetry.outgoing import Callee, LinkObserver, OutgoingRequest, SentRequest
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 
@@ -34,7 +35,7 @@ class ObservedLink(WrappedLink):
         super().__init__(link)
         self._callee, self._observer = callee, observer
         version, since = link.facts.protocol_version, clock.monotonic()
-        link.closed.add_done_callback(lambda _: observer.link_ended(callee, version, clock.monotonic() - since))
+        link.closed.add_done_callback(lambda _: _tell_end(observer, callee, version, clock.monotonic() - since))
 
     async def request(
         self,
@@ -44,16 +45,9 @@ class ObservedLink(WrappedLink):
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        if method == LISTEN:  # which lasts as long as the link
+        sent = None if method == LISTEN else self._begin(method, params or {})  # listening lasts as long as the link
+        if sent is None:
             return await self._link.request(method, params, origin=origin, headers=headers)
-        sent = self._observer.begin(
-            OutgoingRequest(
-                callee=self._callee,
-                protocol_version=self.facts.protocol_version,
-                method=method,
-                params=params or {},
-            )
-        )
         if sent.meta:
             params = NumberedParams(_with_meta(params or {}, sent.meta), sent.number)
             headers = {**(headers or {}), **sent.headers}
@@ -64,6 +58,38 @@ class ObservedLink(WrappedLink):
             raise
         sent.answered(result)
         return result
+
+    def _begin(self, method: str, params: JsonObject) -> "_Sent | None":
+        with Guarded(self._observer):
+            version = self.facts.protocol_version
+            request = OutgoingRequest(callee=self._callee, protocol_version=version, method=method, params=params)
+            return _Sent(self._observer.begin(request))
+        return None
+
+
+def _tell_end(observer: LinkObserver, callee: Callee, protocol_version: str, seconds: float) -> None:
+    with Guarded(observer):
+        observer.link_ended(callee, protocol_version, seconds)
+
+
+class _Sent:
+    """A request that is observed. What fails in that goes no further."""
+
+    def __init__(self, sent: SentRequest) -> None:
+        self._sent = sent
+        self.meta, self.headers = sent.meta, sent.headers
+
+    def number(self, number: int) -> None:
+        with Guarded(self._sent):
+            self._sent.number(number)
+
+    def answered(self, result: JsonObject) -> None:
+        with Guarded(self._sent):
+            self._sent.answered(result)
+
+    def failed(self, why: str, code: int | None) -> None:
+        with Guarded(self._sent):
+            self._sent.failed(why, code)
 
 
 def _with_meta(params: JsonObject, meta: Mapping[str, str]) -> JsonObject:

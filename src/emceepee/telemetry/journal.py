@@ -10,6 +10,7 @@ from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
+from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 
 
@@ -72,6 +73,13 @@ class SpanBudget:
 
     def __len__(self) -> int:
         return len(self._spans)
+
+    def watches(self, begun: BegunRequest) -> tuple[SpanWatch, ...]:
+        found: list[SpanWatch] = []
+        for observer in self.observers:
+            with Guarded(observer):
+                found.append(observer.begin(begun))
+        return tuple(found)
 
     def take(self, span: Span, journal: "Journal") -> None:
         self._spans[span] = journal
@@ -147,8 +155,7 @@ class Journal:
         if parent is not None:
             span.parent = self._named(parent).span_id
         if self._room.observers:
-            begun = BegunRequest(span, self._owner, arguments, origin, parent)
-            span.watches = tuple(observer.begin(begun) for observer in self._room.observers)
+            span.watches = self._room.watches(BegunRequest(span, self._owner, arguments, origin, parent))
         if not self._most:
             return span
         self._begun += 1
@@ -180,7 +187,8 @@ class Journal:
         self._spans.clear()
         self._revisions.notify = _nobody
         for observer in self._room.observers:
-            observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
+            with Guarded(observer):
+                observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
 
     def oldest_went(self) -> None:
         """The room gave it up. What is oldest of all is the oldest here."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url
 
@@ -174,7 +175,8 @@ class Span:
         self.task_id = task_id
         self.touch()
         for watch in self.watches:
-            watch.became_task(self)
+            with Guarded(watch):
+                watch.became_task(self)
 
     def progressed(self, progress: JsonObject) -> None:
         self.progress, _ = kept(progress, KEPT_BYTES)
@@ -217,10 +219,8 @@ class Span:
     def _tell_watches(self, result: JsonObject | None) -> None:
         watches, self.watches = self.watches, ()
         for watch in watches:
-            try:
+            with Guarded(watch):
                 watch.ended(self, result)
-            except Exception as error:  # a defect of ours, for which no caller is to wait
-                log.error("request_not_observed", observer=type(watch).__name__, error=repr(error))
 
 
 class _NoPhase:

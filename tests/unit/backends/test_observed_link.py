@@ -89,6 +89,43 @@ async def test_what_fails_is_told_in_a_word_and_raised(error: BaseException, not
     assert observed.noted.notes[-1] == noted
 
 
+class Failing(Noted):
+    """Fails at one moment, as a defect of ours might have it do."""
+
+    def __init__(self, moment: str) -> None:
+        super().__init__({"traceparent": "00-1-2-01"})
+        setattr(self, moment, self._fail)
+
+    def _fail(self, *_: object) -> "Noted":
+        raise KeyError("a defect")
+
+
+@pytest.mark.parametrize("moment", ["begin", "number", "answered", "failed", "link_ended"])
+async def test_an_observer_that_fails_is_logged_and_the_request_goes_on(
+    moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = ScriptedBackend()
+    link = ObservedLink(ScriptedLink(backend, ScriptedListener()), MAIL, Failing(moment), FakeClock())
+
+    def answer(params: JsonObject) -> JsonObject:
+        request_message(7, "tools/call", params, meta=None, wants_progress=False)
+        return {"got": params.get("_meta")}
+
+    backend.answers["tools/call"] = answer
+    result = await link.request("tools/call", {"name": "send"})
+    assert result == {"got": None if moment == "begin" else {"traceparent": "00-1-2-01"}}
+
+    async def refuse(_: JsonObject) -> JsonObject:
+        raise RpcError({"code": 1, "message": "no"})
+
+    backend.answers["tools/call"] = refuse
+    with pytest.raises(RpcError):
+        await link.request("tools/call", {})
+    link.end(CLOSED)
+    await asyncio.sleep(0)
+    assert {record.message for record in caplog.records} == {"request_not_observed"}
+
+
 async def test_how_long_there_was_a_link_is_told_when_it_ends() -> None:
     observed = Observed()
     await observed.clock.advance(5)

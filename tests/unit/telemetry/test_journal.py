@@ -2,8 +2,11 @@
 
 import random
 
+import pytest
+
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
+from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import BegunRequest, Journal, SpanBudget, SpanObserver, SpanOwner
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 from support.fakes.clock import FakeClock
@@ -128,3 +131,46 @@ def test_what_is_not_kept_is_seen_by_observers_alone() -> None:
 
 def test_without_observers_there_is_nothing_that_is_not_kept() -> None:
     assert a_journal(SpanBudget(10)).unkept() is None
+
+
+class Noting(SpanObserver, SpanWatch):
+    """Notes what it is told, and fails when it is told what it does not want to know."""
+
+    def __init__(self, fails_at: str = "") -> None:
+        self.notes: list[str] = []
+        self._fails_at = fails_at
+
+    def _note(self, what: str) -> None:
+        if what == self._fails_at:
+            raise KeyError("a defect")
+        self.notes.append(what)
+
+    def begin(self, begun: BegunRequest) -> SpanWatch:
+        self._note("begin")
+        return self
+
+    def became_task(self, span: Span) -> None:
+        self._note("became_task")
+
+    def ended(self, span: Span, result: JsonObject | None) -> None:
+        self._note("ended")
+
+    def session_ended(self, owner: SpanOwner, seconds: float) -> None:
+        self._note("session_ended")
+
+
+@pytest.mark.parametrize("moment", ["begin", "became_task", "ended", "session_ended"])
+def test_an_observer_that_fails_is_logged_and_neither_the_request_nor_another_observer_notices(
+    moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing, other = Noting(fails_at=moment), Noting()
+    journal = a_journal(SpanBudget(10, (failing, other)))
+    span = begin(journal, "a")
+    span.became_task("01TASK")
+    span.replied({})
+    journal.close()
+    assert (span.task_id, str(span.status)) == ("01TASK", "success")
+    assert other.notes == ["begin", "became_task", "ended", "session_ended"]
+    (record,) = caplog.records
+    assert record.message == "request_not_observed"
+    assert vars(record)["fields"] == {"observer": "Noting", "error": "KeyError('a defect')"}

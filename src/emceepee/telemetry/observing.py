@@ -1,0 +1,24 @@
+"""What fails in an observer is a defect of ours: it is logged, and the request that is observed does not notice."""
+
+from types import TracebackType
+
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("requests")
+
+
+class Guarded:
+    """`with Guarded(observer): …`"""
+
+    __slots__ = ("_observer",)
+
+    def __init__(self, observer: object) -> None:
+        self._observer = observer
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        log.error("request_not_observed", observer=type(self._observer).__name__, error=repr(error))
+        return True
