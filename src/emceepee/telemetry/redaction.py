@@ -7,6 +7,7 @@ from typing import Any
 from emceepee.codec import decode, encode_text
 
 MASK = "***"
+LOOKED_AT = 4096  # characters of a text that is cut
 _WORDS = (
     "authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key|assertion"
     "|redirect[-_]?url"
@@ -15,6 +16,7 @@ _SECRET_WORD = re.compile(f"(?i){_WORDS}")
 _SECRET_NAME = re.compile(rf"(?i)(^|[-_.])({_WORDS})($|[-_.])")
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # accessToken is an access_token
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
+_OPEN_AUTHORITY = re.compile(r"(?<=://)[^/?#\s]*\Z")
 # What begins a name ends the one before it, or a run of "?" would be looked through anew from each of them.
 _QUERY_VALUE = re.compile(r"([?&][^=&#?\s]+=)[^&#\s]*")
 _JSON_NAME = re.compile(r'"((?:[^"\\]|\\.){1,80})"\s{0,8}:\s{0,8}', re.DOTALL)
@@ -64,3 +66,10 @@ def _is_telling(name: str) -> bool:
 def public_url(url: str) -> str:
     """An address without its user, password and query values."""
     return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub("", url))
+
+
+def public_start(text: str, most: int) -> str:
+    """The beginning of the same, of a text that may be very long. A user that goes on behind it is left out."""
+    if len(text) > LOOKED_AT:
+        text = _OPEN_AUTHORITY.sub("", text[:LOOKED_AT])
+    return public_url(text)[:most]

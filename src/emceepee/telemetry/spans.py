@@ -16,13 +16,12 @@ from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.preview import kept
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_start
 
 log = EventLog("requests")
 MOST_PHASES = 200  # of one request: a list over many servers has some of each
 LONGEST_ERROR = 300
 LONGEST_NAME = 200
-LOOKED_AT = 4096  # characters of a text that is cut
 KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should stay in a processor's cache
 
 
@@ -279,7 +278,7 @@ def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPha
 
 def _short(text: str, most: int = LONGEST_NAME) -> str:
     """What is cut loses its secrets before: what is left of an address might no longer show where they are."""
-    return text if len(text) <= most else f"{public_url(text[:LOOKED_AT])[: most - 1]}…"
+    return text if len(text) <= most else f"{public_start(text, most - 1)}…"
 
 
 def _packed(value: JsonObject | None) -> tuple[bytes, bool]:

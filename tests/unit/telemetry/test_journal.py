@@ -133,6 +133,11 @@ def test_without_observers_there_is_nothing_that_is_not_kept() -> None:
     assert a_journal(SpanBudget(10)).unkept() is None
 
 
+def test_of_an_address_with_an_endless_password_nothing_of_it_is_kept() -> None:
+    span = begin(a_journal(SpanBudget(10)), f"https://ann:{'hunter2' * 10_000}@host/path")
+    assert span.name == "https://…"
+
+
 class Noting(SpanObserver, SpanWatch):
     """Notes what it is told, and fails when it is told what it does not want to know."""
 

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from emceepee.telemetry.redaction import MASK, public_url, redacted
+from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_start, public_url, redacted
 
 SIZE = 64_000
 
@@ -104,3 +104,18 @@ def test_the_time_it_takes_grows_no_faster_than_the_text(text: str) -> None:
 )
 def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> None:
     assert redacted(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://ann:pw@host.test/a?key=1", "https://host.test/a?"),
+        (f"https://ann:{'pw' * LOOKED_AT}@host.test/a", "https://"),
+        (f"see https://a.test/ and ftp://ann:{'pw' * LOOKED_AT}@host.test", "see https://a.test/ "),
+        (f"https://host.test/{'a' * LOOKED_AT}", "https://host.test/aa"),
+        (f"https://host.test/?k={'s' * LOOKED_AT}&l=t", "https://host.test/?k"),
+    ],
+)
+def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown: str) -> None:
+    """Also if the sign that it has a password stands behind all that is looked at."""
+    assert public_start(text, 20) == shown

@@ -3,7 +3,7 @@
 from emceepee.json_types import JsonObject
 from emceepee.protocol import CLIENT_METHODS, HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from emceepee.telemetry.label_values import OTHER
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_start
 
 METHOD = "mcp.method.name"
 PROTOCOL_VERSION = "mcp.protocol.version"
@@ -54,7 +54,7 @@ def subject(method: str, params: JsonObject | None, *, is_there: bool = True) ->
     if method == "prompts/get":
         return _named(method, PROMPT, given.get("name"), about, is_there=is_there), about
     if method.startswith("resources/") and isinstance(uri := given.get("uri"), str):
-        about[RESOURCE_URI] = public_url(uri[: 4 * LONGEST_NAME])[:LONGEST_NAME]
+        about[RESOURCE_URI] = public_start(uri, LONGEST_NAME)
     return method, about
 
 

@@ -110,6 +110,12 @@ def test_what_nobody_asked_for_is_measured_and_is_no_span() -> None:
             "resources/read",
             {"mcp.resource.uri": "https://files.test/a?token=***"},
         ),
+        (
+            "resources/read",
+            {"uri": f"https://ann:{'secret' * 1000}@files.test/a"},
+            "resources/read",
+            {"mcp.resource.uri": "https://"},
+        ),
         ("tools/list", {}, "tools/list", {}),
     ],
 )
