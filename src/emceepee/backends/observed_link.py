@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from emceepee.backends.http1.address import is_unix_url, place_of
 from emceepee.backends.json_rpc import NumberedParams
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.backends.link_view import LISTEN
@@ -20,6 +21,8 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 def callee_of(spec: BackendSpec) -> Callee:
     if not isinstance(spec.target, HttpTarget):
         return Callee(name=spec.name)
+    if is_unix_url(spec.target.url):
+        return Callee(name=spec.name, address=place_of(spec.target.url), is_socket=True)
     parts = urlsplit(spec.target.url)
     try:
         port = parts.port

@@ -9,11 +9,12 @@ from emceepee.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callee:
-    """The server that is asked. Without an address it is a program."""
+    """The server that is asked. Without an address it is a program; that of a Unix socket is its path."""
 
     name: str
     address: str | None = None
     port: int | None = None
+    is_socket: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,10 @@ def test_the_number_of_a_request_is_told_as_it_is_made() -> None:
         (StdioTarget(command="x"), Callee(name="s")),
         (HttpTarget(url="https://ann:pw@a.test/mcp"), Callee(name="s", address="a.test", port=443)),
         (HttpTarget(url="http://a.test:8080/mcp"), Callee(name="s", address="a.test", port=8080)),
+        (
+            HttpTarget(url="unix:///run/a.sock:/t0ps3cret/mcp"),
+            Callee(name="s", address="/run/a.sock", is_socket=True),
+        ),
         (HttpTarget(url="http://a.test:x/mcp"), Callee(name="s", address="a.test", port=80)),
     ],
 )

@@ -25,7 +25,7 @@ EXECUTE_TOOL = "execute_tool"
 TOOL_ERROR = "tool_error"
 CANCELLED = "cancelled"
 UNKNOWN_ERROR = "_OTHER"
-PIPE, TCP = "pipe", "tcp"
+PIPE, TCP, UNIX = "pipe", "tcp", "unix"
 LONGEST_NAME = 200  # characters of a name that a caller or a server chose
 
 Attributes = dict[str, str | int]

@@ -77,5 +77,6 @@ def _about_callee(callee: Callee, protocol_version: str) -> Attributes:
     about: Attributes = {names.BACKEND: callee.name, names.PROTOCOL_VERSION: protocol_version}
     if callee.address is None:
         return about | {names.TRANSPORT: names.PIPE}
-    about |= {names.TRANSPORT: names.TCP, names.APPLICATION_PROTOCOL: "http", names.SERVER_ADDRESS: callee.address}
+    about[names.TRANSPORT] = names.UNIX if callee.is_socket else names.TCP
+    about |= {names.APPLICATION_PROTOCOL: "http", names.SERVER_ADDRESS: callee.address}
     return about if callee.port is None else about | {names.SERVER_PORT: callee.port}

@@ -130,6 +130,24 @@ def test_a_span_says_what_it_is_about_without_secrets(
     assert "secret" not in repr(attributes)
 
 
+@pytest.mark.parametrize(
+    ("callee", "told"),
+    [
+        (Callee(name="mail"), {"network.transport": "pipe"}),
+        (
+            Callee(name="mail", address="/run/mail.sock", is_socket=True),
+            {"network.transport": "unix", "network.protocol.name": "http", "server.address": "/run/mail.sock"},
+        ),
+    ],
+    ids=["a program", "a Unix socket"],
+)
+def test_a_span_says_how_the_server_is_reached(callee: Callee, told: JsonObject) -> None:
+    served = Served()
+    served.otel.links.begin(request("tools/list", callee)).answered({})
+    attributes = attributes_of(served.otel.span("tools/list"))
+    assert {key: value for key, value in attributes.items() if key.startswith(("network", "server"))} == told
+
+
 async def test_what_takes_long_is_measured_by_the_clock() -> None:
     served = Served()
     sent = served.otel.links.begin(request("tools/call", name="send"))
