@@ -70,7 +70,11 @@ class HandshakeEra:
         self.elicitation_modes: frozenset[str] = frozenset()  # the kinds of questions that it said it takes
 
     async def resume(self, handshake: JsonObject, *, is_initialized: bool) -> None:
-        """Take up a connection of a process that has ended, as if its caller had just said this again."""
+        """Take up a connection of a process that has ended, as if its caller had just said this again.
+
+        Raises:
+            ProtocolError: this is no handshake. An older emceepee may have taken it for one.
+        """
         self._initialize(Request(0, "initialize", handshake))
         if is_initialized:
             await self.handle_notification(Notification("notifications/initialized", None))

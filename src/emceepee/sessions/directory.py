@@ -332,6 +332,9 @@ class SessionDirectory:
         self._sessions.put(key, session)
         if self._is_stopping:
             session.begin_stop()
+        self._sweep_later()
+
+    def _sweep_later(self) -> None:
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
@@ -451,6 +454,7 @@ class SessionDirectory:
                 await self.on_load(session, rest)
         except BaseException:
             await self._storage.release(session)
+            await self._storage.give_back(stored)  # if it came to nothing before it was followed
             await self._close(session)
             raise
         self._put(key, session)  # not before: nobody is to find half of it
@@ -485,15 +489,20 @@ class SessionDirectory:
         return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)
 
     async def _load_due(self) -> int | None:
-        """Load the sessions that time changes now: how many, or None if there is no room for all of them."""
+        """Load the sessions that time changes now: how many, or None if the next sweep has to try some again."""
         assert self._storage is not None
-        is_full = False
+        is_any_left = False
         async with self._opening:
             taken = await self._storage.take_due()
             for stored in taken:
                 try:
                     await self._restore(stored)
                 except TooManySessions:
-                    is_full = True
+                    is_any_left = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
-        return None if is_full else len(taken)
+                except Exception as error:  # whatever is wrong with one, the others are loaded, and the process starts
+                    is_any_left = True
+                    log.error("session_not_loaded", error=f"{type(error).__name__}: {error}")
+        if is_any_left:
+            self._sweep_later()
+        return None if is_any_left else len(taken)

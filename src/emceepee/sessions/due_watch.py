@@ -17,7 +17,7 @@ NOT_YET_SECONDS = 0.5  # after a look that found nothing: what is due may not be
 
 
 class DueWatch:
-    """One per process. `load` takes what is due from the store; None if there is no room for all of it."""
+    """One per process. `load` takes what is due from the store; None if it could not take up all of it."""
 
     def __init__(
         self,

@@ -471,6 +471,36 @@ async def test_a_timer_that_falls_due_while_there_is_no_room_for_its_session_fir
         assert kinds(session) == ["timer_expired"]
 
 
+@pytest.mark.parametrize("others", ["", "ac"])
+async def test_a_session_that_cannot_be_taken_up_keeps_no_other_one_from_it_and_is_tried_again_later(
+    others: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = Machine()
+    keys = [SessionKey("local", KeyKind.NAME, name) for name in sorted(f"{others}b")]
+    bad = SessionKey("local", KeyKind.NAME, "b")
+    async with machine.process() as place:
+        for key in keys:
+            await value(await place.directory.find_or_open(key), "set_timer", duration_ms=10_000, message="tea")
+    async with machine.process() as place:
+        open_session = Session.open
+
+        async def refuse_one(session: Session) -> None:
+            if bad in session.keys:
+                raise ZeroDivisionError("a defect")
+            await open_session(session)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "open", refuse_one)
+            await machine.clock.advance(11)
+        assert [key.value for key in keys if place.directory.find(key) is not None] == list(others)
+        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert errors == ["session_not_loaded"]
+        await machine.clock.advance(60)
+        session = place.directory.find(bad)
+        assert session is not None
+        assert kinds(session) == ["timer_expired"]
+
+
 def counting_commits(store: MemoryStore) -> list[int]:
     """How many sessions each commit from now on changes."""
     counted: list[int] = []

@@ -295,7 +295,11 @@ class HandshakeConnection:
         )
 
     async def restore(self, record: ConnectionRecord, messages: Iterable[MessageRecord]) -> None:
-        """As it was when its process ended. A request that was being answered then gets an error that says so."""
+        """As it was when its process ended. A request that was being answered then gets an error that says so.
+
+        Raises:
+            ProtocolError: its handshake is none.
+        """
         await self._era.resume(record.handshake, is_initialized=record.is_initialized)
         self._handshake = encode(record.handshake)
         clock, log = self.session.clock, self._replay.log

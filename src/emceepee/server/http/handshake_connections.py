@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from emceepee.clock import Handle, milliseconds
 from emceepee.ids import Ulids
+from emceepee.json_rpc import ProtocolError
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
 from emceepee.server.http.connection_records import (
     MessageRecord,
@@ -72,7 +73,7 @@ class HandshakeConnections:
         return None if connection is None or connection.session.is_lost else connection
 
     async def restore(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
-        """The connections of a session that was just loaded."""
+        """The connections of a session just loaded. One that cannot be taken up is left out, as if it had ended."""
         key = next(key for key in session.keys if key.kind is not KeyKind.CONNECTION)
         messages: dict[str, list[MessageRecord]] = {}
         for (kind, record_id), data in stored.items():
@@ -81,14 +82,12 @@ class HandshakeConnections:
                     messages.setdefault(connection_of(record_id), []).append(read_message(data))
         for (kind, connection_id), data in stored.items():
             if kind == RecordKind.CONNECTION:
-                try:
-                    record = read_connection(data)
-                except UnreadableRecord as error:
-                    log.warning("record_unreadable", kind=kind, error=str(error))
-                    continue
                 connection = self._restoring[connection_id] = self._connect(connection_id, key, session)
                 try:
-                    await connection.restore(record, messages.get(connection_id, []))
+                    await connection.restore(read_connection(data), messages.get(connection_id, []))
+                except (UnreadableRecord, ProtocolError) as error:
+                    log.warning("record_unreadable", kind=kind, error=str(error))
+                    continue
                 finally:
                     del self._restoring[connection_id]
                 self._add(connection)

@@ -4,8 +4,11 @@ import re
 
 import pytest
 
+from emceepee.server.http.connection_records import ConnectionRecord, write_connection
 from emceepee.server.http.handshake_connection import RESTARTED
+from emceepee.sessions.records import RecordKind
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.store import Commit, RecordKey
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller
 from support.in_process.asgi_messages import Answered
@@ -71,6 +74,41 @@ async def test_a_connection_that_left_its_named_session_is_not_found_again() -> 
         await machine.clock.advance(1)
     async with machine.process() as place, an_endpoint_of(place) as client:
         assert [await client.status(one) for one in (gone, stays)] == [404, 200]
+
+
+async def rewrite_handshake(machine: Machine, key: SessionKey, connection: str, **said: object) -> None:
+    """As if an emceepee had written it that took this for a handshake."""
+    store = machine.store.another_process()
+    stored = await store.take(key)
+    assert stored is not None
+    record = ConnectionRecord(handshake=said, is_initialized=True, follows_events=False, pushed=0)
+    puts = {RecordKey(RecordKind.CONNECTION, connection): write_connection(record)}
+    assert await store.commit([Commit(head=stored.head, lease=stored.lease, puts=puts)]) != [None]
+    await store.close()
+
+
+async def test_a_connection_whose_handshake_is_not_taken_any_more_begins_anew_and_its_neighbors_go_on() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        alone, joined, beside = await client.join(), await client.join("desk"), await client.join("desk")
+    await rewrite_handshake(machine, SessionKey("local", KeyKind.ID, alone), alone, capabilities=5)
+    await rewrite_handshake(machine, SessionKey("local", KeyKind.NAME, "desk"), joined, protocolVersion=[])
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        assert [await client.status(one) for one in (alone, joined, beside)] == [404, 404, 200]
+        assert await client.status(await client.join()) == 200
+
+
+async def test_timers_fire_also_in_a_session_whose_connection_is_left_out() -> None:
+    machine = Machine()
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        connections = [await client.join(), await client.join()]
+        for one in connections:
+            await client.value(one, "set_timer", duration_ms=60_000, message="tea")
+    await rewrite_handshake(machine, SessionKey("local", KeyKind.ID, connections[0]), connections[0], capabilities=5)
+    async with machine.process() as place, an_endpoint_of(place) as client:
+        await machine.clock.advance(61)
+        assert [session.activity.last_event_id is not None for session in client.sessions()] == [True, True]
+        assert [await client.status(one) for one in connections] == [404, 200]
 
 
 async def test_a_stream_that_was_open_ends_with_an_error_that_says_why() -> None:
