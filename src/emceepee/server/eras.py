@@ -16,7 +16,8 @@ from emceepee.protocol import (
 from emceepee.server import envelope
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import SERVER_INFO, Asked, Kernel
-from emceepee.tools.native_questions import FORM, declared_modes
+from emceepee.server.params import Elicitation
+from emceepee.tools.native_questions import FORM, URL, declared_modes
 from emceepee.tools.request_context import RequestContext
 
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
@@ -153,10 +154,10 @@ class ModernEra:
         return {"resultType": "complete", **result, "_meta": meta}
 
 
-def _modes(version: str, declared: JsonObject | None) -> frozenset[str]:
+def _modes(version: str, declared: Elicitation | None) -> frozenset[str]:
     if declared is None or version < FORMS_SINCE:
         return frozenset()
-    return declared_modes(declared) if version >= MODES_SINCE else frozenset({FORM})
+    return declared_modes({FORM: declared.form, URL: declared.url}) if version >= MODES_SINCE else frozenset({FORM})
 
 
 def _has_envelope(request: Request) -> bool:

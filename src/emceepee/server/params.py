@@ -18,24 +18,33 @@ from emceepee.protocol import (
 _LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
-class _Lists(msgspec.Struct, rename="camel"):
-    list_changed: bool | None = None
-
-
 class _Sampling(msgspec.Struct):
     context: dict[str, Any] | None = None
     tools: dict[str, Any] | None = None
 
 
-class Capabilities(msgspec.Struct):
-    """What a caller can do."""
+class Elicitation(msgspec.Struct):
+    """Which questions a caller takes."""
 
-    elicitation: dict[str, dict[str, Any] | None] | None = None
+    form: dict[str, Any] | None = None
+    url: dict[str, Any] | None = None
+
+
+class _Capabilities(msgspec.Struct):
+    """What a caller can do, as both eras have it."""
+
+    elicitation: Elicitation | None = None
     experimental: dict[str, dict[str, Any]] | None = None
-    extensions: dict[str, dict[str, Any]] | None = None
-    roots: _Lists | None = None
+    roots: dict[str, Any] | None = None
     sampling: _Sampling | None = None
+
+
+class _HandshakeCapabilities(_Capabilities):
     tasks: dict[str, Any] | None = None
+
+
+class _ModernCapabilities(_Capabilities):
+    extensions: dict[str, dict[str, Any]] | None = None
 
 
 class _Icon(msgspec.Struct):
@@ -56,7 +65,7 @@ class _Meta(msgspec.Struct, rename="camel"):
 
 
 class _Envelope(_Meta, kw_only=True):
-    capabilities: Capabilities = msgspec.field(name=CLIENT_CAPABILITIES_META_KEY)
+    capabilities: _ModernCapabilities = msgspec.field(name=CLIENT_CAPABILITIES_META_KEY)
     version: str = msgspec.field(name=PROTOCOL_VERSION_META_KEY)
     client: _Implementation | None = msgspec.field(name=CLIENT_INFO_META_KEY, default=None)
     log_level: _LogLevel | None = msgspec.field(name=LOG_LEVEL_META_KEY, default=None)
@@ -74,7 +83,7 @@ P = TypeVar("P", bound=Params)
 class InitializeParams(Params, kw_only=True, rename="camel"):
     """Who a caller of the handshake era is."""
 
-    capabilities: Capabilities
+    capabilities: _HandshakeCapabilities
     client_info: _Implementation
     protocol_version: str
 

@@ -127,6 +127,10 @@ CAPABILITIES: list[Any] = [
     *(None, {"elicitation": {}}, {"elicitation": {"form": {}, "url": {}}}, {"elicitation": 5}),
     *({"elicitation": {"form": 5}}, {"roots": {"listChanged": True}}, {"roots": 5}, {"sampling": []}),
     *({"experimental": {"a": {}}}, {"experimental": {"a": 5}}, {"tasks": {}}, {"tasks": 7}, {"unknown": 5}),
+    *({"elicitation": {"applyDefaults": True}}, {"elicitation": {"form": {}, "later": 5}}, {"elicitation": {"url": 5}}),
+    *({"roots": {"listChanged": 1}}, {"roots": {"listChanged": "true"}}, {"roots": {"later": 5}}),
+    *({"extensions": 5}, {"extensions": {"a": 5}}, {"extensions": {"a": {}}}),
+    *({"sampling": {"tools": {}, "later": 5}}, {"sampling": {"tools": 5}}),
 ]
 IMPLEMENTATIONS: list[Any] = [
     *(None, {}, {"name": "a"}, {"name": 5, "version": "1"}, {"name": "a", "version": "1", "title": 5}),
@@ -200,6 +204,30 @@ async def test_a_modern_caller_is_refused_when_the_sdk_would_and_else_answered_a
 ) -> None:
     asked = {**(params or {}), "_meta": {**envelope, **((params or {}).get("_meta") or {})}}
     agrees(method, "2026-07-28", asked, await outcome(ModernEra(Kernel()), method, asked))
+
+
+@pytest.mark.parametrize("said", CAPABILITIES, ids=str)
+async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: Any) -> None:
+    asked = {"_meta": {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": said}}
+    agrees("tools/list", "2026-07-28", asked, await outcome(ModernEra(Kernel()), "tools/list", asked))
+
+
+@pytest.mark.parametrize(
+    ("said", "modes"),
+    [
+        ({}, {"form"}),
+        ({"applyDefaults": True}, {"form"}),
+        ({"form": {"applyDefaults": True}, "later": 5}, {"form"}),
+        ({"url": {}}, {"url"}),
+        ({"form": {}, "url": {}}, {"form", "url"}),
+        (None, set()),
+    ],
+    ids=str,
+)
+async def test_which_questions_a_handshake_caller_takes(said: JsonObject | None, modes: set[str]) -> None:
+    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    await outcome(era, "initialize", {**HELLO, "capabilities": {"elicitation": said}})
+    assert era.elicitation_modes == modes
 
 
 async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
