@@ -30,6 +30,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("server")
 HELLO_SECONDS = 10.0
+ACCEPT_PAUSE_SECONDS = 0.5  # after a caller who could not be let in: mostly there are no descriptors, for a moment
 
 
 class Doorkeeper(Protocol):
@@ -72,7 +73,12 @@ class AttachedCallers:
     async def accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            connection, _ = await loop.sock_accept(listener)
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                log.warning("caller_not_accepted", error=str(error))
+                await self._clock.sleep(ACCEPT_PAUSE_SECONDS)
+                continue
             self._connections += 1
             self.on_change()
             self._tasks.spawn(self._serve(connection), name="caller")

@@ -1,12 +1,14 @@
 """The socket between a caller and its daemon: whoever is at the other end must be the same user."""
 
 import asyncio
+import errno
 import os
 import socket
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,8 +19,10 @@ from emceepee.attach.greeting import Hello, read_welcome, write_greeting
 from emceepee.attach.listening import listening_socket
 from emceepee.attach.place import SOCKET_NAME
 from emceepee.attach.starting import NoDaemon, reach
-from emceepee.clock import SystemClock
-from emceepee.server.stdio.attached import AttachedCallers
+from emceepee.clock import Clock, SystemClock
+from emceepee.server.stdio.attached import ACCEPT_PAUSE_SECONDS, AttachedCallers
+from support.fakes.clock import FakeClock
+from support.waiting import eventually
 
 HELLO = Hello(version="1", configuration="mine", session="one", is_kept=False)
 BOUND = 10.0
@@ -40,17 +44,20 @@ def folder() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def listening(folder: Path) -> AsyncIterator[None]:
+async def listening(
+    folder: Path, clock: Clock | None = None, by: Callable[[socket.socket], socket.socket] = socket.socket.dup
+) -> AsyncIterator[None]:
+    """`by` is how the daemon sees its socket."""
     callers = AttachedCallers(
         cast(Any, None),
         cast(Any, None),
-        cast(Any, SimpleNamespace(clock=SystemClock())),
+        cast(Any, SimpleNamespace(clock=clock or SystemClock())),
         Refusing(),
         longest_line=1 << 20,
         link_file=None,
     )
-    with listening_socket(folder) as listener:
-        accepting = asyncio.ensure_future(callers.accept(listener))
+    with listening_socket(folder) as listener, by(listener) as seen:
+        accepting = asyncio.ensure_future(callers.accept(seen))
         try:
             yield
         finally:
@@ -95,6 +102,38 @@ async def test_a_daemon_hears_its_own_user_and_hangs_up_on_another(
             be_another_user(patch)
             assert await greet(folder) == b""
         assert read_welcome(await greet(folder)).refusal == "not for one"
+
+
+class FullSocket(socket.socket):
+    """Has no descriptor for the first who come."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__(fileno=os.dup(listener.fileno()))
+        self.setblocking(False)
+        self.failures = [OSError(errno.EMFILE, "Too many open files"), ConnectionAbortedError(errno.ECONNABORTED, "x")]
+
+    def accept(self) -> Any:
+        if self.failures:
+            raise self.failures.pop(0)
+        return super().accept()
+
+
+def is_logged(caplog: pytest.LogCaptureFixture, count: int) -> bool:
+    return len(caplog.records) == count
+
+
+async def test_a_daemon_that_could_not_let_somebody_in_tries_again_after_a_moment(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    async with listening(folder, clock, FullSocket):
+        greeting = asyncio.ensure_future(greet(folder))
+        for count in (1, 2):
+            await eventually(partial(is_logged, caplog, count), what=f"{count} were not let in")
+            assert not greeting.done()
+            await clock.advance(ACCEPT_PAUSE_SECONDS)
+        assert read_welcome(await greeting).refusal == "not for one"
+    assert [record.getMessage() for record in caplog.records] == ["caller_not_accepted"] * 2
 
 
 def test_a_caller_says_nothing_to_a_daemon_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
