@@ -50,3 +50,10 @@ def test_a_text_is_written_into_a_header_and_read_from_it_as_the_sdk_does(text: 
     assert protocol.text_of_header(written) == text
     assert protocol.text_of_header(text) == inbound.decode_header_value(text)
     assert protocol.text_of_header(None) is None
+
+
+@pytest.mark.parametrize(
+    "value", ["=?base64?\xe9?=", "=?base64?\u4e2d\u6587?=", "=?base64?/w==?=", "=?base64?aGl=?=", "=?base64?a?="]
+)
+def test_what_is_wrapped_as_nobody_would_is_no_text(value: str) -> None:
+    assert protocol.text_of_header(value) is None

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from emceepee.state.session_key import KeyKind, SessionKey
+from support.callers.emceepee_process import MODERN_META
 from support.in_process.asgi_messages import Answered
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended
 
@@ -64,3 +65,13 @@ async def test_a_listener_shows_in_the_journal_of_its_session_until_it_leaves() 
         listening.cancel()
         assert await ended(listening)
         assert repr(span) == "<Span protocol subscriptions/listen cancelled>"
+
+
+@pytest.mark.parametrize("wrapped", ["=?base64?\xe9?=", "=?base64?/w==?=", "=?base64?bGlzdF90aW1lcnM?="])
+async def test_a_name_that_is_wrapped_wrongly_in_its_header_is_not_the_one_in_the_request(wrapped: str) -> None:
+    async with an_endpoint_client() as client:
+        call = client.call("list_timers")
+        call["params"]["_meta"] = MODERN_META
+        routing = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": wrapped}
+        answered = await client.ask("POST", body=call, **routing)
+        assert (answered.status, answered.error["code"]) == (400, -32020)
