@@ -99,7 +99,7 @@ class HandshakeEra:
         self._kernel.find(request.method, is_modern=False)  # what there is not, there is not before either
         if not self.is_open and request.method not in _BEFORE_INITIALIZE:
             raise ProtocolError(INVALID_REQUEST, f"send initialize before {request.method}")
-        return await self._kernel.answer(Asked(request, self._feed, context.channel.send, is_modern=False))
+        return await self._kernel.answer(Asked(context, self._feed, is_modern=False))
 
     def _initialize(self, request: Request) -> JsonObject:
         said, result = self._kernel.initialize(request)
@@ -138,11 +138,10 @@ class ModernEra:
         return None
 
     async def serve(self, context: RequestContext) -> JsonObject:
-        request, send = context.request, context.channel.send
-        if (why := envelope.refusal(request)) is not None:
+        if (why := envelope.refusal(context.request)) is not None:
             raise ProtocolError(why.code, why.message, why.data)
-        feed = EventsFeed(context.session, send)
-        return self.complete(await self._kernel.answer(Asked(request, feed, send, is_modern=True)))
+        feed = EventsFeed(context.session, context.channel.send)
+        return self.complete(await self._kernel.answer(Asked(context, feed, is_modern=True)))
 
     async def handle_notification(self, notification: Notification) -> None:
         """There is none that would mean anything: cancelling is done before this."""

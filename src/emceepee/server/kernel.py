@@ -22,7 +22,7 @@ from emceepee.protocol import (
 from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.instructions import instructions
-from emceepee.server.listening import listen
+from emceepee.server.listening import LISTEN, listen
 from emceepee.server.params import (
     InitializeParams,
     ListenParams,
@@ -37,6 +37,7 @@ from emceepee.surface import Surface, call_to, current_surface, order_of_listing
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
+from emceepee.tools.request_context import RequestContext
 
 SERVER_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
 # Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
@@ -50,9 +51,8 @@ _NOT_TO_BE_KEPT: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
 class Asked:
     """A request, and who can be told of what."""
 
-    request: Request
+    context: RequestContext
     feed: EventsFeed
-    send: Callable[[JsonObject], None]
     is_modern: bool
 
 
@@ -88,7 +88,7 @@ class Kernel:
             "resources/read": Method(ResourceParams, _read_resource, marks=kept),
             "resources/subscribe": Method(ResourceParams, _subscribe, in_modern=False),
             "resources/unsubscribe": Method(ResourceParams, _unsubscribe, in_modern=False),
-            "subscriptions/listen": Method(ListenParams, _listen, in_handshake=False),
+            LISTEN: Method(ListenParams, _listen, in_handshake=False),
         }
 
     def initialize(self, request: Request) -> tuple[InitializeParams, JsonObject]:
@@ -111,8 +111,9 @@ class Kernel:
 
     async def answer(self, asked: Asked) -> JsonObject:
         """The result. Raises: ProtocolError."""
-        method = self.find(asked.request.method, is_modern=asked.is_modern)
-        params = _checked(asked.request, method.params, has_envelope=asked.is_modern)
+        request = asked.context.request
+        method = self.find(request.method, is_modern=asked.is_modern)
+        params = _checked(request, method.params, has_envelope=asked.is_modern)
         result = await method.answer(asked, params)
         return {**method.marks, **result} if asked.is_modern and method.marks else result
 
@@ -204,4 +205,4 @@ async def _unsubscribe(asked: Asked, params: ResourceParams) -> JsonObject:
 
 
 async def _listen(asked: Asked, params: ListenParams) -> JsonObject:
-    return await listen(asked.feed, params.notifications, asked.request.request_id, asked.send)
+    return await listen(asked.feed, params.notifications, asked.context)

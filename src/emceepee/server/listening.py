@@ -1,7 +1,6 @@
 """`subscriptions/listen` of 2026-07-28: the response is a stream, on which a caller hears of what it named."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +8,9 @@ from emceepee.json_rpc import RequestId, notification_message
 from emceepee.json_types import JsonObject
 from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
 from emceepee.server.params import Wanted
+from emceepee.tools.request_context import RequestContext
+
+LISTEN = "subscriptions/listen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class Changes(Protocol):
         ...
 
 
-async def listen(
-    changes: Changes, wanted: Wanted, request_id: RequestId, send: Callable[[JsonObject], None]
-) -> JsonObject:
-    """Goes on until it is cancelled: then the stream just ends. What happens between two streams is told on neither."""
-    told = _changes_in(wanted)
-    meta: JsonObject = {SUBSCRIPTION_ID_META_KEY: request_id}
+async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> JsonObject:
+    """Goes on until it is ended (`end_listens`), and then has a result. If its caller cancels it, the stream just ends.
+
+    What happens between two streams is told on neither.
+    """
+    told, send = _changes_in(wanted), context.channel.send
+    result = listen_result(context.request.request_id)
+    meta = result["_meta"]
 
     def tell(change: Change) -> None:
         if change in told:
@@ -52,10 +56,22 @@ async def listen(
     send(notification_message("notifications/subscriptions/acknowledged", granted))
     unsubscribe = changes.subscribe(tell)
     try:
-        await asyncio.get_running_loop().create_future()
+        await context.ended.wait()
     finally:
         unsubscribe()
-    return {"_meta": meta}
+    return result
+
+
+def listen_result(request_id: RequestId) -> JsonObject:
+    """That of a listen which did not end by its caller's wish."""
+    return {"_meta": {SUBSCRIPTION_ID_META_KEY: request_id}}
+
+
+def end_listens(contexts: Iterable[RequestContext]) -> None:
+    """Those among the requests have their results in a moment."""
+    for context in contexts:
+        if context.request.method == LISTEN:
+            context.ended.set()
 
 
 def _changes_in(wanted: Wanted) -> frozenset[Change]:

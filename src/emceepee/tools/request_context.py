@@ -91,6 +91,7 @@ class RequestContext:
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
     is_cancelled: bool = field(default=False, init=False)  # it has ended by a cancellation, whoever wanted that
     is_broken_off: bool = field(default=False, init=False)  # and that was not its caller
+    _ended: asyncio.Event | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         running = "idle" if self.task is None else "running"
@@ -175,6 +176,13 @@ class RequestContext:
             return self.session.journal.unkept()
         unowned = None if self.directory is None else self.directory.unowned_requests
         return None if unowned is None else unowned.unkept(SpanOwner("", self.principal))
+
+    @property
+    def ended(self) -> asyncio.Event:
+        """Set when one that goes on as long as its caller listens is to end, with its result."""
+        if self._ended is None:
+            self._ended = asyncio.Event()
+        return self._ended
 
     def close(self) -> None:
         """There is a response: nothing can cancel the request any more, and nothing can precede its answer."""

@@ -169,7 +169,7 @@ class FixtureKernel(Kernel):
         super().__init__(tools)
 
         async def hear(asked: Asked, params: ListenParams) -> JsonObject:
-            return await listen(bus, params.notifications, asked.request.request_id, asked.send)
+            return await listen(bus, params.notifications, asked.context)
 
         async def no_prompts(asked: Asked, params: PageParams) -> JsonObject:
             return {"prompts": []}

@@ -5,11 +5,26 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from mcp_types import methods
 
+from emceepee.json_rpc import Request
 from emceepee.json_types import JsonObject
-from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, listen, resource_updated
+from emceepee.server.eras import ModernEra
+from emceepee.server.kernel import Kernel
+from emceepee.server.listening import (
+    LISTEN,
+    PROMPTS_CHANGED,
+    TOOLS_CHANGED,
+    Change,
+    end_listens,
+    listen,
+    resource_updated,
+)
 from emceepee.server.params import Wanted
+from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import settle
+
+STAMP = {"io.modelcontextprotocol/subscriptionId": 7}
 
 
 class Source:
@@ -27,24 +42,55 @@ class Source:
             listener(change)
 
 
+class Channel:
+    """What its caller hears."""
+
+    is_gone = False
+
+    def __init__(self) -> None:
+        self.heard: list[JsonObject] = []
+
+    def send(self, message: JsonObject) -> None:
+        self.heard.append(message)
+
+
+def a_listener() -> tuple[RequestContext, list[JsonObject]]:
+    """A request, and what is told to its caller."""
+    channel = Channel()
+    return RequestContext(Request(7, LISTEN, None), channel=channel), channel.heard
+
+
 async def test_it_is_told_what_it_will_hear_of_and_then_hears_of_that_alone() -> None:
     source = Source()
-    heard: list[JsonObject] = []
+    context, heard = a_listener()
     wanted = msgspec.convert({"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}, Wanted)
-    stream = asyncio.ensure_future(listen(source, wanted, 7, heard.append))
+    stream = asyncio.ensure_future(listen(source, wanted, context))
     await settle()
     for change in (TOOLS_CHANGED, PROMPTS_CHANGED, resource_updated("a://b"), resource_updated("a://c")):
         source.tell(change)
-    stamp = {"io.modelcontextprotocol/subscriptionId": 7}
     assert [(message["method"], message["params"]) for message in heard] == [
         (
             "notifications/subscriptions/acknowledged",
-            {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}, "_meta": stamp},
+            {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}, "_meta": STAMP},
         ),
-        ("notifications/tools/list_changed", {"_meta": stamp}),
-        ("notifications/resources/updated", {"uri": "a://b", "_meta": stamp}),
+        ("notifications/tools/list_changed", {"_meta": STAMP}),
+        ("notifications/resources/updated", {"uri": "a://b", "_meta": STAMP}),
     ]
     stream.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stream
     assert source.listeners == []
+
+
+async def test_it_has_a_result_when_it_is_ended_and_then_hears_nothing_more() -> None:
+    source = Source()
+    context, heard = a_listener()
+    wanted = msgspec.convert({"toolsListChanged": True}, Wanted)
+    stream = asyncio.ensure_future(listen(source, wanted, context))
+    await settle()
+    end_listens([context])
+    async with asyncio.timeout(5):
+        result = await stream
+    assert (result, source.listeners, len(heard)) == ({"_meta": STAMP}, [], 1)
+    whole = ModernEra(Kernel()).complete(result)
+    assert methods.serialize_server_result("subscriptions/listen", "2026-07-28", whole) == whole

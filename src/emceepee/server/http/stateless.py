@@ -18,6 +18,7 @@ from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_hea
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import VERSION_HEADER, HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.kernel import Kernel
+from emceepee.server.listening import LISTEN, end_listens
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.directory import SessionDirectory
@@ -29,7 +30,6 @@ from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
 from emceepee.web.asgi import respond, respond_json
 
 PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
-LISTEN = "subscriptions/listen"
 
 
 class StatelessEndpoint:
@@ -73,15 +73,11 @@ class StatelessEndpoint:
                 await respond_json(http.send, 400, nothing)
 
     def end_listens(self) -> None:
-        for context in self._requests:
-            if context.request.method == LISTEN:
-                context.cancel()
+        end_listens(self._requests)
 
     def end_listens_of(self, session: Session) -> None:
         """Nothing more will happen in it."""
-        for context in self._requests:
-            if context.request.method == LISTEN and context.session is session:
-                context.cancel()
+        end_listens(context for context in self._requests if context.session is session)
 
     def cancel_requests(self) -> None:
         self._requests.cancel_all()

@@ -24,6 +24,7 @@ from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import Era, HandshakeEra, era_for
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import Kernel
+from emceepee.server.listening import end_listens
 from emceepee.server.requests import Requests
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
@@ -75,7 +76,8 @@ class Conversation:
                     self._asked.receive(response)
 
     async def finish(self, *, within: float) -> None:
-        """Let what is running come to its end, but not for longer than `within` seconds."""
+        """Let what is running come to its end, but not for longer than `within` seconds. Who only listens is let go."""
+        end_listens(self._requests)
         await self._requests.wait(within=within)
 
     async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:

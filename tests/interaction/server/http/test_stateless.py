@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
+from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
 from emceepee.state.session_key import KeyKind, SessionKey
 from support.callers.emceepee_process import MODERN_META
 from support.in_process.asgi_messages import Answered
@@ -18,6 +20,14 @@ async def a_listener(client: EndpointClient, **headers: str) -> tuple[Answered, 
     answered, task = await client.start_modern("subscriptions/listen", LISTEN, **headers)
     assert not task.done(), answered.body
     return answered, task
+
+
+def is_ended_in_order(told: Answered) -> bool:
+    """Whether the last message is the result of a listen."""
+    acknowledged, last = map(json.loads, re.findall("^data: (.+)$", told.body.decode(), re.MULTILINE))
+    meta = acknowledged["params"]["_meta"]
+    expected = {"resultType": "complete", "_meta": meta}
+    return told.is_whole and last["result"] == expected and meta[SUBSCRIPTION_ID_META_KEY] == last["id"]
 
 
 @pytest.mark.parametrize("name", ["", "desk"])
@@ -39,10 +49,17 @@ async def test_a_listener_is_let_go_when_its_session_ends_and_others_are_not() -
         _, staying = await a_listener(client, emceepee_session="staying")
         assert await client.endpoint.directory.close(SessionKey("local", KeyKind.NAME, "ending"))
         assert await ended(ending)
-        last = json.loads(told.body.decode().split("data: ")[-1])
-        assert (told.is_whole, last["error"]["code"], staying.done()) == (True, -32800, False)
+        assert (is_ended_in_order(told), staying.done()) == (True, False)
         staying.cancel()
         assert await ended(staying)
+
+
+async def test_listeners_are_let_go_with_a_result_when_the_process_stops() -> None:
+    async with an_endpoint_client() as client:
+        listening = [await a_listener(client, emceepee_session=name) for name in ("", "desk")]
+        client.endpoint.drain()
+        assert await ended(*(task for _, task in listening))
+        assert [is_ended_in_order(told) for told, _ in listening] == [True, True]
 
 
 async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> None:

@@ -303,6 +303,35 @@ async def test_at_the_end_nobody_waits_for_what_never_ends(client: StdioClient) 
     assert client.backend.cancelled == [asked]
 
 
+EVENTS = {"resourceSubscriptions": ["emceepee://events"]}
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_at_the_end_listeners_get_their_result_and_nobody_waits_for_them(
+    fresh: StdioClient, is_stopped: bool
+) -> None:
+    await fresh.open("2026-07-28")
+    await fresh.ask("subscriptions/listen", "l", notifications=EVENTS)
+    acknowledged = await fresh.next()
+    async with asyncio.timeout(5):
+        if is_stopped:
+            await fresh.conversation.drain(finish=60, let_go=60, hurried=asyncio.Event())
+        else:
+            await fresh.conversation.finish(within=60)
+    meta = {"io.modelcontextprotocol/subscriptionId": "l"}
+    assert acknowledged["params"]["_meta"] == meta
+    assert fresh.heard == [{"jsonrpc": "2.0", "id": "l", "result": {"resultType": "complete", "_meta": meta}}]
+
+
+async def test_at_the_end_a_listener_that_was_cancelled_gets_no_result(fresh: StdioClient) -> None:
+    await fresh.open("2026-07-28")
+    await fresh.ask("subscriptions/listen", "l", notifications=EVENTS)
+    await fresh.next()
+    await fresh.tell("notifications/cancelled", requestId="l")
+    await fresh.conversation.finish(within=5)
+    assert fresh.heard == []
+
+
 # When servers are connected.
 
 HELLO = a_request(
