@@ -37,7 +37,7 @@ class LinkPassage(Protocol):
 
     @property
     def is_standing(self) -> bool:
-        """Whether it is a stream that answers no request."""
+        """Whether it is a stream that answers no call."""
         ...
 
     def break_off(self) -> None:

@@ -8,15 +8,18 @@ sent ──▶ head ──▶ a short response: read whole, then written at once
 
 import asyncio
 
+from emceepee import protocol
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.clock import Handle
 from emceepee.replicas.holder_link import HolderLink, SentHop
 from emceepee.replicas.wire import NOT_HELD_STATUS, passed_back, wants_to_know
+from emceepee.server import listening
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.web.asgi import until_gone
 from emceepee.web.streams import END_SECONDS
 
+METHOD_HEADER, LISTEN = protocol.METHOD_HEADER.encode(), listening.LISTEN.encode()
 WHOLE_BYTES = 256 << 10  # of a body: up to here nothing is written before all of it is there
 FAILED_STATUS = 500
 
@@ -35,7 +38,9 @@ class Passage:
 
     @property
     def is_standing(self) -> bool:
-        return self._request.scope["method"] == "GET" and bool(self._hop.response.status)
+        request = self._request
+        answers_no_call = request.scope["method"] == "GET" or request.headers.get(METHOD_HEADER) == LISTEN
+        return answers_no_call and bool(self._hop.response.status)
 
     def break_off(self) -> None:
         self._hop.response.close()

@@ -147,10 +147,15 @@ class ModernEra:
         """There is none that would mean anything: cancelling is done before this."""
 
     def complete(self, result: JsonObject) -> JsonObject:
-        meta = result.get("_meta")
-        if meta is None:
-            meta = {SERVER_INFO_META_KEY: SERVER_INFO}
-        return {"resultType": "complete", **result, "_meta": meta}
+        return modern_result(result)
+
+
+def modern_result(result: JsonObject) -> JsonObject:
+    """With what 2026-07-28 has in every result."""
+    meta = result.get("_meta")
+    if meta is None:
+        meta = {SERVER_INFO_META_KEY: SERVER_INFO}
+    return {"resultType": "complete", **result, "_meta": meta}
 
 
 def _modes(version: str, declared: Elicitation | None) -> frozenset[str]:

@@ -272,8 +272,11 @@ async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas
     assert replicas.target.unread == ["1"]
 
 
-async def test_a_replica_that_stops_ends_streams_that_answer_nothing_and_then_does_not_wait_for_the_rest(
-    replicas: Replicas,
+@pytest.mark.parametrize(
+    "standing", [b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n", post(b"{}", "mcp-method: subscriptions/listen")]
+)
+async def test_a_replica_that_stops_ends_streams_that_answer_no_call_and_then_does_not_wait_for_the_rest(
+    replicas: Replicas, standing: bytes
 ) -> None:
     streams = [HeldStream(), HeldStream()]
     waiting = iter(streams)
@@ -283,7 +286,7 @@ async def test_a_replica_that_stops_ends_streams_that_answer_nothing_and_then_do
 
     replicas.target.serve, replicas.lost_reply = serve, lambda: b"lost"
     listening, asking = replicas.caller(), replicas.caller()
-    listening.send(b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n")
+    listening.send(standing)
     await eventually(lambda: streams[0].request is not None)
     asking.send(post())
     await eventually(lambda: streams[1].request is not None)

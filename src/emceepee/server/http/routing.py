@@ -18,8 +18,10 @@ from emceepee.errors import EmceepeeError
 from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.protocol import INTERNAL_ERROR, INVALID_REQUEST
+from emceepee.server.eras import modern_result
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.forwarding import Outcome, RequestForwarder
+from emceepee.server.listening import LISTEN, listen_result
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.placement import Placement
 from emceepee.sessions.session_storage import SessionElsewhere
@@ -167,12 +169,14 @@ def _lost_reply(http: HttpRequest, message: Message) -> JsonObject | None:
     request = classify(message.value) if message.body else None
     if not isinstance(request, Request):
         return None
+    if request.method == LISTEN:  # nothing else is lost with it, and whoever listens begins again
+        return result_message(request.request_id, modern_result(listen_result(request.request_id)))
     error = EmceepeeError(
         f"The replica of emceepee that served this {request.method} was lost, and it is not known how far it came. The "
         "session goes on at another replica: look how things stand there before you call again.",
         details={"reason": "replica", "mayHaveRun": True},
     )
     if request.method == "tools/call":
-        era = {"resultType": "complete"} if http.is_modern else {}
-        return result_message(request.request_id, era | error_reply(error))
+        result = error_reply(error)
+        return result_message(request.request_id, modern_result(result) if http.is_modern else result)
     return error_message(request.request_id, INTERNAL_ERROR, str(error), error.reply_body())

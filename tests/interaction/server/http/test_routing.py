@@ -165,7 +165,20 @@ async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_moder
             "mayHaveRun": True,
         }
         assert ("resultType" in result) is is_modern
+        assert ("io.modelcontextprotocol/serverInfo" in result.get("_meta", {})) is is_modern
         assert wires.hops == [1], "it is not sent again"
+
+
+async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_listens_again() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        await second.join("desk")
+        wires.outcome = Outcome.LOST
+        listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
+        answered, task = await first.start_modern("subscriptions/listen", listen, emceepee_session="desk")
+        await asyncio.wait_for(task, 5)
+        message = json.loads(answered.body)
+        meta = {"io.modelcontextprotocol/subscriptionId": message["id"]}
+        assert message["result"] == {"resultType": "complete", "_meta": meta}
 
 
 async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
