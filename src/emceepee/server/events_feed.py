@@ -18,6 +18,8 @@ class EventsFeed:
     `session` is None for a caller without one, to whom nothing can happen.
     """
 
+    offered = frozenset({_NEWS})  # emceepee's lists never change: a surface is that of a request
+
     def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
         self.session, self.send = session, send
         self._listeners: dict[object, Callable[[Change], None]] = {}

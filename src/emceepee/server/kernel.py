@@ -9,7 +9,7 @@ from msgspec import ValidationError
 
 from emceepee import __version__
 from emceepee.backends.spec import BackendSpec
-from emceepee.errors import EmceepeeError
+from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.json_rpc import ProtocolError, Request
 from emceepee.json_types import JsonObject
 from emceepee.protocol import (
@@ -97,7 +97,7 @@ class Kernel:
         known = said.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         return said, {
             "protocolVersion": said.protocol_version if known else LATEST_HANDSHAKE_VERSION,
-            "capabilities": self.capabilities(tells_of_changes=False),
+            "capabilities": self.capabilities(),
             "serverInfo": SERVER_INFO,
             "instructions": instructions(self.servers, current_surface()),
         }
@@ -120,15 +120,12 @@ class Kernel:
     async def _discover(self, asked: Asked, params: Params) -> JsonObject:
         return {
             "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
-            "capabilities": self.capabilities(tells_of_changes=True),
+            "capabilities": self.capabilities(),
             "instructions": instructions(self.servers, current_surface()),
         }
 
-    def capabilities(self, *, tells_of_changes: bool) -> JsonObject:
-        return {
-            "resources": {"subscribe": True, "listChanged": tells_of_changes},
-            "tools": {"listChanged": tells_of_changes},
-        }
+    def capabilities(self) -> JsonObject:
+        return {"resources": {"subscribe": True, "listChanged": False}, "tools": {"listChanged": False}}
 
     async def _list_tools(self, asked: Asked, params: PageParams) -> JsonObject:
         return self._listed(current_surface(), with_session=asked.is_modern and self._takes_handles)
@@ -205,4 +202,11 @@ async def _unsubscribe(asked: Asked, params: ResourceParams) -> JsonObject:
 
 
 async def _listen(asked: Asked, params: ListenParams) -> JsonObject:
+    if asked.feed.session is None:
+        error = EmceepeeError(
+            "This request says no session, so there is nothing to listen for. Pin a name in the client's configuration "
+            "with the header Emceepee-Session or ?session= in the URL.",
+            code=ErrorCode.SESSION_NOT_FOUND,
+        )
+        raise ProtocolError(INVALID_PARAMS, str(error), error.reply_body())
     return await listen(asked.feed, params.notifications, asked.context)

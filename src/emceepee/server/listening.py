@@ -1,6 +1,6 @@
 """`subscriptions/listen` of 2026-07-28: the response is a stream, on which a caller hears of what it named."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,11 @@ def resource_updated(uri: str) -> Change:
 class Changes(Protocol):
     """Where changes are heard of."""
 
+    @property
+    def offered(self) -> Set[Change]:
+        """Those that there can be; nobody is promised any other."""
+        ...
+
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         ...
@@ -43,7 +48,7 @@ async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> J
 
     What happens between two streams is told on neither.
     """
-    told, send = _changes_in(wanted), context.channel.send
+    told, send = _changes_to_tell(changes, wanted), context.channel.send
     result = listen_result(context.request.request_id)
     meta = result["_meta"]
 
@@ -52,7 +57,7 @@ async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> J
             about: JsonObject = {} if change.uri is None else {"uri": change.uri}
             send(notification_message(change.method, {**about, "_meta": meta}))
 
-    granted = {"notifications": _granted(wanted), "_meta": meta}
+    granted = {"notifications": _filter_of(told), "_meta": meta}
     send(notification_message("notifications/subscriptions/acknowledged", granted))
     unsubscribe = changes.subscribe(tell)
     try:
@@ -74,22 +79,23 @@ def end_listens(contexts: Iterable[RequestContext]) -> None:
             context.ended.set()
 
 
-def _changes_in(wanted: Wanted) -> frozenset[Change]:
+def _changes_to_tell(changes: Changes, wanted: Wanted) -> frozenset[Change]:
     lists = {
         TOOLS_CHANGED: wanted.tools_list_changed,
         PROMPTS_CHANGED: wanted.prompts_list_changed,
         RESOURCES_CHANGED: wanted.resources_list_changed,
     }
     uris = wanted.resource_subscriptions or ()
-    return frozenset(change for change, is_wanted in lists.items() if is_wanted).union(map(resource_updated, uris))
+    return frozenset(change for change in changes.offered if lists.get(change) or change.uri in uris)
 
 
-def _granted(wanted: Wanted) -> JsonObject:
-    """Everything that was named: whether it ever happens is another matter."""
-    named: JsonObject = {
-        "toolsListChanged": wanted.tools_list_changed,
-        "promptsListChanged": wanted.prompts_list_changed,
-        "resourcesListChanged": wanted.resources_list_changed,
-        "resourceSubscriptions": wanted.resource_subscriptions,
+def _filter_of(told: Set[Change]) -> JsonObject:
+    """As a caller would have asked for just that."""
+    lists = {
+        "toolsListChanged": TOOLS_CHANGED,
+        "promptsListChanged": PROMPTS_CHANGED,
+        "resourcesListChanged": RESOURCES_CHANGED,
     }
-    return {name: value for name, value in named.items() if value}
+    uris = sorted(change.uri for change in told if change.uri is not None)
+    granted: JsonObject = {name: True for name, change in lists.items() if change in told}
+    return granted | ({"resourceSubscriptions": uris} if uris else {})

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from emceepee.server.listening import Change
+from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change
 
 BUS_VARIABLE = "CONFORMANCE_BUS"  # a folder in which each replica has a socket
 LONGEST = 64  # bytes of the name of a change
@@ -18,6 +18,8 @@ LONGEST = 64  # bytes of the name of a change
 
 class SharedBus:
     """Made in a running event loop; without a folder it is for one process."""
+
+    offered = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED})
 
     def __init__(self, folder: str | None) -> None:
         self._listeners: dict[object, Callable[[Change], None]] = {}

@@ -24,7 +24,7 @@ from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
 from emceepee.server.kernel import Asked, Kernel, Method
 from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, listen
-from emceepee.server.params import ListenParams, PageParams
+from emceepee.server.params import ListenParams, PageParams, Params
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import NoParams, Tool
@@ -174,13 +174,17 @@ class FixtureKernel(Kernel):
         async def no_prompts(asked: Asked, params: PageParams) -> JsonObject:
             return {"prompts": []}
 
+        async def discover(asked: Asked, params: Params) -> JsonObject:
+            found, changing = await self._discover(asked, params), {"listChanged": True}
+            return found | {"capabilities": found["capabilities"] | {"tools": changing, "prompts": changing}}
+
         self.methods["subscriptions/listen"] = Method(ListenParams, hear, in_handshake=False)
         marks = self.methods["tools/list"].marks
+        self.methods["server/discover"] = Method(Params, discover, in_handshake=False, marks=marks)
         self.methods["prompts/list"] = Method(PageParams, no_prompts, marks=marks)
 
-    def capabilities(self, *, tells_of_changes: bool) -> JsonObject:
-        has = super().capabilities(tells_of_changes=tells_of_changes)
-        return {**has, "prompts": {"listChanged": tells_of_changes}}
+    def capabilities(self) -> JsonObject:
+        return {**super().capabilities(), "prompts": {"listChanged": False}}
 
 
 def with_fixtures(made: HttpParts) -> HttpParts:

@@ -30,6 +30,8 @@ STAMP = {"io.modelcontextprotocol/subscriptionId": 7}
 class Source:
     """Changes that the test makes."""
 
+    offered = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED, resource_updated("a://b"), resource_updated("a://c")})
+
     def __init__(self) -> None:
         self.listeners: list[Callable[[Change], None]] = []
 
@@ -80,6 +82,18 @@ async def test_it_is_told_what_it_will_hear_of_and_then_hears_of_that_alone() ->
     with pytest.raises(asyncio.CancelledError):
         await stream
     assert source.listeners == []
+
+
+async def test_it_is_promised_nothing_that_never_happens() -> None:
+    """A list that never changes, and a resource that there is not, are left out of what is acknowledged."""
+    wishes = {"toolsListChanged": False, "resourcesListChanged": True, "resourceSubscriptions": ["file:///no", "a://c"]}
+    context, heard = a_listener()
+    stream = asyncio.ensure_future(listen(Source(), msgspec.convert(wishes, Wanted), context))
+    await settle()
+    assert heard[0]["params"]["notifications"] == {"resourceSubscriptions": ["a://c"]}
+    end_listens([context])
+    async with asyncio.timeout(5):
+        await stream
 
 
 async def test_it_has_a_result_when_it_is_ended_and_then_hears_nothing_more() -> None:

@@ -62,6 +62,36 @@ async def test_listeners_are_let_go_with_a_result_when_the_process_stops() -> No
         assert [is_ended_in_order(told) for told, _ in listening] == [True, True]
 
 
+async def test_a_listener_is_promised_only_to_hear_that_something_happened() -> None:
+    async with an_endpoint_client() as client:
+        discovered, _ = await client.start_modern("server/discover", {})
+        assert json.loads(discovered.body)["result"]["capabilities"] == {
+            "resources": {"subscribe": True, "listChanged": False},
+            "tools": {"listChanged": False},
+        }
+        uris = ["file:///nope", "emceepee://events", "emceepee://diagrams"]
+        lists = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+        wishes = {"notifications": {**lists, "resourceSubscriptions": uris}}
+        told, listening = await client.start_modern("subscriptions/listen", wishes)
+        [acknowledged] = map(json.loads, re.findall("^data: (.+)$", told.body.decode(), re.MULTILINE))
+        assert acknowledged["params"]["notifications"] == {"resourceSubscriptions": ["emceepee://events"]}
+        client.endpoint.drain()
+        assert await ended(listening)
+
+
+async def test_a_listener_without_a_session_is_refused_and_told_how_to_name_one() -> None:
+    async with an_endpoint_client() as client:
+        through_a_proxy = {"x_forwarded_for": "203.0.113.9"}
+        answered, listening = await client.start_modern("subscriptions/listen", LISTEN, **through_a_proxy)
+        assert await ended(listening)
+        assert (answered.status, answered.error["code"]) == (400, -32602)
+        assert answered.error["data"]["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
+        assert "Emceepee-Session" in answered.error["message"]
+        _, named = await a_listener(client, emceepee_session="desk", **through_a_proxy)
+        client.endpoint.drain()
+        assert await ended(named)
+
+
 async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> None:
     async with an_endpoint_client() as client:
         _, listening = await a_listener(client)
