@@ -3,7 +3,7 @@
 What is not named here is let through: later versions, and extensions, add to it.
 """
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from emceepee.protocol import (
     PROTOCOL_VERSION_META_KEY,
 )
 
+MOST_SUBSCRIPTIONS = 1000  # resources that one listen names: it keeps its request for as long as it goes on
 _LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
@@ -106,7 +107,7 @@ class Wanted(msgspec.Struct, rename="camel"):
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
-    resource_subscriptions: list[str] | None = None
+    resource_subscriptions: Annotated[list[str], msgspec.Meta(max_length=MOST_SUBSCRIPTIONS)] | None = None
 
 
 class ListenParams(Params, kw_only=True):

@@ -92,6 +92,19 @@ async def test_a_listener_without_a_session_is_refused_and_told_how_to_name_one(
         assert await ended(named)
 
 
+@pytest.mark.parametrize(("count", "status"), [(1000, 200), (1001, 400)])
+async def test_a_listener_names_a_thousand_resources_at_most(count: int, status: int) -> None:
+    async with an_endpoint_client() as client:
+        wishes = {"notifications": {"resourceSubscriptions": [f"file:///{number}" for number in range(count)]}}
+        answered, listening = await client.start_modern("subscriptions/listen", wishes)
+        assert answered.status == status
+        client.endpoint.drain()
+        assert await ended(listening)
+        if status == 400:
+            assert answered.error["code"] == -32602
+            assert "length <= 1000 - at `$.notifications.resourceSubscriptions`" in answered.error["message"]
+
+
 async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> None:
     async with an_endpoint_client() as client:
         _, listening = await a_listener(client)
