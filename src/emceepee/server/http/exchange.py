@@ -8,6 +8,8 @@
     cut stream, 2025-11-25:  ──✂── 5 s to come back (GET with Last-Event-ID, Replay) ──▶ else `on_abandoned`
     cut stream, 2026-07-28:  ──✂─▶ `on_gone` at once: that era has no way to come back
 
+Who accepts no stream gets JSON, however late, and no notifications before it; who accepts nothing else gets a stream.
+
 `answer` tells whether the response was written. That it was not read may be found out later still: `if_unread`.
 """
 
@@ -46,6 +48,7 @@ STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, whic
 DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher
 RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
 MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
+OK = 200  # the status of every stream; an error that has another is no stream
 VERSION_HEADER = protocol.VERSION_HEADER.encode()
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
 Unread = Callable[[], None] | None  # what is done about a response that nobody read
@@ -88,8 +91,11 @@ class HttpRequest:
 class _Response:
     """What both eras share: the response is not begun, is a stream, or has nobody to go to."""
 
-    def __init__(self, http: HttpRequest, clock: Clock) -> None:
+    def __init__(self, http: HttpRequest, clock: Clock, *, is_batch: bool = False) -> None:
+        """A batch is never a stream."""
         self._http, self._connection, self._clock = http, http.connection, clock
+        self._takes_json = is_batch or accepts(http.headers, JSON)
+        self._takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._is_disconnected = False
         self._writing: Writing | None = None
 
@@ -132,11 +138,9 @@ class Exchange(_Response):
         is_batch: bool = False,
         on_abandoned: Callable[[], object] | None = None,
     ) -> None:
-        """`on_abandoned` is called when the stream was cut and nobody came back for it. A batch is never a stream."""
-        super().__init__(http, clock)
+        """`on_abandoned` is called when the stream was cut and nobody came back for it."""
+        super().__init__(http, clock, is_batch=is_batch)
         self._replay, self._header, self._primes, self._request_id = replay, header, primes, request_id
-        self._takes_json = is_batch or accepts(http.headers, JSON)
-        self._takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._stream = PUSH  # until there is one of our own
         self._on_abandoned = on_abandoned
         self._return_timer: Handle | None = None  # until when the caller may come back
@@ -225,13 +229,17 @@ class StatelessExchange(_Response):
         self._timer = clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
 
     def send(self, message: JsonObject) -> None:
+        if not self._takes_stream:
+            return
         self._open_stream()
         if self._queue is not None and self._queue.qsize() < MOST_WAITING:
             self._queue.put_nowait(encode(message))
 
-    async def answer(self, message: JsonObject, status: int = 200, *, if_unread: Unread = None) -> bool:
+    async def answer(self, message: JsonObject, status: int = OK, *, if_unread: Unread = None) -> bool:
         """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
         self._stop_waiting()
+        if not self._takes_json and status == OK:
+            self._open_stream()
         if self._writing is None or self._queue is None:
             return await self._respond(status, message, if_unread)
         if if_unread is not None:
@@ -254,7 +262,8 @@ class StatelessExchange(_Response):
             )
 
     def _start_watching(self) -> None:
-        self._timer = self._clock.call_later(STREAM_AFTER - DISCONNECT_CHECK_AFTER, self._open_stream)
+        if self._takes_stream:
+            self._timer = self._clock.call_later(STREAM_AFTER - DISCONNECT_CHECK_AFTER, self._open_stream)
         self._watcher = self._tasks.spawn(self._watch_for_disconnect(), name="watch")
 
     async def _watch_for_disconnect(self) -> None:

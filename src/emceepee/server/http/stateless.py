@@ -27,7 +27,7 @@ from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
-from emceepee.web.asgi import respond, respond_json
+from emceepee.web.asgi import STREAM, accepts, respond, respond_json
 
 PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
 
@@ -57,8 +57,11 @@ class StatelessEndpoint:
             case Request() as request:
                 if (rejection := _rejection(request, http)) is not None:
                     await self._refuse(request, http, _rejection_message(request, rejection))
-                    return
-                await self._answer(request, http)
+                elif request.method == LISTEN and not accepts(http.headers, STREAM):
+                    words = f"{LISTEN} is answered with text/event-stream"
+                    await self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
+                else:
+                    await self._answer(request, http)
             case Notification():
                 version = http.headers.get(VERSION_HEADER, b"").decode("latin-1")
                 if (unsupported := unsupported_version(version)) is not None:
@@ -115,9 +118,9 @@ class StatelessEndpoint:
         else:
             http.connection.when_written(context.confirm)
 
-    async def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
+    async def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject, status: int | None = None) -> None:
         self._observe_refusal(request, http, reply)
-        await respond_json(http.send, _http_status(reply), reply)
+        await respond_json(http.send, status or _http_status(reply), reply)
 
     def _observe_refusal(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
         context = self._requests.open_context(request, None, NO_CHANNEL, http.identity)

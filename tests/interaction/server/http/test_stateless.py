@@ -92,6 +92,14 @@ async def test_a_listener_without_a_session_is_refused_and_told_how_to_name_one(
         assert await ended(named)
 
 
+async def test_who_takes_no_stream_cannot_listen_and_opens_no_session() -> None:
+    async with an_endpoint_client() as client:
+        answered, listening = await client.start_modern("subscriptions/listen", LISTEN, accept="application/json")
+        assert await ended(listening)
+        assert (answered.status, answered.error["code"], client.sessions()) == (406, -32600, [])
+        assert json.loads(answered.body)["id"] == 1
+
+
 @pytest.mark.parametrize(("count", "status"), [(1000, 200), (1001, 400)])
 async def test_a_listener_names_a_thousand_resources_at_most(count: int, status: int) -> None:
     async with an_endpoint_client() as client:

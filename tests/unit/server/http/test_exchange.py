@@ -4,11 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, Exchange, HttpRequest, StatelessExchange
+from emceepee.server.http.exchange import (
+    DISCONNECT_CHECK_AFTER,
+    STREAM_AFTER,
+    Exchange,
+    HttpRequest,
+    StatelessExchange,
+)
 from emceepee.server.http.replay import Replay
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION
@@ -21,13 +29,13 @@ NEWS = notification_message("notifications/progress", {"progress": 1})
 class Client:
     """It stays until it is told to leave."""
 
-    def __init__(self) -> None:
+    def __init__(self, accept: str = "*/*") -> None:
         self.clock, self.tasks, self.answered = FakeClock(), TaskOwner("exchange"), Answered()
         self.replay = Replay(self.clock, Limits(), self.tasks)
         self.left = asyncio.Event()
         self.given_up: list[str] = []
-        scope = {"extensions": {CONNECTION: self}}
-        self.http = HttpRequest(scope, {}, self._receive, self.answered.send, CallerIdentity())
+        scope, headers = {"extensions": {CONNECTION: self}}, {b"accept": accept.encode()}
+        self.http = HttpRequest(scope, headers, self._receive, self.answered.send, CallerIdentity())
 
     async def _receive(self) -> JsonObject:
         await self.left.wait()
@@ -49,8 +57,8 @@ class Client:
 
 
 @asynccontextmanager
-async def a_client() -> AsyncIterator[Client]:
-    client = Client()
+async def a_client(accept: str = "*/*") -> AsyncIterator[Client]:
+    client = Client(accept)
     try:
         yield client
     finally:
@@ -103,3 +111,48 @@ async def test_a_caller_that_cannot_resume_is_watched_after_half_a_second() -> N
         await settle()
         assert reports == ["gone"]
         assert not await exchange.answer({})
+
+
+EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake", "2026-07-28"])
+
+
+def an_exchange(client: Client, *, is_modern: bool) -> Exchange | StatelessExchange:
+    return client.stateless() if is_modern else client.exchange()
+
+
+@EACH_ERA
+async def test_who_takes_no_stream_gets_json_however_late_and_nothing_before_it(is_modern: bool) -> None:
+    async with a_client("application/json") as client:
+        exchange = an_exchange(client, is_modern=is_modern)
+        exchange.send(NEWS)
+        await client.clock.advance(2 * STREAM_AFTER)
+        assert repr(exchange).endswith("not begun>")
+        assert await exchange.answer({"id": 1})
+        assert client.answered.headers["content-type"] == "application/json"
+        assert client.answered.body == b'{"id":1}'
+
+
+async def test_who_takes_no_stream_and_cannot_resume_is_watched_all_the_same() -> None:
+    async with a_client("application/json") as client:
+        reports: list[str] = []
+        exchange = client.stateless(lambda: reports.append("gone"))
+        await client.clock.advance(2 * STREAM_AFTER)
+        client.left.set()
+        await settle()
+        assert reports == ["gone"]
+        assert not await exchange.answer({})
+
+
+@EACH_ERA
+async def test_who_takes_only_a_stream_gets_one_however_early_the_answer_is(is_modern: bool) -> None:
+    async with a_client("text/event-stream") as client:
+        assert await an_exchange(client, is_modern=is_modern).answer({"id": 1})
+        assert client.answered.headers["content-type"] == "text/event-stream"
+        assert client.answered.body.endswith(b'data: {"id":1}\n\n')
+        assert client.answered.is_whole
+
+
+async def test_an_error_with_a_status_of_its_own_is_json_to_whoever_takes_only_a_stream() -> None:
+    async with a_client("text/event-stream") as client:
+        assert await client.stateless().answer({"error": {}}, 400)
+        assert (client.answered.status, client.answered.body) == (400, b'{"error":{}}')
