@@ -82,9 +82,15 @@ class HttpRequest:
         return found
 
     @property
+    def version(self) -> str:
+        """Of the protocol, by its header; empty if there is none."""
+        # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
+        return self.headers.get(VERSION_HEADER, b"").decode("latin-1").strip(" \t")
+
+    @property
     def is_modern(self) -> bool:
         """Whether it is of the era without a handshake, by its header."""
-        version = self.headers.get(VERSION_HEADER, b"").decode("latin-1")
+        version = self.version
         return bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
 
 

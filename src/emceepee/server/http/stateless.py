@@ -16,7 +16,7 @@ from emceepee.protocol import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
 from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_header, unsupported_version
 from emceepee.server.eras import ModernEra
-from emceepee.server.http.exchange import VERSION_HEADER, HttpRequest, StatelessExchange, send_rpc_error
+from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.kernel import Kernel
 from emceepee.server.listening import LISTEN, end_listens
 from emceepee.server.requests import Requests
@@ -63,8 +63,7 @@ class StatelessEndpoint:
                 else:
                     await self._answer(request, http)
             case Notification():
-                version = http.headers.get(VERSION_HEADER, b"").decode("latin-1")
-                if (unsupported := unsupported_version(version)) is not None:
+                if (unsupported := unsupported_version(http.version)) is not None:
                     reply = _rejection_message(None, unsupported)
                     await respond_json(http.send, _http_status(reply), reply)
                     return
@@ -166,7 +165,7 @@ class StatelessEndpoint:
 
 def _rejection(request: Request, http: HttpRequest) -> Refusal | None:
     """Of a request whose headers or envelope are not as the era wants them."""
-    # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
+    # Without the spaces around a value, which are not part of it.
     pairs = [
         (name.decode("latin-1"), text.decode("latin-1").strip(" \t"))
         for name, text in http.scope["headers"]

@@ -93,3 +93,12 @@ async def test_the_endpoint_and_its_connections_show_what_they_are_at() -> None:
         assert await ended(calling)
         client.endpoint.drain()
         assert repr(client.endpoint) == shown.format(1).replace("open", "draining")
+
+
+async def test_spaces_around_a_protocol_version_are_not_part_of_it() -> None:
+    async with an_endpoint_client() as client:
+        connection = await client.join(mcp_protocol_version="2025-11-25 ")
+        assert await client.status(connection, mcp_protocol_version=" 2025-11-25\t") == 200
+        told = {"jsonrpc": "2.0", "method": "notifications/x"}
+        assert (await client.ask("POST", body=told, mcp_protocol_version="2026-07-28 ")).status == 202
+        assert (await client.ask("POST", body=told, mcp_protocol_version=" ")).status == 400  # as without it
