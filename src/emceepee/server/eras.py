@@ -22,7 +22,6 @@ from emceepee.tools.request_context import RequestContext
 
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
 FORMS_SINCE, MODES_SINCE = "2025-06-18", "2025-11-25"  # in between there was one kind of question, which had no mode
-_BEFORE_INITIALIZE = ("initialize", "ping")
 
 
 class Era(Protocol):
@@ -88,17 +87,18 @@ class HandshakeEra:
         if request.method != "initialize" and _has_envelope(request):
             words = "this conversation began with initialize; requests of the 2026-07-28 era are not accepted in it"
             return error_message(request.request_id, INVALID_REQUEST, words)
-        if request.method == "tools/call" and not self.is_open:
-            return error_message(request.request_id, INVALID_REQUEST, "send initialize before tools/call")
+        if not self.is_open and self._needs_handshake(request.method):
+            return error_message(request.request_id, INVALID_REQUEST, f"send initialize before {request.method}")
         return None
+
+    def _needs_handshake(self, method: str) -> bool:
+        """What there is not, there is not before it either."""
+        return method == "tools/call" or (method != "ping" and self._kernel.has(method, is_modern=False))
 
     async def serve(self, context: RequestContext) -> JsonObject:
         request = context.request
         if request.method == "initialize":
             return self._initialize(request)
-        self._kernel.find(request.method, is_modern=False)  # what there is not, there is not before either
-        if not self.is_open and request.method not in _BEFORE_INITIALIZE:
-            raise ProtocolError(INVALID_REQUEST, f"send initialize before {request.method}")
         return await self._kernel.answer(Asked(context, self._feed, is_modern=False))
 
     def _initialize(self, request: Request) -> JsonObject:

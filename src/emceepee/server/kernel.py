@@ -102,17 +102,16 @@ class Kernel:
             "instructions": instructions(self.servers, current_surface()),
         }
 
-    def find(self, name: str, *, is_modern: bool) -> Method:
-        """Raises: ProtocolError."""
+    def has(self, name: str, *, is_modern: bool) -> bool:
         method = self.methods.get(name)
-        if method is None or not (method.in_modern if is_modern else method.in_handshake):
-            raise ProtocolError(METHOD_NOT_FOUND, "Method not found", name)
-        return method
+        return method is not None and (method.in_modern if is_modern else method.in_handshake)
 
     async def answer(self, asked: Asked) -> JsonObject:
         """The result. Raises: ProtocolError."""
         request = asked.context.request
-        method = self.find(request.method, is_modern=asked.is_modern)
+        if not self.has(request.method, is_modern=asked.is_modern):
+            raise ProtocolError(METHOD_NOT_FOUND, "Method not found", request.method)
+        method = self.methods[request.method]
         params = _checked(request, method.params, has_envelope=asked.is_modern)
         result = await method.answer(asked, params)
         return {**method.marks, **result} if asked.is_modern and method.marks else result

@@ -232,10 +232,15 @@ async def test_which_questions_a_handshake_caller_takes(said: JsonObject | None,
 
 async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
     era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    assert era.refusal(Request(1, "ping", None)) is None
     assert await outcome(era, "ping", None) == {}
-    refused = await outcome(era, "tools/list", None)
-    assert isinstance(refused, ProtocolError)
-    assert (refused.code, str(refused)) == (INVALID_REQUEST, "send initialize before tools/list")
+    refused = era.refusal(Request(1, "tools/list", None))
+    assert refused is not None
+    assert refused["error"] == {"code": INVALID_REQUEST, "message": "send initialize before tools/list"}
+    assert era.refusal(Request(1, "prompts/list", None)) is None
+    unknown = await outcome(era, "prompts/list", None)
+    assert isinstance(unknown, ProtocolError)
+    assert unknown.code == METHOD_NOT_FOUND
 
 
 async def test_a_refusal_says_which_parameter_is_wrong() -> None:

@@ -111,27 +111,27 @@ class Conversation:
             self._asked = ElicitationRequests.of(self._session, lambda _: self.send, self._era)
 
     def _accept(self, context: RequestContext) -> Era | JsonObject:
-        """Its era, which the first request that is served decides, if it is no probe; or the error for it."""
+        """Its era, which the first request that is not refused decides, if it is no probe; or the error for it."""
         request = context.request
         if self._is_draining:
             return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
-        era = self._choose_era(request)
+        era = self._era_of(request)
         if self._session.profile.label is None:
             self._session.update_profile(label=client_label(request.params))
         if (refusal := era.refusal(request)) is not None:
             context.era = era
             return refusal
+        self._era, self._is_probing = era, self._is_probing and request.method == "server/discover"
         if request.method not in PROBES:
             self._session.wake()
         if isinstance(era, HandshakeEra):
             context.follow_events, context.asker = self._feed.follow, self._asked
         return era
 
-    def _choose_era(self, request: Request) -> Era:
+    def _era_of(self, request: Request) -> Era:
         """A client that gave up `server/discover` initializes, also if our answer to it was on its way."""
         if self._era is None or (self._is_probing and request.method == "initialize"):
-            self._era = era_for(request, self._kernel, self._feed)
-        self._is_probing = self._is_probing and request.method == "server/discover"
+            return era_for(request, self._kernel, self._feed)
         return self._era
 
     def _handle_notification(self, notification: Notification) -> None:

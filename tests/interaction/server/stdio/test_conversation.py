@@ -408,3 +408,29 @@ async def test_a_client_that_has_made_a_request_of_2026_07_28_may_not_initialize
         await fresh.say(message)
         await settle()
     assert [message["id"] for message in fresh.heard if "error" in message] == ["hello again"]
+
+
+UNKNOWN_VERSION = ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
+REFUSED = [
+    a_request("refused", "tools/call", name="list_servers"),
+    a_request("refused", "tools/list"),
+    a_request("refused", "tools/list", _meta=UNKNOWN_VERSION),
+]
+
+
+@pytest.mark.parametrize("opening", [HELLO, a_request("hello", "tools/list", _meta=ENVELOPE)])
+@pytest.mark.parametrize("refused", REFUSED)
+async def test_a_request_that_is_refused_decides_no_era(
+    fresh: StdioClient, refused: JsonObject, opening: JsonObject
+) -> None:
+    for message in (refused, opening):
+        await fresh.say(message)
+        await settle()
+    assert [(message["id"], "result" in message) for message in fresh.heard] == [("refused", False), ("hello", True)]
+
+
+async def test_a_refused_request_between_a_probe_and_the_handshake_changes_nothing(fresh: StdioClient) -> None:
+    for message in (DISCOVER | {"id": "probe"}, a_request("refused", "tools/list", _meta=UNKNOWN_VERSION), HELLO):
+        await fresh.say(message)
+        await settle()
+    assert [message["id"] for message in fresh.heard if "result" in message] == ["probe", "hello"]
