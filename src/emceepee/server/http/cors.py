@@ -1,13 +1,19 @@
 """Lets pages that the operator allowed read our answers: without these headers a browser keeps them to itself."""
 
+from emceepee.json_rpc import TRACE_KEYS
 from emceepee.json_types import JsonObject
+from emceepee.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 from emceepee.web.asgi import Header, Send
 
 _EXPOSED = b"mcp-session-id, www-authenticate"
-_ASKED = (
-    b"authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, "
-    b"emceepee-session, emceepee-surface, emceepee-connect"
-)
+_ASKED = ", ".join(
+    (
+        *("authorization", "content-type", "accept", "last-event-id", "mcp-session-id"),
+        *(VERSION_HEADER, METHOD_HEADER, NAME_HEADER),
+        *("emceepee-session", "emceepee-surface", "emceepee-connect"),
+        *TRACE_KEYS,
+    )
+).encode()
 PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
     (b"access-control-allow-headers", _ASKED),

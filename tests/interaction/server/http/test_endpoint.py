@@ -2,6 +2,8 @@
 
 import pytest
 
+from emceepee.json_rpc import TRACE_KEYS
+from emceepee.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
 from support.callers.http_process import HELLO
 from support.in_process.http_endpoint import an_endpoint_client, ended
@@ -102,3 +104,11 @@ async def test_spaces_around_a_protocol_version_are_not_part_of_it() -> None:
         told = {"jsonrpc": "2.0", "method": "notifications/x"}
         assert (await client.ask("POST", body=told, mcp_protocol_version="2026-07-28 ")).status == 202
         assert (await client.ask("POST", body=told, mcp_protocol_version=" ")).status == 400  # as without it
+
+
+async def test_a_page_may_send_every_header_that_is_looked_at() -> None:
+    async with an_endpoint_client() as client:
+        answered = await client.ask("OPTIONS", origin="http://localhost:3000")
+        allowed = answered.headers["access-control-allow-headers"].split(", ")
+        assert {"mcp-session-id", VERSION_HEADER, METHOD_HEADER, NAME_HEADER, *TRACE_KEYS} <= set(allowed)
+        assert len(allowed) == len(set(allowed))
