@@ -96,7 +96,7 @@ class StatelessEndpoint:
             await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
             return
         except EmceepeeError as error:
-            await self._refuse(request, http, _without_session(request, error))
+            await self._refuse(request, http, self._without_session(request, error))
             return
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
         context.surface, context.headers = http.surface, http.headers
@@ -125,6 +125,12 @@ class StatelessEndpoint:
         context = self._requests.open_context(request, None, NO_CHANNEL, http.identity)
         context.headers, context.era = http.headers, self._era
         self._requests.refuse(context, reply)
+
+    def _without_session(self, request: Request, error: EmceepeeError) -> JsonObject:
+        """The response to a request whose session there cannot be."""
+        if request.method == "tools/call":
+            return result_message(request.request_id, self._era.complete(error_reply(error)))
+        return error_message(request.request_id, INVALID_PARAMS, str(error), error.reply_body())
 
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
         """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""
@@ -178,13 +184,6 @@ def _rejection(request: Request, http: HttpRequest) -> Refusal | None:
 
 def _rejection_message(request: Request | None, why: Refusal) -> JsonObject:
     return error_message(request.request_id if request else None, why.code, why.message, why.data)
-
-
-def _without_session(request: Request, error: EmceepeeError) -> JsonObject:
-    """The response to a request whose session there cannot be."""
-    if request.method == "tools/call":
-        return result_message(request.request_id, {"resultType": "complete", **error_reply(error)})
-    return error_message(request.request_id, INVALID_PARAMS, str(error), error.reply_body())
 
 
 def _http_status(reply: JsonObject) -> int:

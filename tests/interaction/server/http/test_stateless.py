@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
+from emceepee.protocol import SERVER_INFO_META_KEY, SUBSCRIPTION_ID_META_KEY
 from emceepee.state.session_key import KeyKind, SessionKey
 from support.callers.emceepee_process import MODERN_META
 from support.in_process.asgi_messages import Answered
@@ -143,3 +143,13 @@ async def test_a_name_that_is_wrapped_wrongly_in_its_header_is_not_the_one_in_th
         routing = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": wrapped}
         answered = await client.ask("POST", body=call, **routing)
         assert (answered.status, answered.error["code"]) == (400, -32020)
+
+
+async def test_a_call_whose_session_there_cannot_be_has_a_result_like_any_other() -> None:
+    async with an_endpoint_client() as client:
+        call = {"name": "list_timers", "arguments": {}}
+        answered, calling = await client.start_modern("tools/call", call, emceepee_session="x" * 1000)
+        assert await ended(calling)
+        result = json.loads(answered.body)["result"]
+        assert (result["isError"], result["resultType"]) == (True, "complete")
+        assert result["_meta"][SERVER_INFO_META_KEY]["name"] == "emceepee"
