@@ -41,10 +41,17 @@ from emceepee.ids import request_numbers
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import METHOD_NOT_FOUND, MODERN_PROTOCOL_VERSIONS, NAMED_BY, header_value
+from emceepee.protocol import (
+    METHOD_HEADER,
+    METHOD_NOT_FOUND,
+    MODERN_PROTOCOL_VERSIONS,
+    NAME_HEADER,
+    NAMED_BY,
+    VERSION_HEADER,
+    header_value,
+)
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
-VERSION_HEADER = "mcp-protocol-version"
 _NAMES = {**NAMED_BY, **dict.fromkeys(TASK_METHODS, "taskId")}
 
 
@@ -343,5 +350,5 @@ def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
     """The 2026-07-28 era repeats in headers what a gateway may route by."""
     name = params.get(_NAMES.get(method, ""))
     if isinstance(name, str):
-        return {"mcp-method": method, "mcp-name": header_value(name)}
-    return {"mcp-method": method}
+        return {METHOD_HEADER: method, NAME_HEADER: header_value(name)}
+    return {METHOD_HEADER: method}
