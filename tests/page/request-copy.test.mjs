@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { isUnsafeToPaste, pasteableJson, shellQuote } from "../../src/emceepee/console/page/lib/shell-quote.js";
@@ -31,13 +34,36 @@ const HOSTILE = [
   "\u202egnp.exe\u2066",
   "caf\u00e9 \u{1f600} \u4e2d",
   "\\'\\",
+  "\\\\'\\\\",
   "-n",
+  "'; touch ran; #",
+  "\\'; touch ran; #",
+  "file:///a\u200b'; touch ran; #",
+  "\u200b\\'; touch ran; #\n",
+  "\u200b\\",
 ];
 
 test("a shell reads every word as it was, whatever is in it", () => {
   const words = HOSTILE.map(shellQuote);
   const read = execFileSync("bash", ["-c", `printf '%s\\0' ${words.join(" ")}`]).toString();
   assert.deepEqual(read.split("\0").slice(0, -1), HOSTILE);
+});
+
+test("a shell without $'…' takes each word for one, and runs nothing of it", () => {
+  const folder = mkdtempSync(join(tmpdir(), "emceepee-pasted-"));
+  try {
+    const script = `printf '%s\\0' ${HOSTILE.map(shellQuote).join(" ")}`;
+    const read = execFileSync("sh", ["-c", script], { cwd: folder }).toString().split("\0").slice(0, -1);
+    assert.equal(read.length, HOSTILE.length);
+    for (const [index, text] of HOSTILE.entries()) if (!isUnsafeToPaste(text)) assert.equal(read[index], text);
+    assert.deepEqual(readdirSync(folder), []);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("no quote follows a backslash, which would not end it in every shell", () => {
+  for (const text of HOSTILE) assert.doesNotMatch(shellQuote(text), /\\'/);
 });
 
 test("what is copied has no character on which a terminal acts, or that deceives the eye", () => {
@@ -72,7 +98,7 @@ test("resources and prompts have commands of their own, and emceepee's own reque
   );
   assert.equal(
     asCommand(row({ type: "prompt_get", name: "plan" }), { arguments: { cuisine: "it's" } }),
-    "emceepee prompt demo plan 'cuisine=it'\\''s'",
+    `emceepee prompt demo plan 'cuisine=it'"'"'s'`,
   );
   assert.equal(asCommand(row({ type: "own_tool" }), {}), null);
   assert.equal(asCommand(row({ type: "protocol" }), {}), null);
