@@ -14,6 +14,7 @@ from support.console.servers_view import add, card, open_form, press, remove
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
+LINES = '"two\\nlines"\n""'  # an argument with a line break, and an empty one
 MARKUP = '<img src=/pwned.png onerror="window.__pwned=1"><b>x</b>\'"&/%'
 
 
@@ -63,7 +64,7 @@ async def test_a_program_is_added_with_its_arguments_and_environment_and_secrets
     await form.get_by_label("What it is").select_option("command")
     await form.get_by_label("Program").fill(sys.executable)
     offer = servers["fixed"]["args"][-1]
-    await form.get_by_label("Arguments").fill(f"-S\n-E\n{PUPPET}\n{offer}\n--token\nt0psecret")
+    await form.get_by_label("Arguments").fill(f"-S\n-E\n{PUPPET}\n{offer}\n--token\nt0psecret\n{LINES}")
     await form.get_by_label("Environment").fill("GREETING=hush=hush")
     await form.get_by_role("button", name="Add server").click()
     await expect(form).to_have_count(0)
@@ -71,7 +72,7 @@ async def test_a_program_is_added_with_its_arguments_and_environment_and_secrets
     await card(page, "program").get_by_role("button", name="Edit", exact=True).click()
     form = card(page, "program").get_by_test_id("server-form")
     await expect(form.get_by_label("Environment")).to_have_value("GREETING=***")
-    await expect(form.get_by_label("Arguments")).to_have_value(f"-S\n-E\n{PUPPET}\n{offer}\n--token\n***")
+    await expect(form.get_by_label("Arguments")).to_have_value(f"-S\n-E\n{PUPPET}\n{offer}\n--token\n***\n{LINES}")
     await form.get_by_role("button", name="Save").click()
     await expect(form.get_by_text("Write what stands as *** again.").first).to_be_visible()
     await form.get_by_role("button", name="Cancel").click()

@@ -66,6 +66,28 @@ test("masked values have to be written again, unless they are of no use", () => 
   assert.deepEqual(entryOf({ ...fields, kind: "command", command: "npx" }, before).problems, {});
 });
 
+test("a user and a password in an address have to be written again, too", () => {
+  const url = { name: "demo", url: "https://***@host/mcp" };
+  assert.deepEqual(Object.keys(entryOf({ ...fieldsOf(url), description: "Digs" }, url).problems), ["url"]);
+  const program = { name: "demo", command: "sql", args: ["postgresql://***@db"] };
+  assert.deepEqual(Object.keys(entryOf({ ...fieldsOf(program), description: "Digs" }, program).problems), ["args"]);
+});
+
+test("arguments come back as they were, whatever is in them", () => {
+  const args = ["-c", "import x\nx.run()", "", " ", "\t", '"quoted"', '"', "a\r\nb", " two words ", "\\n", "{}", "'"];
+  const before = { name: "demo", command: "python", args };
+  const fields = fieldsOf(before);
+  assert.equal(fields.args.split("\n").length, args.length);
+  assert.deepEqual(entryOf(fields, before), { entry: before, problems: {} });
+  const more = entryOf({ ...fields, args: `${fields.args}\n\n--more\n` }, before);
+  assert.deepEqual(more.entry.args, [...args, "--more"]);
+});
+
+test("an argument that begins with a quote and is no JSON is refused", () => {
+  const { problems } = read({ kind: "command", command: "x", args: '-v\n"two\nlines"' });
+  assert.match(problems.args, /Line 2.*JSON/);
+});
+
 test("settings without a field stay, if they go with what the server is now", () => {
   const before = { name: "demo", url: "https://h", mode: "legacy", sessionHeader: false, roots: ["file:///x"] };
   assert.deepEqual(entryOf(fieldsOf(before), before).entry, before);

@@ -7,7 +7,7 @@ from emceepee.backends.spec import BackendSpec, entry_of
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.telemetry.redaction import MASK, redacted
+from emceepee.telemetry.redaction import MASK, masked_url, redacted
 
 _SETTING = re.compile(r"(?P<name>[\w.-]+)=(?P<value>.*)", re.DOTALL).fullmatch
 
@@ -38,9 +38,12 @@ async def enable(session: Session, given: JsonObject) -> JsonObject:
 
 
 def masked_entry(spec: BackendSpec) -> JsonObject:
-    """What would add it again, but for what may be a secret: every header, every variable, and what looks like one."""
+    """What would add it again, but for what may be a secret: every header, every variable, and what looks like one.
+
+    Each has a mask in its place, by which the page knows that it must be written again.
+    """
     entry = entry_of(spec).model_dump(mode="json", exclude_none=True)
-    shown: JsonObject = redacted(entry)
+    shown: JsonObject = redacted(entry, address=masked_url)
     for key in ("headers", "env"):
         if key in entry:
             shown[key] = dict.fromkeys(entry[key], MASK)
@@ -54,7 +57,11 @@ def _masked_args(args: Iterable[str]) -> Iterable[str]:
     before = ""
     for arg in args:
         if setting := _SETTING(arg):
-            yield f"{setting['name']}={redacted(setting['value'], name=setting['name'].strip('-'))}"
+            yield f"{setting['name']}={_masked(setting['value'], setting['name'])}"
         else:
-            yield redacted(arg, name=before.strip("-"))
+            yield _masked(arg, before)
         before = arg if arg.startswith("-") and not setting else ""
+
+
+def _masked(value: str, flag: str) -> str:
+    return str(redacted(value, name=flag.strip("-"), address=masked_url))

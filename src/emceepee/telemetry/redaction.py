@@ -1,7 +1,7 @@
 """What must never be seen in a log: values under telling names, and credentials inside addresses."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from emceepee.codec import decode, encode_text
@@ -23,27 +23,46 @@ _JSON_NAME = re.compile(r'"((?:[^"\\]|\\.){1,80})"\s{0,8}:\s{0,8}', re.DOTALL)
 _JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\s,\]}"]*', re.DOTALL)
 
 
-def redacted(value: Any, *, name: str = "") -> Any:
+def public_url(url: str) -> str:
+    """An address without its user, password and query values."""
+    return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub("", url))
+
+
+def public_start(text: str, most: int) -> str:
+    """The beginning of the same, of a text that may be very long. A user that goes on behind it is left out."""
+    if len(text) > LOOKED_AT:
+        text = _OPEN_AUTHORITY.sub("", text[:LOOKED_AT])
+    return public_url(text)[:most]
+
+
+def masked_url(url: str) -> str:
+    """As `public_url`, for whoever may write it again: a mask stands for the user and the password, too."""
+    return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub(f"{MASK}@", url))
+
+
+def redacted(value: Any, *, name: str = "", address: Callable[[str], str] = public_url) -> Any:
     """The same shape with secrets masked; `name` is the key under which the value stands. Takes linear time."""
     if name and _is_telling(name):
         return MASK
     if isinstance(value, Mapping):
-        return {key: redacted(item, name=str(key)) for key, item in value.items()}
+        return {key: redacted(item, name=str(key), address=address) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(item) for item in value]
+        return [redacted(item, address=address) for item in value]
     if isinstance(value, str):
-        return _redacted_text(value)
+        return _redacted_text(value, address)
     return value
 
 
-def _redacted_text(text: str) -> str:
+def _redacted_text(text: str, address: Callable[[str], str]) -> str:
     """Addresses lose their secrets; a text that is JSON is looked into, because servers answer with such texts."""
     if text[:1] in ("{", "[") and _SECRET_WORD.search(text):
         try:
-            return encode_text(redacted(decode(text.encode("utf-8", "replace"))))
+            found = decode(text.encode("utf-8", "replace"))
+            shown = redacted(found, address=address)
+            return text if shown == found else encode_text(shown)
         except (ValueError, RecursionError):
             text = _masked_in_part_of_json(text)  # it was cut, or only looks like JSON
-    return public_url(text) if "://" in text else text
+    return address(text) if "://" in text else text
 
 
 def _masked_in_part_of_json(text: str) -> str:
@@ -61,15 +80,3 @@ def _masked_in_part_of_json(text: str) -> str:
 
 def _is_telling(name: str) -> bool:
     return _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)) is not None
-
-
-def public_url(url: str) -> str:
-    """An address without its user, password and query values."""
-    return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub("", url))
-
-
-def public_start(text: str, most: int) -> str:
-    """The beginning of the same, of a text that may be very long. A user that goes on behind it is left out."""
-    if len(text) > LOOKED_AT:
-        text = _OPEN_AUTHORITY.sub("", text[:LOOKED_AT])
-    return public_url(text)[:most]

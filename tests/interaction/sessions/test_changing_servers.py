@@ -202,5 +202,5 @@ async def test_the_tool_replaces_an_added_server() -> None:
 async def test_settings_are_shown_without_what_may_be_a_secret() -> None:
     target = HttpTarget(url="https://ann:pw@h.example/mcp?key=abc", headers={"X-Tenant": "t1", "Authorization": "b"})
     shown = masked_entry(BackendSpec(name="web", target=target, timeout=1.0))
-    assert shown["url"] == "https://h.example/mcp?key=***"
+    assert shown["url"] == "https://***@h.example/mcp?key=***"
     assert (shown["headers"], shown["timeout_ms"]) == ({"X-Tenant": "***", "Authorization": "***"}, 1000)

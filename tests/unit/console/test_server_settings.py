@@ -1,6 +1,6 @@
 """What a person is shown of a server's settings."""
 
-from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.console.server_settings import masked_entry
 
 
@@ -19,10 +19,21 @@ def test_a_program_is_shown_without_its_environment_and_the_secrets_among_its_ar
             "--api-key=***",
             "--name=x",
             "--verbose",
-            "https://h.example/?a=***",
+            "https://***@h.example/?a=***",
             "",
         ],
         "env": {"HOME": "***", "TOKEN": "***"},
         "cwd": "/work",
         "mode": "auto",
     }
+
+
+def test_what_is_missing_of_any_setting_is_marked_so_that_nobody_saves_it_without() -> None:
+    target = HttpTarget(url="https://bob:pw@h.example/mcp")
+    shown = masked_entry(BackendSpec(name="web", target=target, description="As in https://ann:pw@wiki.example"))
+    assert (shown["url"], shown["description"]) == ("https://***@h.example/mcp", "As in https://***@wiki.example")
+    program = StdioTarget(command="mcp-sql", args=("postgresql://u:p@db", '{ "note": "no secret" }'))
+    assert masked_entry(BackendSpec(name="sql", target=program))["args"] == [
+        "postgresql://***@db",
+        '{ "note": "no secret" }',
+    ]

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_start, public_url, redacted
+from emceepee.telemetry.redaction import LOOKED_AT, MASK, masked_url, public_start, public_url, redacted
 
 SIZE = 64_000
 
@@ -54,6 +54,19 @@ def test_an_address_is_shown_without_user_password_and_query_values(url: str, sh
     assert redacted(url) == shown
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host/mcp", "https://host/mcp"),
+        ("https://user:p@ss@host:8080/mcp?key=s3cret", "https://***@host:8080/mcp?key=***"),
+        ("postgresql://u:p@db and redis://:p@db", "postgresql://***@db and redis://***@db"),
+    ],
+)
+def test_an_address_can_show_that_it_had_a_user_and_a_password(url: str, shown: str) -> None:
+    assert masked_url(url) == shown
+    assert redacted({"a": [url]}, address=masked_url) == {"a": [shown]}
+
+
 def test_other_values_stay_what_they_are() -> None:
     assert redacted({"a": None, "b": 1.5, "c": True, "d": "text"}) == {"a": None, "b": 1.5, "c": True, "d": "text"}
 
@@ -61,7 +74,7 @@ def test_other_values_stay_what_they_are() -> None:
 def test_a_text_that_is_json_is_looked_into() -> None:
     text = '{"api_key":"s3cret","page":3,"next":[{"token":"s3cret"}]}'
     assert redacted({"text": text}) == {"text": '{"api_key":"***","page":3,"next":[{"token":"***"}]}'}
-    for other in ("{token", "[secret] of the sea", '{"page":3}'):
+    for other in ("{token", "[secret] of the sea", '{"page":3}', '{ "a": "no secret" }'):
         assert redacted(other) == other
 
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any
 
-from emceepee.codec import decode, encode
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.telemetry.redaction import MASK, redacted
 
@@ -29,7 +29,7 @@ def masked(value: Any) -> Any:
         return {key: item if key in SCHEMA_KEYS else _masked_item(key, item) for key, item in value.items()}
     if isinstance(value, list):
         return [masked(item) for item in value]
-    return _masked_text(value) if isinstance(value, str) else value
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _masked_item(key: str, item: Any) -> Any:
@@ -38,17 +38,6 @@ def _masked_item(key: str, item: Any) -> Any:
     if isinstance(item, str):
         return MASK
     return 0 if isinstance(item, int | float) else type(item)()
-
-
-def _masked_text(text: str) -> str:
-    """JSON in which nothing had to be masked stays as it was written."""
-    kept = str(redacted(text))
-    if kept == text or text[:1] not in ("{", "["):
-        return kept
-    try:
-        return text if decode(kept.encode()) == decode(text.encode("utf-8", "replace")) else kept
-    except ValueError:
-        return kept
 
 
 def masked_params(params: JsonObject | None) -> JsonObject:

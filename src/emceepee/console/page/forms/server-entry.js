@@ -1,7 +1,7 @@
 // A server's settings as a person writes them, and as add_server takes them.
 
 /**
- * What stands in the fields. Lists have one entry per line.
+ * What stands in the fields. Lists have one entry per line; an argument that would be no such line stands there as JSON.
  * @typedef {object} ServerFields
  * @property {string} name
  * @property {"url" | "command"} kind
@@ -46,6 +46,9 @@ export const EMPTY_FIELDS = Object.freeze({
 /** @param {string} text */
 const lines = (text) => text.split(/\r?\n/).filter((line) => line.trim() !== "");
 
+/** @param {string} arg */
+const argLine = (arg) => (/^"|[\r\n]|^\s*$/.test(arg) ? JSON.stringify(arg) : arg);
+
 /**
  * @param {{ [name: string]: string } | undefined} pairs
  * @param {string} sign
@@ -68,7 +71,7 @@ export function fieldsOf(entry) {
     type: entry.command === undefined ? (entry.type ?? "") : "",
     headers: pairLines(entry.headers, ": "),
     command: entry.command ?? "",
-    args: (entry.args ?? []).join("\n"),
+    args: (entry.args ?? []).map(argLine).join("\n"),
     env: pairLines(entry.env, "="),
     cwd: entry.cwd ?? "",
     description: entry.description ?? "",
@@ -141,12 +144,35 @@ function readAddress(fields, entry, problems) {
 function readProgram(fields, entry, problems) {
   entry.command = fields.command.trim();
   if (!entry.command) problems.command = "Give the program to start.";
-  const args = lines(fields.args);
-  if (args.length > 0) entry.args = args;
+  const { args, problem: wrongArgument } = readArguments(fields.args);
+  if (wrongArgument) problems.args = wrongArgument;
+  if (args) entry.args = args;
   const { pairs, problem } = readPairs(fields.env, /^\s*([^=\s]+)=(.*)$/, "NAME=value");
   if (problem) problems.env = problem;
   if (pairs) entry.env = pairs;
   if (fields.cwd.trim()) entry.cwd = fields.cwd.trim();
+}
+
+/**
+ * @param {string} text
+ * @returns {{ args?: string[], problem?: string }}
+ */
+function readArguments(text) {
+  const found = lines(text).map((line) => (line.startsWith('"') ? jsonString(line) : line));
+  if (found.length === 0) return {};
+  const wrong = found.indexOf(null);
+  if (wrong >= 0) return { problem: `Line ${wrong + 1}: what begins with a quote is read as JSON, such as "a\\nb".` };
+  return { args: found.map(String) };
+}
+
+/** @param {string} text */
+function jsonString(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "string" ? value : null;
+  } catch {
+    return null;
+  }
 }
 
 /**

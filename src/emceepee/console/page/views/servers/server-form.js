@@ -89,7 +89,7 @@ export class ServerForm {
       this.#choice("type", "Transport", TRANSPORTS),
       this.#lines("headers", "Headers", masked ?? "One per line, as Name: value."),
       this.#line("command", "Program", "Such as npx or /usr/bin/python3", { required: true }),
-      this.#lines("args", "Arguments", "One per line."),
+      this.#lines("args", "Arguments", 'One per line; an empty one, or one with line breaks, as JSON: "" or "a\\nb".'),
       this.#lines("env", "Environment", masked ?? "One per line, as NAME=value."),
       this.#line("cwd", "Directory", "In which it is started."),
     ].map(({ element }) => element);
