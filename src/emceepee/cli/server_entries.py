@@ -11,11 +11,12 @@ from pathlib import Path
 
 from emceepee.cli.client_changes import Facts, current_time, decide, open_journal, run_guarded, say_json, show_diffs
 from emceepee.cli.terminal import DONE, FAILED, Paint, printable, say
-from emceepee.clients.changes import FileChange, masked
+from emceepee.clients.changes import FileChange
 from emceepee.clients.faults import ClientError
 from emceepee.clients.own_config import OwnConfig
 from emceepee.json_types import JsonObject
 from emceepee.own_files import OWN_NAME
+from emceepee.telemetry.argument_masking import masked_arguments
 from emceepee.telemetry.redaction import public_url
 
 _DONE_WORDS = {"add": "added", "remove": "removed", "enable": "enabled", "disable": "disabled"}
@@ -70,10 +71,7 @@ def _command_line(entry: JsonObject) -> str:
     """Without secrets, which some programs take as arguments."""
     args = entry.get("args")
     words = [str(entry.get("command") or ""), *(map(str, args) if isinstance(args, list) else ())]
-    try:
-        return " ".join(json.loads(masked(json.dumps(words, ensure_ascii=False))))
-    except ValueError:  # what was masked took a quote with it
-        return f"{words[0]} …"
+    return " ".join(masked_arguments(words))
 
 
 def _show(rows: Sequence[Facts], path: Path) -> None:

@@ -1,30 +1,20 @@
 """Files that change together: shown first, then written whole or not at all."""
 
-import difflib
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from io import StringIO
 from pathlib import Path
 
 from emceepee.clients.faults import ClientError
-from emceepee.telemetry.redaction import MASK, public_url
+from emceepee.clients.masking import masked
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-_TELLING = r"(?:authorization|cookie|token|secret|passw\w*|passphrase|credentials?|key|pat)"
-_SECRET_MEMBER = re.compile(
-    rf"(?i)(?P<key>(?<![\w.?&-])[\"']?[\w.-]*{_TELLING}[\"']?\s*[:=]\s*)"
-    r"(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s\",{}\[\]][^\n,}]*)"
-)
-_SECRET_FLAG = re.compile(rf"(?i)(\"--?[\w-]*{_TELLING}(?:=|\",\s*\n?[+\- ]?\s*\"))[^\"]*\"")
-_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+(?!\$\{)[^\s\"']+")
-# A quoted text ends with its quote, whatever stands in the address in it; a bare address with the next space.
-_WITH_ADDRESS = re.compile(
-    r"(?<!\w)(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?)|(?<![\w+.-])[\w+.-]{1,40}://\S*|[?&][^=&#?\s]+=\S*"
-)
+CONTEXT_LINES = 2  # of a diff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,35 +31,32 @@ class FileChange:
 
     def diff(self) -> str:
         """For people: secrets are masked."""
-        before, after = (_lines(content) for content in (self.before, self.after))
-        lines = difflib.unified_diff(before, after, str(self.path), str(self.path), n=2)
-        return masked("".join(line if line.endswith("\n") else f"{line}\n" for line in lines))
+        texts = [(content or b"").decode("utf-8", "replace") for content in (self.before, self.after)]
+        before, after = (_lines(text) for text in texts)
+        # Masked as a whole: what tells of a secret may stand farther away from it than a diff shows.
+        was, will_be = (_lines(masked(text)) for text in texts)
+        shown = []
+        for group in SequenceMatcher(None, before, after).get_grouped_opcodes(CONTEXT_LINES):
+            (_, first, _, start, _), (_, _, last, _, end) = group[0], group[-1]
+            shown.append(f"@@ -{_range(first, last)} +{_range(start, end)} @@")
+            for tag, i, until_i, j, until_j in group:
+                if tag == "equal":
+                    shown += [f" {line}" for line in was[i:until_i]]
+                else:
+                    shown += [f"-{line}" for line in was[i:until_i]] + [f"+{line}" for line in will_be[j:until_j]]
+        header = [f"--- {self.path}", f"+++ {self.path}"] if shown else []
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in header + shown)
 
 
-def masked(text: str) -> str:
-    """A diff without what must not be seen over a shoulder, or in a bug report."""
-    text = _SECRET_MEMBER.sub(_mask_value, text)
-    text = _SECRET_FLAG.sub(rf'\1{MASK}"', text)
-    return _WITH_ADDRESS.sub(_mask_address, _BEARER.sub(rf"\1 {MASK}", text))
+def _range(first: int, end: int) -> str:
+    """As unified diffs have it: lines count from 1, and an empty range stands behind the line before it."""
+    count = end - first
+    return f"{first + 1}" if count == 1 else f"{first + 1 if count else first},{count}"
 
 
-def _mask_address(found: "re.Match[str]") -> str:
-    text, end = found[0], ""
-    if text[0] in "\"'" and text[1:].endswith(text[0]):
-        text, end = text[:-1], text[0]
-    return public_url(text) + end
-
-
-def _mask_value(found: "re.Match[str]") -> str:
-    value = found["value"]
-    if "${" in value or value.strip("\"', ") == "":
-        return found[0]
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{found['key']}{quote}{MASK}{quote}"
-
-
-def _lines(content: bytes | None) -> list[str]:
-    return [] if content is None else content.decode("utf-8", "replace").splitlines(keepends=True)
+def _lines(text: str) -> list[str]:
+    """Each with its end, which is always the same character; others are part of a line."""
+    return StringIO(text, newline="\n").readlines()
 
 
 def digest(content: bytes | None) -> str | None:

@@ -1,15 +1,11 @@
 """The servers that were added, as a person changes them: their settings to begin with, and whether they are used."""
 
-import re
-from collections.abc import Iterable
-
 from emceepee.backends.spec import BackendSpec, entry_of
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.telemetry.argument_masking import masked_arguments
 from emceepee.telemetry.redaction import MASK, masked_url, redacted
-
-_SETTING = re.compile(r"(?P<name>[\w.-]+)=(?P<value>.*)", re.DOTALL).fullmatch
 
 
 def _name_of(given: JsonObject) -> str:
@@ -48,20 +44,5 @@ def masked_entry(spec: BackendSpec) -> JsonObject:
         if key in entry:
             shown[key] = dict.fromkeys(entry[key], MASK)
     if "args" in entry:
-        shown["args"] = list(_masked_args(entry["args"]))
+        shown["args"] = masked_arguments(entry["args"])
     return shown
-
-
-def _masked_args(args: Iterable[str]) -> Iterable[str]:
-    """`--token x` and `--token=x` are told by their names."""
-    before = ""
-    for arg in args:
-        if setting := _SETTING(arg):
-            yield f"{setting['name']}={_masked(setting['value'], setting['name'])}"
-        else:
-            yield _masked(arg, before)
-        before = arg if arg.startswith("-") and not setting else ""
-
-
-def _masked(value: str, flag: str) -> str:
-    return str(redacted(value, name=flag.strip("-"), address=masked_url))

@@ -42,7 +42,7 @@ def masked_url(url: str) -> str:
 
 def redacted(value: Any, *, name: str = "", address: Callable[[str], str] = public_url) -> Any:
     """The same shape with secrets masked; `name` is the key under which the value stands. Takes linear time."""
-    if name and _is_telling(name):
+    if name and is_telling(name):
         return MASK
     if isinstance(value, Mapping):
         return {key: redacted(item, name=str(key), address=address) for key, item in value.items()}
@@ -68,7 +68,7 @@ def _redacted_text(text: str, address: Callable[[str], str]) -> str:
 def _masked_in_part_of_json(text: str) -> str:
     masked, end = "", 0
     for name in _JSON_NAME.finditer(text):
-        if name.start() < end or not _is_telling(name[1]):
+        if name.start() < end or not is_telling(name[1]):
             continue
         masked += f'{text[end : name.end()]}"{MASK}"'
         if text[name.end() : name.end() + 1] in ("{", "["):
@@ -78,5 +78,6 @@ def _masked_in_part_of_json(text: str) -> str:
     return masked + text[end:]
 
 
-def _is_telling(name: str) -> bool:
+def is_telling(name: str) -> bool:
+    """Whether what stands under it is a secret."""
     return _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)) is not None
