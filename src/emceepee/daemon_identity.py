@@ -1,4 +1,4 @@
-"""Which daemon it is, as callers ask it: the same one after its configuration file was changed, which it follows."""
+"""Which daemon it is, as callers ask it: the same one after a change of its configuration, which it follows."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,6 +17,7 @@ class FollowedIdentity:
         self._identity, self._read_digest = identity, read_digest
         self._reloader: Reloader | None = None
         self._is_watched = False
+        self._catching_up = asyncio.Lock()
 
     def follow(self, source: ConfigSource, reloader: Reloader) -> Reloader:
         self._reloader, self._is_watched = reloader, source.is_watched
@@ -28,13 +29,19 @@ class FollowedIdentity:
             self._identity = replace(self._identity, configuration=self._read_digest())
 
     async def refusal(self, hello: Hello) -> str | None:
-        """Why it is not for whoever says that. If their configurations differ, the file may just have been changed."""
-        is_other = hello.configuration != self._identity.configuration
-        if is_other and hello.version == self._identity.version and self._is_watched and self._reloader is not None:
-            await self._reloader.catch_up()
-            found = await asyncio.to_thread(self._read_digest)
-            self._identity = replace(self._identity, configuration=found)
+        """Why it is not for whoever says that. If their configurations differ, it may just have been changed."""
+        if self._is_watched and self._reloader is not None:
+            async with self._catching_up:
+                if hello.version == self._identity.version and hello.configuration != self._identity.configuration:
+                    await self._catch_up(self._reloader)
         return self._identity.refusal(hello)
+
+    async def _catch_up(self, reloader: Reloader) -> None:
+        """Returns when what is on disk is in force, or was refused: the file, and the secrets that it refers to."""
+        found = await asyncio.to_thread(self._read_digest)  # first: what changes meanwhile is seen by the next caller
+        if found != self._identity.configuration:
+            await reloader.reload()
+            self._identity = replace(self._identity, configuration=found)
 
     @property
     def notice(self) -> str | None:

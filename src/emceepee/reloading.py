@@ -103,12 +103,6 @@ class Reloader:
         if stamp_of(self._source.file) != self._stamp:
             await self.reload()
 
-    async def catch_up(self) -> None:
-        """Returns when what the file says is in force, or was refused, whoever has begun to read it."""
-        await self.look()
-        async with self._reading:
-            pass
-
     @property
     def problem(self) -> str | None:
         """Why the file as it is now is not in force."""

@@ -10,7 +10,7 @@ from support.callers.attached_callers import Home, home, said
 from support.callers.emceepee_process import EmceepeeProcess
 from support.callers.http_process import until
 from support.server_programs.stdio_entries import stdio_server
-from support.system.processes import servers_of
+from support.system.processes import environment_of, servers_of
 
 ONE, SHARED = stdio_server(), stdio_server() | {"sharing": "shared"}
 
@@ -60,6 +60,32 @@ async def test_a_caller_that_comes_right_after_an_edit_finds_the_daemon_with_the
             await echo(second, "two")
             assert await names(first) == ["one", "two"]
             assert user.daemon == pid
+
+
+async def test_a_secret_that_was_changed_reaches_its_server_with_the_next_caller_and_no_other(user: Home) -> None:
+    secret = user.runtime.parent / "token"
+    secret.write_text("old")
+    user.write_config({"one": SHARED | {"env": {"TOKEN": f"${{file:{secret}}}"}}, "two": SHARED})
+
+    def tokens() -> dict[int, str | None]:
+        assert user.daemon is not None
+        return {pid: environment_of(pid).get("TOKEN") for pid in servers_of(user.daemon)}
+
+    async with user.attached() as first:
+        await first.initialize()
+        await echo(first, "one")
+        await echo(first, "two")
+        before = tokens()
+        assert sorted(before.values(), key=str) == [None, "old"]
+        secret.write_text("new")
+        async with user.attached(way="require") as second:
+            await second.initialize()
+            await echo(second, "one")
+            await echo(first, "one")
+            after = tokens()
+            assert sorted(after.values(), key=str) == [None, "new"]
+            (untouched,) = before.keys() & after.keys()
+            assert after[untouched] is None
 
 
 async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_are_told(user: Home) -> None:

@@ -56,6 +56,12 @@ def servers_of(pid: int) -> list[int]:
     return [each for each in found if is_alive(each)]  # still: a guardian that ends is not known as one any more
 
 
+def environment_of(pid: int) -> dict[str, str]:
+    """As it was started with."""
+    entries = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return {name: value for name, found, value in (entry.partition("=") for entry in entries) if found}
+
+
 def is_guardian(pid: int) -> bool:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
