@@ -158,6 +158,29 @@ async def test_a_daemon_that_is_told_to_stop_leaves_its_sessions_to_the_next() -
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
 
 
+async def test_whoever_comes_while_a_daemon_ends_gets_the_next_one() -> None:
+    async with home({"one": stdio_server("deaf")}) as user, user.attached() as first:
+        await first.initialize()
+        await first.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+        ending = user.kill_daemon(signal.SIGTERM)
+        await until(lambda: not (user.place / "daemon.sock").exists(), what="the daemon is not to be found any more")
+        assert is_alive(ending)  # its server does not hear that it is to end
+        async with user.attached() as second:
+            await asyncio.gather(second.initialize(), first.value("list_servers"))
+            await second.end()
+            assert second.process.stderr is not None
+            assert await second.process.stderr.read() == b""  # it does not work by itself
+        assert user.daemon not in (None, ending)
+
+
+async def test_a_second_daemon_of_a_user_says_at_once_that_there_is_one() -> None:
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        async with user.attached("daemon", way="never") as second:
+            assert await asyncio.wait_for(second.process.wait(), BOUND) == 2
+            assert "a daemon of this user is running already" in await said(second)
+
+
 async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as caller:
         await caller.initialize()

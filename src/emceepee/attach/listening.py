@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from emceepee.attach.greeting import Hello
 from emceepee.attach.place import LOCK_NAME, SOCKET_NAME
-from emceepee.attach.starting import NoDaemon
+from emceepee.attach.starting import ENDING_SECONDS, LOOK_SECONDS, NoDaemon
 
 BACKLOG = 128
 
@@ -36,17 +37,14 @@ class Identity:
 
 @contextmanager
 def listening_socket(folder: Path) -> Iterator[socket.socket]:
-    """Raises: NoDaemon if another daemon runs, OSError."""
+    """Waits for a daemon that is about to end. Raises: NoDaemon if another runs, OSError."""
+    path = folder / SOCKET_NAME
     # Of fcntl's kind: such a lock is the process's own, and not that of what it starts.
     lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise NoDaemon("a daemon of this user is running already") from None
+        _take(lock, path)
         os.ftruncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())  # for people, and for `kill`
-        path = folder / SOCKET_NAME
         path.unlink(missing_ok=True)  # of one that was killed
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with listener:
@@ -63,3 +61,16 @@ def listening_socket(folder: Path) -> Iterator[socket.socket]:
                 path.unlink(missing_ok=True)
     finally:
         os.close(lock)
+
+
+def _take(lock: int, path: Path) -> None:
+    """One that ends removes its socket first, and holds the lock until its servers have ended. Raises: NoDaemon."""
+    for _ in range(round(ENDING_SECONDS / LOOK_SECONDS)):
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if path.exists():
+                raise NoDaemon("a daemon of this user is running already") from None
+        select.select([], [], [], LOOK_SECONDS)
+    raise NoDaemon(f"a daemon of this user has been ending for {ENDING_SECONDS:g} s")

@@ -14,8 +14,9 @@ from emceepee.attach.greeting import LONGEST_GREETING, BadGreeting, Hello, Welco
 from emceepee.attach.place import LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 
 GREETING_SECONDS = 10.0  # for a daemon that is busy
-START_SECONDS = 30.0  # for one that is being loaded on a slow machine
-LOOK_SECONDS = 0.05  # between two looks whether another process has started it
+ENDING_SECONDS = 30.0  # for the one before to let go of its servers
+START_SECONDS = ENDING_SECONDS + 30.0  # and for one that is being loaded on a slow machine
+LOOK_SECONDS = 0.05  # between two looks whether another process has started it, or has ended
 READY = "ready"  # what a daemon says first, if it is
 
 

@@ -5,6 +5,8 @@ import errno
 import os
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -15,9 +17,10 @@ from typing import Any, cast
 
 import pytest
 
+from emceepee.attach import listening as listening_module
 from emceepee.attach.greeting import Hello, read_welcome, write_greeting
 from emceepee.attach.listening import listening_socket
-from emceepee.attach.place import SOCKET_NAME
+from emceepee.attach.place import LOCK_NAME, SOCKET_NAME
 from emceepee.attach.starting import NoDaemon, reach
 from emceepee.clock import Clock, SystemClock
 from emceepee.server.stdio.attached import ACCEPT_PAUSE_SECONDS, AttachedCallers
@@ -134,6 +137,32 @@ async def test_a_daemon_that_could_not_let_somebody_in_tries_again_after_a_momen
             await clock.advance(ACCEPT_PAUSE_SECONDS)
         assert read_welcome(await greeting).refusal == "not for one"
     assert [record.getMessage() for record in caplog.records] == ["caller_not_accepted"] * 2
+
+
+HOLDING = """
+import fcntl, sys
+with open(sys.argv[1], "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_daemon_that_ends_is_waited_for_but_not_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", HOLDING, str(folder / LOCK_NAME)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ending:
+        assert ending.stdout is not None
+        assert ending.stdout.readline()
+        with monkeypatch.context() as patch:
+            patch.setattr(listening_module, "ENDING_SECONDS", 0.1)
+            with pytest.raises(NoDaemon, match="has been ending for"), listening_socket(folder):
+                pass
+        (folder / SOCKET_NAME).touch()
+        with pytest.raises(NoDaemon, match="is running already"), listening_socket(folder):
+            pass
+        ending.communicate(timeout=BOUND)
+    with listening_socket(folder) as listener:
+        assert listener.getsockname() == str(folder / SOCKET_NAME)
 
 
 def test_a_caller_says_nothing_to_a_daemon_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
