@@ -42,8 +42,16 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     if source is None:
         return Config()
     if isinstance(source, str):
-        return parse(source, source=CONFIG_VARIABLE, references=References(environment=environment))
+        return parse(source, source=CONFIG_VARIABLE, references=References(environment=environment, folder=_here()))
     return _load_file(source, environment)
+
+
+def _here() -> Path:
+    """In full: a daemon goes elsewhere after this."""
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed
+        return Path()
 
 
 def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:

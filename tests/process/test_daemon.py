@@ -195,6 +195,19 @@ async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
             assert user.daemon == pid
 
 
+async def test_files_are_written_where_the_caller_meant_them() -> None:
+    async with home({"one": stdio_server() | {"record": "calls.jsonl"}}) as user:
+        folder = user.runtime.parent / "project"  # where the daemon does not stay
+        folder.mkdir()
+        flags = ("--audit-log", "audit.jsonl", "--log-file", "log.txt", "--link-file", "link", "--console", "0")
+        async with user.attached(*flags, command=("env", "-C", str(folder))) as caller:
+            await caller.initialize()
+            await caller.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
+            names = {"audit.jsonl", "log.txt", "link", "calls.jsonl"}
+            await until(lambda: {file.name for file in folder.iterdir() if file.stat().st_size} == names)
+        assert not names & {file.name for file in user.runtime.parent.iterdir()}
+
+
 async def test_a_daemon_that_nobody_uses_ends_with_everything_it_started() -> None:
     async with home({"one": stdio_server()}) as user:
         async with user.attached(idle=1) as caller:

@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     source = followed_file(options)
     config = replace(stdio_config(options, usual_state=SQLITE), session_name=None)
     if config.console_port is not None:
-        config = replace(config, link_file=(config.link_file or folder / LINK_NAME).absolute())
+        config = replace(config, link_file=config.link_file or folder / LINK_NAME)
     keep_freed_memory()
     hide_process(os.environ)
     with listening_socket(folder) as listener:
@@ -81,17 +81,17 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
-    """The same with full paths: the daemon changes its directory, and reads the configuration again after that."""
+    """The same with full paths: the daemon changes its directory, and opens files and reads some again after that."""
     from emceepee.backends.spec import root_uri
     from emceepee.config_reading import find_file
 
-    file, bundle = find_file(options.config), options.ca_bundle
-    full = {
-        "config": options.config if file is None else os.path.abspath(file),
-        "root": [root_uri(root) for root in options.root or ()],
-        "ca_bundle": bundle and bundle.absolute(),
-    }
-    return argparse.Namespace(**vars(options) | full)
+    file = find_file(options.config)
+    given = vars(options)
+    named = {name: value.absolute() for name, value in given.items() if isinstance(value, Path)}
+    config = options.config if file is None else os.path.abspath(file)
+    return argparse.Namespace(
+        **given | named | {"config": config, "root": [root_uri(root) for root in options.root or ()]}
+    )
 
 
 def _home() -> Path:
