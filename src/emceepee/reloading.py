@@ -31,6 +31,7 @@ SETTLE_SECONDS = 0.5  # for whoever is still writing, before a file counts as br
 # By the field of Config, the key in the file. Of those that are not here, a change takes effect at once.
 _AFTER_RESTART = {
     "roots": "roots",
+    "surface": "surface",
     "search_vectors": "searchVectors",
     "log_format": "logFormat",
     "state": "state",

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from emceepee.config import Config
-from emceepee.config_reading import load
+from emceepee.config_reading import _TOP_KEYS, load, parse
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.reloading import SETTLE_SECONDS, Reloader, needing_restart
+from emceepee.secret_references import References
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.state.limits import LIVE, Limits
 from emceepee.surface import Surface
@@ -163,3 +164,34 @@ def test_only_what_is_looked_at_when_it_starts_needs_a_restart() -> None:
     )
     after = replace(before, limits=replace(Limits(), line_bytes=99_999), state="memory", roots=("file:///a",))
     assert needing_restart(before, after) == ["limits.line_bytes", "roots", "state"]
+
+
+SERVER = {"url": "http://other.test/mcp"}
+AT_ONCE: dict[str, Any] = {
+    "servers": [{"name": "other", **SERVER}],
+    "mcpServers": {"other": SERVER},
+    "mcpClients": {"other": SERVER},
+    "limits": {"timers_per_session": 3},
+    "notices": "blocks",
+    "nativeElicitation": "never",
+    "logLevel": "warn",
+}
+AFTER_RESTART: dict[str, Any] = {
+    "roots": ["/srv"],
+    "surface": "lite",
+    "searchVectors": "vectors.txt",
+    "logFormat": "json",
+    "state": "memory",
+    "stateSync": "full",
+    "secrets": "keyring",
+}
+
+
+def test_every_key_of_the_file_is_followed_or_said_to_need_a_restart(tmp_path: Path) -> None:
+    assert sorted([*AT_ONCE, *AFTER_RESTART]) == sorted(_TOP_KEYS)
+    (tmp_path / "vectors.txt").touch()
+    references = References(environment={}, folder=tmp_path)
+    for key, value in (AT_ONCE | AFTER_RESTART).items():
+        after = parse(json.dumps({key: value}), source="file", references=references)
+        assert after != Config(), key
+        assert needing_restart(Config(), after) == ([key] if key in AFTER_RESTART else [])
