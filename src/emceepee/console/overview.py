@@ -1,21 +1,24 @@
 """How things went over the last hour, for those who look: one sample every few seconds, taken from what is kept anyway.
 
 Nothing is counted on the way of a request. A sample is made of the journals, which number their requests: how many
-there were is exact, and how they ended is known of those that are still kept. Samples are taken only for principals who
-have opened the page, until an hour after they looked last.
+there were is exact, but for sessions that ended since the sample before. How they ended is known of those that are
+still kept. Samples are taken only for principals who have opened the page, until an hour after they looked last.
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from emceepee.clock import Clock, epoch_milliseconds
 from emceepee.console.feed import SessionSource
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.session import Session
+from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.spans import Span, SpanStatus
 
 SAMPLE_SECONDS = 10.0
@@ -38,6 +41,20 @@ class Sample(NamedTuple):
     memory: int | None
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Of the requests in one stretch of time: those that began, and how those went that ended."""
+
+    begun: int = 0
+    errors: int = 0
+    slowest: float | None = None
+
+    def end(self, span: Span) -> None:
+        seconds = span.ended or 0.0
+        self.errors += span.status is SpanStatus.ERROR
+        self.slowest = seconds if self.slowest is None else max(self.slowest, seconds)
+
+
 class History:
     """One principal's samples, and how far their sessions had come at the last one."""
 
@@ -45,45 +62,36 @@ class History:
         """What is still kept stands for the time before."""
         self.samples: deque[Sample] = deque(maxlen=KEPT_SAMPLES)
         self.looked = 0.0  # when someone looked last
-        self._numbers: dict[str, int] = {}  # of the newest request of each session that has any
+        # How many requests each had begun. Not by the session's id: one that is loaded anew has a journal anew.
+        self._begun: WeakKeyDictionary[Journal, int] = WeakKeyDictionary()
         self._at = now
-        spans = [span for session in sessions for span in session.journal.spans]
-        begun = min((span.at for span in spans), default=now)
-        ago = min(int((now - begun) / SAMPLE) + 1, KEPT_SAMPLES) if spans else 0
-        for number in range(ago, 0, -1):
-            until = now - SAMPLE * (number - 1)
-            self.samples.append(_sample_of(spans, until - SAMPLE, until))
-        self._remember(sessions)
+        tallies: defaultdict[int, _Tally] = defaultdict(_Tally)  # by how many samples ago
+        for session in sessions:
+            self._begun[session.journal] = session.journal.begun
+            for span in session.journal.spans:
+                tallies[(now - span.at) // SAMPLE].begun += 1
+                if (ended := _end_of(span)) is not None:
+                    tallies[(now - ended) // SAMPLE].end(span)
+        for ago in range(min(max(tallies, default=-1), KEPT_SAMPLES - 1), -1, -1):
+            tally = tallies[ago]
+            self.samples.append(Sample(now - SAMPLE * ago, tally.begun, tally.errors, tally.slowest, None, None))
 
     def take(self, sessions: list[Session], now: datetime, memory: int | None) -> None:
-        spans, requests = [], 0
+        tally, waiting = _Tally(), 0
         for session in sessions:
-            kept = session.journal.spans
-            if not kept:
-                continue
-            spans += kept
-            before = self._numbers.get(session.session_id)
-            begun = sum(span.at > self._at for span in kept) if before is None else kept[-1].number - before
-            requests += max(begun, 0)  # a session that was loaded anew numbers its requests anew
-        sample = _sample_of(spans, self._at, now)
-        waiting = sum(len(session.questions.open()) for session in sessions)
-        self.samples.append(sample._replace(requests=requests, waiting=waiting, memory=memory))
+            journal = session.journal
+            tally.begun += journal.begun - self._begun.get(journal, 0)
+            self._begun[journal] = journal.begun
+            waiting += len(session.questions.open())
+            for span in journal.spans:
+                if (ended := _end_of(span)) is not None and self._at < ended <= now:
+                    tally.end(span)
+        self.samples.append(Sample(now, tally.begun, tally.errors, tally.slowest, waiting, memory))
         self._at = now
-        self._remember(sessions)
-
-    def _remember(self, sessions: Iterable[Session]) -> None:
-        newest = ((session.session_id, session.journal.spans[-1:]) for session in sessions)
-        self._numbers = {session_id: spans[0].number for session_id, spans in newest if spans}
 
 
-def _sample_of(spans: Iterable[Span], after: datetime, until: datetime) -> Sample:
-    begun, errors, slowest = 0, 0, None
-    for span in spans:
-        begun += after < span.at <= until
-        if span.ended is not None and after < span.at + timedelta(seconds=span.ended) <= until:
-            errors += span.status is SpanStatus.ERROR
-            slowest = span.ended if slowest is None else max(slowest, span.ended)
-    return Sample(until, begun, errors, slowest, None, None)
+def _end_of(span: Span) -> datetime | None:
+    return None if span.ended is None else span.at + timedelta(seconds=span.ended)
 
 
 class Overview:

@@ -128,7 +128,7 @@ class Journal:
         self._room, self._clock, self._ids, self._most = room, clock, ids, most
         self._revisions = _Revisions(changed)
         self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
-        self._begun = 0
+        self.begun = 0  # how many there were in all, kept or not
 
     @property
     def revision(self) -> int:
@@ -158,8 +158,8 @@ class Journal:
             span.watches = self._room.watches(BegunRequest(span, self._owner, arguments, origin, parent))
         if not self._most:
             return span
-        self._begun += 1
-        span.number = self._begun
+        self.begun += 1
+        span.number = self.begun
         self._spans.append(span)
         if len(self._spans) > self._most:
             self._room.give_back(self._spans.pop(0))

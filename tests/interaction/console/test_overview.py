@@ -1,5 +1,6 @@
 """How things went over time: samples of what is kept, for those who look."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -15,9 +16,12 @@ from emceepee.console.overview import (
 )
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
+from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.memory import resident_bytes
+from emceepee.telemetry.spans import SpanKind
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.session_source import SessionSource
+from support.sessions.another_session import another_session
 from support.sessions.asking import elicit
 from support.sessions.scene import Scene, a_scene
 from support.waiting import eventually
@@ -28,7 +32,8 @@ class Looking:
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.tasks = scene, TaskOwner("test")
-        self.overview = Overview(SessionSource(scene.session), scene.clock, self.tasks, lambda: 5_000_000)
+        self.source = SessionSource(scene.session)
+        self.overview = Overview(self.source, scene.clock, self.tasks, lambda: 5_000_000)
 
     def samples(self) -> list[dict[str, Any]]:
         return list(overview_view(self.overview.look("local"))["samples"])
@@ -72,6 +77,73 @@ async def test_all_requests_are_counted_though_few_are_kept() -> None:
         for _ in range(30):
             await scene.call("list_servers")
         assert (await look.next_sample())["requests"] == 30
+        await look.tasks.close()
+
+
+async def test_requests_of_a_session_that_is_new_are_counted_though_few_are_kept() -> None:
+    limits = Limits(requests_per_session=5)
+    async with a_scene(limits=limits, demo=ScriptedBackend()) as scene, another_session(scene) as other:
+        look = Looking(scene)
+        assert look.samples() == []
+        await scene.clock.advance(1)
+        for _ in range(30):
+            await scene.call("list_servers")
+        look.source.enter(other)
+        for _ in range(20):
+            other.journal.begin(SpanKind.OWN_TOOL, "list_servers", None, {})
+        assert (await look.next_sample())["requests"] == 50
+        await look.tasks.close()
+
+
+async def test_requests_are_counted_though_those_of_other_sessions_took_their_room() -> None:
+    async with a_scene(limits=Limits(requests_in_all=5), demo=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        assert look.samples() == []
+        await scene.clock.advance(1)
+        for _ in range(3):
+            await scene.call("list_servers")
+        journal = scene.session.journal
+        other = Journal(journal._room, scene.clock, journal._ids, most=20, changed=lambda: None)
+        for _ in range(20):
+            other.begin(SpanKind.OWN_TOOL, "list_servers", None, {})
+        assert journal.spans == []
+        assert (await look.next_sample())["requests"] == 3
+        await look.tasks.close()
+
+
+async def test_a_session_that_was_away_or_is_loaded_anew_counts_from_where_it_was() -> None:
+    async with a_scene(demo=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        assert look.samples() == []
+        await scene.clock.advance(1)
+        await scene.call("list_servers")
+        await look.next_sample()
+        look.source.leave(scene.session)
+        await scene.call("list_servers")
+        assert (await look.next_sample())["requests"] == 0
+        look.source.enter(scene.session)
+        assert (await look.next_sample())["requests"] == 1
+        async with another_session(scene) as loaded:
+            look.source.leave(scene.session)
+            look.source.enter(loaded)
+            loaded.session_id = scene.session.session_id
+            loaded.journal.begin(SpanKind.OWN_TOOL, "list_servers", None, {})
+            assert (await look.next_sample())["requests"] == 1
+        await look.tasks.close()
+
+
+async def test_what_is_kept_of_an_hour_is_looked_through_in_a_moment() -> None:
+    async with a_scene(limits=Limits(requests_per_session=1000), demo=ScriptedBackend()) as scene:
+        for _ in range(1000):
+            scene.session.journal.begin(SpanKind.OWN_TOOL, "list_servers", None, {}).failed("no")
+            await scene.clock.advance(3.59)
+        look = Looking(scene)
+        began = process_time()
+        samples = look.samples()
+        took = process_time() - began
+        assert (len(samples), sum(sample["requests"] for sample in samples)) == (KEPT_SAMPLES, 1000)
+        assert sum(sample["errors"] for sample in samples) == 1000
+        assert took < 0.1, f"{took:.2f} s"
         await look.tasks.close()
 
 
