@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
     """Raises: ConfigError, NoDaemon, StoreError, UnsafePlace, OSError, RuntimeError."""
     from emceepee import __version__
     from emceepee.cli.announcements import inviting, link_file_removed
-    from emceepee.cli.serving import followed_file, run_until_done, stdio_config, warn_of_configuration
+    from emceepee.cli.serving import followed_file, run_until_done, usable_config, warn_of_configuration
     from emceepee.server.gc_tuning import collect_less_while_loading
     from emceepee.store.location import SQLITE
     from emceepee.telemetry import logs
@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     identity = Identity(version=__version__, configuration=read_digest(), pid=os.getpid())
     options = _seen_from_anywhere(options)
     source = followed_file(options)
-    config = replace(stdio_config(options, usual_state=SQLITE), session_name=None)
+    config = replace(usable_config(options, usual_state=SQLITE), session_name=None)
     if config.console_port is not None:
         config = replace(config, link_file=config.link_file or folder / LINK_NAME)
     keep_freed_memory()

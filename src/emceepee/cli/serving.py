@@ -55,11 +55,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
             index = None if worker is None else worker.index
             telemetry = serve_telemetry(options, config.telemetry, http, worker=index, workers=options.workers)
             config = replace(config, telemetry=telemetry)
-        usual = SQLITE if options.command == "serve" else MEMORY
-        config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
-        check_secrets(config)
-        if config.surface is not Surface.FULL and not config.has_codemode:
-            raise ConfigError(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
+        config = _with_state(config, options, usual=SQLITE if options.command == "serve" else MEMORY)
         if config.session_name is not None and config.location.is_memory:
             raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
         count = options.workers if options.command == "serve" and worker is None else 1
@@ -192,11 +188,17 @@ def _config(options: argparse.Namespace, path: str | None) -> Config:
     )
 
 
-def stdio_config(options: argparse.Namespace, *, usual_state: str) -> Config:
-    """Raises: ConfigError."""
-    config = _config(options, options.config)
-    config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual_state))
+def usable_config(options: argparse.Namespace, *, usual_state: str) -> Config:
+    """Without what `serve` alone has. Raises: ConfigError."""
+    return _with_state(_config(options, options.config), options, usual=usual_state)
+
+
+def _with_state(config: Config, options: argparse.Namespace, *, usual: str) -> Config:
+    """The same with the place of its state, if what it says goes together. Raises: ConfigError."""
+    config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
     check_secrets(config)
+    if config.surface is not Surface.FULL and not config.has_codemode:
+        raise ConfigError(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
     return config
 
 

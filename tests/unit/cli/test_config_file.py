@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from emceepee import config
 from emceepee.cli.main import main
-from emceepee.own_files import CONFIG_VARIABLE
+from emceepee.own_files import CONFIG_VARIABLE, NO_CODEMODE_VARIABLE, STATE_VARIABLE
+from emceepee.store.platform_keyring import NoKeyring
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+    for variable in (CONFIG_VARIABLE, STATE_VARIABLE, NO_CODEMODE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
     return tmp_path
 
 
@@ -52,7 +55,46 @@ def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], docume
     assert main(["config", "check", "--json", "--config", a_file(home, document)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["isUsable"], told["servers"]) == (False, [])
+    assert told["config"] == str(home / "config.json")
     assert "config.json" in told["problem"]
+
+
+def no_keyring() -> None:
+    raise NoKeyring("there is none here")
+
+
+def test_what_emceepee_refuses_at_its_start_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(config, "check_keyring", no_keyring)
+    monkeypatch.setenv(NO_CODEMODE_VARIABLE, "1")
+    for document, words in (
+        ({"state": "nonsense"}, "state: expected memory"),
+        ({"secrets": "keyring"}, "there is none here"),
+        ({"secrets": "keyring", "state": "memory"}, "say --state sqlite, too"),
+        ({"surface": "lite"}, "lists codemode_search"),
+    ):
+        file = a_file(home, document)
+        assert main(["config", "check", "--json", "--config", file]) == 1
+        told = json.loads(capsys.readouterr().out)
+        assert (told["config"], told["isUsable"]) == (file, False)
+        assert words in told["problem"]
+        assert main(["config", "check", "--config", file]) == 1
+        assert words in capsys.readouterr().err
+
+
+def test_a_file_that_only_some_commands_take_says_which_does_not(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(config, "check_keyring", lambda: None)
+    file = a_file(home, {"secrets": "keyring"})
+    assert main(["config", "check", "--config", file]) == 0
+    assert "not on standard input and output: --secrets keyring keeps tokens longer" in capsys.readouterr().out
+    assert main(["config", "check", "--json", "--config", file]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["isUsable"], "say --state sqlite" in told["problemOnStdio"]) == (True, True)
+    assert main(["--state", "sqlite", "config", "check", "--config", file]) == 0
+    assert "not on standard input" not in capsys.readouterr().out
 
 
 def test_what_the_variable_holds_is_checked_too(
