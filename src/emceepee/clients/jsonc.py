@@ -19,14 +19,18 @@ _NOT_JSON = re.compile(rf"({_STRING})|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])",
 _NO_BREAK = re.compile(r"[^\n]")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 BOM = "\ufeff"
-Path = Sequence[str]
+Step = str | int  # the name of a member, or an item's place in a list
+Path = Sequence[Step]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Member:
-    """Where a member of an object stands: from the name's quote to the end of its value, and the comma after it."""
+    """Where a member of an object stands: from the name's quote to the end of its value, and the comma after it.
 
-    name: str
+    An item of a list is one, too: its place is its name, which stands nowhere.
+    """
+
+    name: Step
     start: int
     value: int
     end: int
@@ -51,17 +55,18 @@ def read(text: str) -> Any:
         raise BadDocument("not valid JSON: it is nested too deeply") from None
 
 
-def put(text: str, path: Path, name: str, value: Any) -> str:
-    """The text with `value` under that name in the object at `path`, which is made if it is not there."""
+def put(text: str, path: Path, name: Step, value: Any) -> str:
+    """The text with `value` under that name in the object at `path`, which is made if it is not there.
+
+    In a list it takes the place of the item there, or comes after the last. Raises: BadDocument.
+    """
     read(text)
     if not text.removeprefix(BOM).strip():
         text = (BOM if text.startswith(BOM) else "") + "{}\n"
     start = _BLANK.match(text.removeprefix(BOM)).end() + len(text) - len(text.removeprefix(BOM))  # type: ignore[union-attr]  # it matches nothing, too
     wanted = [*path, name]
     for depth, step in enumerate(wanted):
-        if text[start : start + 1] != "{":
-            raise BadDocument(f"{'.'.join(wanted[:depth]) or 'the whole'}: expected an object")
-        members = _members(text, start)
+        members = _members(text, start, step, ".".join(map(str, wanted[:depth])) or "the whole")
         found = next((member for member in reversed(members) if member.name == step), None)
         if found is None or depth == len(path):
             for outer in reversed(wanted[depth + 1 :]):
@@ -72,15 +77,17 @@ def put(text: str, path: Path, name: str, value: Any) -> str:
     raise AssertionError("the last step returns")
 
 
-def remove(text: str, path: Path, names: Iterable[str]) -> str:
-    """The text without these members of the object at `path`. Comments stay."""
+def remove(text: str, path: Path, names: Iterable[Step]) -> str:
+    """The text without these members of the object, or items of the list, at `path`. Comments stay."""
     gone = set(names)
+    if not gone:
+        return text
     start: int | None = _BLANK.match(text, len(text) - len(text.removeprefix(BOM))).end()  # type: ignore[union-attr]  # it matches nothing, too
     for step in path:
-        start = next((each.value for each in reversed(_members(text, start or 0)) if each.name == step), None)
+        start = next((each.value for each in reversed(_members(text, start or 0, step)) if each.name == step), None)
         if start is None:
             return text
-    members = _members(text, start or 0)
+    members = _members(text, start or 0, next(iter(gone)))
     edits = [_without(text, member) for member in members if member.name in gone]
     kept = [member for member in members if member.name not in gone]
     if kept and members[-1].comma is None and (comma := kept[-1].comma) is not None:
@@ -107,7 +114,7 @@ def _replace(text: str, member: _Member, value: Any) -> list[_Edit]:
     return [_Edit(start=member.value, end=member.end, text=shown)]
 
 
-def _append(text: str, start: int, members: Sequence[_Member], name: str, value: Any) -> list[_Edit]:
+def _append(text: str, start: int, members: Sequence[_Member], name: Step, value: Any) -> list[_Edit]:
     outer = _indent_of_line(text, start)
     inner = outer + _step(text)
     if not members:
@@ -117,7 +124,7 @@ def _append(text: str, start: int, members: Sequence[_Member], name: str, value:
         return [_Edit(start=start + 1 + len(kept), end=close, text=new)]
     last = members[-1]
     if "\n" not in text[start : members[0].start]:  # all on one line
-        new = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        new = f"{_label(name)}{json.dumps(value, ensure_ascii=False)}"
         if last.comma is not None:
             return [_Edit(start=last.comma + 1, end=last.comma + 1, text=f" {new},")]
         return [_Edit(start=last.end, end=last.end, text=f", {new}")]
@@ -137,8 +144,12 @@ def _rest_of_line(text: str, start: int) -> int:
     return start + len(found[0].rstrip())
 
 
-def _member(text: str, name: str, value: Any, indent: str) -> str:
-    return f"{json.dumps(name, ensure_ascii=False)}: {_shown(text, value, indent)}"
+def _member(text: str, name: Step, value: Any, indent: str) -> str:
+    return f"{_label(name)}{_shown(text, value, indent)}"
+
+
+def _label(name: Step) -> str:
+    return "" if isinstance(name, int) else f"{json.dumps(name, ensure_ascii=False)}: "
 
 
 def _shown(text: str, value: Any, indent: str) -> str:
@@ -160,25 +171,30 @@ def _indent_of_line(text: str, place: int) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _members(text: str, start: int) -> list[_Member]:
-    """Of the object that begins at `start`. Raises: BadDocument."""
+def _members(text: str, start: int, step: Step, where: str = "where the servers stand") -> list[_Member]:
+    """Of the object, or for a number the list, that begins at `start`. Raises: BadDocument."""
     found: list[_Member] = []
-    if text[start : start + 1] != "{":
-        raise BadDocument("expected an object where the servers stand")
+    is_list = isinstance(step, int)
+    if text[start : start + 1] != ("[" if is_list else "{"):
+        raise BadDocument(f"{where}: expected {'a list' if is_list else 'an object'}")
     place = _skip_blank(text, start + 1)
-    while text[place : place + 1] != "}":
-        name = _NAME.match(text, place)
-        colon = _skip_blank(text, name.end()) if name else -1
-        if name is None or text[colon : colon + 1] != ":":
-            raise BadDocument(f"not valid JSON at character {place}")
-        value = _skip_blank(text, colon + 1)
+    while text[place : place + 1] != ("]" if is_list else "}"):
+        name, value = (len(found), place) if is_list else _name_at(text, place)
         end = _end_of(text, value)
-        place = _skip_blank(text, end)
-        comma = place if text[place : place + 1] == "," else None
-        found.append(_Member(name=json.loads(name[0]), start=name.start(), value=value, end=end, comma=comma))
-        if comma is not None:
-            place = _skip_blank(text, comma + 1)
+        after = _skip_blank(text, end)
+        comma = after if text[after : after + 1] == "," else None
+        found.append(_Member(name=name, start=place, value=value, end=end, comma=comma))
+        place = after if comma is None else _skip_blank(text, comma + 1)
     return found
+
+
+def _name_at(text: str, place: int) -> tuple[str, int]:
+    """And where its value begins. Raises: BadDocument."""
+    name = _NAME.match(text, place)
+    colon = _skip_blank(text, name.end()) if name else -1
+    if name is None or text[colon : colon + 1] != ":":
+        raise BadDocument(f"not valid JSON at character {place}")
+    return json.loads(name[0]), _skip_blank(text, colon + 1)
 
 
 def _end_of(text: str, start: int) -> int:

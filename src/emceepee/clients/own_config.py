@@ -59,52 +59,33 @@ class OwnConfig:
         document, text = self._document(), self._text()
         listed = document.get("servers")
         if isinstance(listed, list) and "mcpServers" not in document:
-            entries = [{"name": name, **entry} for name, entry in servers]
-            # A list has no names to put things under, so it is written anew as a whole.
-            return jsonc.put(text, (), "servers", [*listed, *entries]).encode()
+            for index, (name, entry) in enumerate(servers, len(listed)):
+                text = jsonc.put(text, ("servers",), index, {"name": name, **entry})
+            return text.encode()
         place = "servers" if isinstance(listed, dict) and "mcpServers" not in document else "mcpServers"
         for name, entry in servers:
             text = jsonc.put(text, (place,), name, entry)
         return text.encode()
 
-    def with_entry(self, name: str, entry: JsonObject) -> bytes:
-        """The one of that name, written anew where it stands. Raises: ClientError."""
-        document, text = self._document(), self._text()
-        listed = document.get("servers")
-        if isinstance(listed, list) and any(_is_named(item, name) for item in listed):
-            items = [{"name": name, **entry} if _is_named(item, name) else item for item in listed]
-            return jsonc.put(text, (), "servers", items).encode()
-        places = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
-        place = next((key for key in places if name in document[key]), "mcpServers")
-        return jsonc.put(text, (place,), name, entry).encode()
-
     def without(self, name: str) -> bytes:
         """Raises: ClientError."""
         document, text = self._document(), self._text()
-        listed = document.get("servers")
-        if isinstance(listed, list) and any(_is_named(item, name) for item in listed):
-            kept = [item for item in listed if not _is_named(item, name)]
-            text = jsonc.put(text, (), "servers", kept)
+        text = jsonc.remove(text, ("servers",), _indexes(document.get("servers"), name))
         for place in ("servers", *_OBJECTS):
             if isinstance(document.get(place), dict):
                 text = jsonc.remove(text, (place,), [name])
         return text.encode()
 
     def with_setting(self, name: str, setting: str, value: object) -> bytes:
-        """A server with that setting; None takes it away. Only that key is touched, where the file has a place for it.
-
-        Raises:
-            ClientError
-        """
+        """A server with that setting; None takes it away. Only that key is touched. Raises: ClientError."""
         document, text = self._document(), self._text()
-        places = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
-        place = next((key for key in places if name in document[key]), None)
-        if place is None:
-            entry = {key: held for key, held in self.servers()[name].items() if key != setting}
-            return self.with_entry(name, entry if value is None else entry | {setting: value})
+        objects = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
+        places: list[jsonc.Path] = [("servers", index) for index in _indexes(document.get("servers"), name)]
+        places += [(key, name) for key in objects if name in document[key]]
+        place = places[0] if places else ("mcpServers", name)
         if value is None:
-            return jsonc.remove(text, (place, name), [setting]).encode()
-        return jsonc.put(text, (place, name), setting, value).encode()
+            return jsonc.remove(text, place, [setting]).encode()
+        return jsonc.put(text, place, setting, value).encode()
 
     def _text(self) -> str:
         try:
@@ -122,5 +103,7 @@ class OwnConfig:
         return found
 
 
-def _is_named(item: Any, name: str) -> bool:
-    return isinstance(item, dict) and item.get("name") == name
+def _indexes(listed: Any, name: str) -> list[int]:
+    """Where the server stands in a list."""
+    items = listed if isinstance(listed, list) else []
+    return [index for index, item in enumerate(items) if isinstance(item, dict) and item.get("name") == name]

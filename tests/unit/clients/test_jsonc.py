@@ -134,3 +134,30 @@ def test_any_document_reads_as_what_was_put_and_removed(
     gone = set(list(servers)[::2])
     left = {key: item for key, item in servers.items() if key not in gone}
     assert read(remove(text, ["mcpServers"], gone)) == {"before": 1, "mcpServers": left}
+
+
+LIST = """\
+{"list": [
+  1, // one
+  [2, /* two */ 22],
+  {"a": [3]} // three
+]}
+"""
+
+
+def test_a_list_is_stepped_into_by_index() -> None:
+    assert put(LIST, ["list"], 0, 10) == LIST.replace("1, // one", "10, // one")
+    assert put(LIST, ["list", 1], 1, 23) == LIST.replace("22", "23")
+    assert put(LIST, ["list", 2, "a"], 1, 4) == LIST.replace("[3]", "[3, 4]")
+    assert put(LIST, ["list"], 3, 4) == LIST.replace('{"a": [3]} // three\n', '{"a": [3]}, // three\n  4\n')
+    assert remove(LIST, ["list"], [0, 2]) == LIST.replace("  1, // one", "   // one").replace(
+        ' 22],\n  {"a": [3]} // three', " 22]\n   // three"
+    )
+    assert remove(LIST, ["list", 2], ["a"]) == LIST.replace('{"a": [3]}', "{}")
+    assert remove(LIST, ["list", 7], ["a"]) == LIST
+
+
+@pytest.mark.parametrize(("path", "name"), [(["list", "a"], "b"), ([0], "b"), (["list", 0], 0), (["list"], "a")])
+def test_a_step_that_is_not_of_its_kind_is_refused(path: list[str | int], name: str | int) -> None:
+    with pytest.raises(BadDocument, match="expected"):
+        put(LIST, path, name, 1)

@@ -43,6 +43,43 @@ def test_comments_in_the_entry_itself_stay_when_it_is_disabled_and_enabled() -> 
     assert own(disabled).with_setting("git", "disabled", None).decode() == text
 
 
+LIST = """\
+{
+  "servers": [
+    // the one
+    {
+      "name": "git", // by name
+      "command": "git"
+    }, // after it
+    { "name": "web", "url": "https://x" }, // on the way
+    // the end
+  ]
+}
+"""
+
+
+def test_comments_in_a_list_of_servers_stay() -> None:
+    disabled = own(LIST).with_setting("git", "disabled", True).decode()
+    assert disabled == LIST.replace('"command": "git"\n', '"command": "git",\n      "disabled": true\n')
+    assert own(disabled).with_setting("git", "disabled", None).decode() == LIST
+    assert own(LIST).with_setting("web", "url", "https://y").decode() == LIST.replace("https://x", "https://y")
+    added = own(LIST).with_servers([("time", {"command": "time"})]).decode()
+    assert added == LIST.replace(
+        "// on the way\n", '// on the way\n    {\n      "name": "time",\n      "command": "time"\n    },\n'
+    )
+    without = own(added).without("git").decode()
+    assert edited(without.encode()).keys() == {"web", "time"}
+    for comment in ("// the one", "// after it", "// on the way", "// the end"):
+        assert comment in without
+
+
+def test_servers_are_added_to_lists_that_are_empty_or_on_one_line() -> None:
+    for text in ('{"servers": []}', '{"servers": [{"name": "git", "command": "git"}]}'):
+        added = own(text).with_servers([("a", {"command": "a"}), ("b", {"command": "b"})])
+        assert list(edited(added))[-2:] == ["a", "b"]
+    assert own('{"servers": [{"name": "git", "command": "git"}]}').without("git") == b'{"servers": []}'
+
+
 def test_a_file_that_is_no_text_says_so() -> None:
     with pytest.raises(BadDocument, match="not text in UTF-8"):
         OwnConfig(path=Path("/x"), content=b"\xff\xfe").servers()
