@@ -14,7 +14,15 @@ from emceepee.backends.http1.tls import BadTlsFile
 from emceepee.backends.spec import RESERVED_NAME, BackendSpec, root_uri
 from emceepee.config import Config, ConfigError
 from emceepee.json_types import JsonObject
-from emceepee.own_files import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS, config_source
+from emceepee.own_files import (
+    CONFIG_VARIABLE,
+    NATIVE_ELICITATION,
+    NOTICES,
+    SECRETS,
+    SYNCS,
+    config_source,
+    current_folder,
+)
 from emceepee.secret_references import BadReference, References, literal_secrets
 from emceepee.state.limits import Limits, range_of
 from emceepee.surface import SURFACES, Surface
@@ -42,16 +50,9 @@ def load(path: str | None, environment: Mapping[str, str] = os.environ) -> Confi
     if source is None:
         return Config()
     if isinstance(source, str):
-        return parse(source, source=CONFIG_VARIABLE, references=References(environment=environment, folder=_here()))
+        references = References(environment=environment, folder=current_folder())  # in full: a daemon goes elsewhere
+        return parse(source, source=CONFIG_VARIABLE, references=references)
     return _load_file(source, environment)
-
-
-def _here() -> Path:
-    """In full: a daemon goes elsewhere after this."""
-    try:
-        return Path.cwd()
-    except OSError:  # it was removed
-        return Path()
 
 
 def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:

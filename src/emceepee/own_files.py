@@ -45,6 +45,14 @@ def config_source(path: str | None, environment: Mapping[str, str]) -> Path | st
     return own if own is not None and own.exists() else None
 
 
+def current_folder() -> Path:
+    """In full. The root, if it was removed: then no path that was meant from it leads anywhere."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")
+
+
 def state_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
     """The user's directory for what programs remember. Raises: RuntimeError if there is no home."""
     given = Path(environment.get("XDG_STATE_HOME") or ".")

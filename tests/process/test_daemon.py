@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import stat
 import time
@@ -193,6 +194,34 @@ async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
         async with user.attached() as other:
             await other.initialize()
             assert user.daemon == pid
+
+
+async def test_a_caller_whose_directory_was_removed_finds_the_next_daemon() -> None:
+    async with home({"one": stdio_server()}) as user:
+        folder = user.runtime.parent / "project"
+        folder.mkdir()
+        async with user.attached(command=("env", "-C", str(folder))) as caller:
+            await caller.initialize()
+            folder.rmdir()
+            killed = user.kill_daemon()
+            await said(caller)
+            assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["one"]
+            assert user.daemon not in (None, killed)
+
+
+async def test_a_caller_that_cannot_reach_a_daemon_again_says_so_and_tries_with_the_next_request() -> None:
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        user.kill_daemon()
+        await said(caller)
+        shutil.rmtree(user.place)
+        user.place.touch()  # so that no folder can be made there
+        for _ in range(2):
+            answer = await caller.request("tools/list", {})
+            assert "cannot be reached again" in answer["error"]["message"]
+        user.place.unlink()
+        assert (await caller.value("list_servers"))["servers"] == []
+        assert stat.S_IMODE(user.place.stat().st_mode) == 0o700
 
 
 async def test_files_are_written_where_the_caller_meant_them() -> None:

@@ -15,7 +15,7 @@ from emceepee.attach.starting import Attached, NoDaemon, reach, reach_or_start
 from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, hide_process
 from emceepee.cli.restarts import CANNOT_START
-from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE
+from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
 
 NAME_BYTES = 16
 
@@ -23,11 +23,11 @@ NAME_BYTES = 16
 def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | None:
     """The exit code; None if there is no daemon to attach to, and emceepee is to work by itself."""
     session = options.session or f"attached-{os.urandom(NAME_BYTES).hex()}"
+    # The directory may be removed later, and was the one from which paths were meant.
+    reach_it = partial(_reach, options, session, daemon_command(arguments), current_folder())
     try:
-        folder = open_folder(runtime_folder(os.environ))
-        reach_it = partial(_reach, folder, options, session, daemon_command(arguments))
         attached = reach_it()
-    except (NoDaemon, UnsafePlace, OSError, RuntimeError) as error:
+    except NoDaemon as error:
         if options.attach == ATTACH_REQUIRE:
             sys.stderr.write(f"emceepee: cannot attach to a daemon: {error}\n")
             return CANNOT_START
@@ -43,17 +43,21 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
     return 0
 
 
-def _reach(folder: Path, options: argparse.Namespace, session: str, command: list[str]) -> Attached:
+def _reach(options: argparse.Namespace, session: str, command: list[str], here: Path) -> Attached:
     """Raises: NoDaemon."""
-    hello = Hello(
-        version=__version__,
-        configuration=digest(vars(options), os.environ, Path.cwd()),  # each time: the file may be another one by now
-        session=session,
-        is_kept=options.session is not None,
-    )
-    if options.attach == ATTACH_AUTO:
-        return reach_or_start(folder, hello, command)
-    attached = reach(folder, hello)
+    try:
+        folder = open_folder(runtime_folder(os.environ))
+        hello = Hello(
+            version=__version__,
+            configuration=digest(vars(options), os.environ, here),  # each time: the file may be another one by now
+            session=session,
+            is_kept=options.session is not None,
+        )
+        if options.attach == ATTACH_AUTO:
+            return reach_or_start(folder, hello, command)
+        attached = reach(folder, hello)
+    except (UnsafePlace, OSError, RuntimeError) as error:
+        raise NoDaemon(str(error)) from error
     if attached is None:
         raise NoDaemon("none is running; start one with `emceepee daemon`, or say --attach auto")
     return attached

@@ -13,7 +13,7 @@ from emceepee.attach.starting import READY, NoDaemon
 from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
-from emceepee.own_files import IDLE_EXIT_SECONDS
+from emceepee.own_files import IDLE_EXIT_SECONDS, current_folder
 
 
 def run_daemon_command(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     from emceepee.telemetry import logs
 
     folder = open_folder(runtime_folder(os.environ))
-    read_digest = partial(digest, dict(vars(options)), dict(os.environ), Path.cwd())
+    read_digest = partial(digest, dict(vars(options)), dict(os.environ), current_folder())
     identity = Identity(version=__version__, configuration=read_digest(), pid=os.getpid())
     options = _seen_from_anywhere(options)
     source = followed_file(options)
