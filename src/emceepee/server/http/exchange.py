@@ -136,11 +136,11 @@ class Exchange(_Response):
         super().__init__(http, clock)
         self._replay, self._header, self._primes, self._request_id = replay, header, primes, request_id
         self._takes_json = is_batch or accepts(http.headers, JSON)
-        self._takes_stream = not is_batch and accepts(http.headers, STREAM)
+        self.takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._stream = PUSH  # until there is one of our own
         self._on_abandoned = on_abandoned
         self._return_timer: Handle | None = None  # until when the caller may come back
-        self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self._takes_stream else None
+        self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self.takes_stream else None
 
     @property
     def is_gone(self) -> bool:
@@ -150,11 +150,16 @@ class Exchange(_Response):
     @property
     def reaches_caller(self) -> bool:
         """Whether what precedes the answer can be sent, and is read."""
-        return self._takes_stream and not self.is_gone
+        return self.takes_stream and not self.is_gone
+
+    @property
+    def unread(self) -> int:
+        """Messages that the caller has still to read; none if it is gone."""
+        return 0 if self._writing is None or self.is_gone else self._replay.log.unread(self._stream)
 
     def send(self, message: JsonObject) -> None:
         """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
-        if not self._takes_stream:
+        if not self.takes_stream:
             return
         if self.is_gone and self._replay.is_read(PUSH):
             self._replay.push(message)
@@ -223,6 +228,11 @@ class StatelessExchange(_Response):
         self._queue: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
         self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
         self._timer = clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
+
+    @property
+    def unread(self) -> int:
+        """Messages that the caller has still to read; none if it is gone."""
+        return 0 if self._queue is None or self.is_gone else self._queue.qsize()
 
     def send(self, message: JsonObject) -> None:
         self._open_stream()
