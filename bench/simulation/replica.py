@@ -13,7 +13,8 @@ from bench.simulation.request import SimulatedRequest
 from bench.simulation.scheduler import Scheduler, Signal
 from bench.simulation.tally import Tally, Way
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
+from emceepee.server.http.request_reading import Message
+from emceepee.server.http.routing import ReplicaParts, RequestRouter
 from emceepee.sessions.directory import SWEEP_SECONDS, SessionDirectory
 from emceepee.sessions.placement import READERS, Placement
 from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage

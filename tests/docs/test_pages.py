@@ -14,7 +14,7 @@ from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
 from emceepee.own_files import CONFIG_VARIABLE
 from emceepee.secret_references import References
-from emceepee.server.http.endpoint import MCP_PATH
+from emceepee.server.http.request_reading import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
 from support.system.certificates import Authority, split

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from emceepee.replay.reading import parse_recording
 from support.callers.command_line import CommandLine
+from support.callers.replay_process import replaying
 from support.documentation import ROOT, Block, Page
+from support.system.ports import free_port
 
 PAGE = Page(ROOT / "docs" / "how-to" / "record-and-replay.md")
 
@@ -23,7 +25,7 @@ async def test_what_is_recorded_can_be_replayed_in_the_place_of_the_server(tmp_p
         for command in block.body.splitlines():
             words = command.partition(" --record")[0]
             said[words] = await line.says(*command.split()[1:])
-    entry, _ = blocks("json")
+    entry, *_ = blocks("json")
     line.config.write_text(entry.body)
     (again,) = blocks("sh", "replayed")
     for command in again.body.splitlines():
@@ -33,9 +35,22 @@ async def test_what_is_recorded_can_be_replayed_in_the_place_of_the_server(tmp_p
     assert refusal.body.strip() in err
 
 
+async def test_what_is_recorded_can_be_replayed_over_http(tmp_path: Path) -> None:
+    line = CommandLine.in_home(tmp_path)
+    said = await line.says("call", "demo", "add", "a=2", "b=40", "--record", "demo.jsonl")
+    (command,), (_, entry, _) = blocks("sh", "listen"), blocks("json")
+    *words, listen = command.body.split()
+    assert words == ["emceepee", "replay", "demo.jsonl", "--listen"]
+    assert f"http://127.0.0.1:{listen}/mcp" in entry.body
+    port = str(free_port())
+    async with replaying(tmp_path / "demo.jsonl", listen=port):
+        line.config.write_text(entry.body.replace(listen, port))
+        assert await line.says("call", "demo", "add", "a=2", "b=40") == said != ""
+
+
 def test_the_lines_that_are_shown_are_a_recording() -> None:
     (shown,) = blocks("jsonl")
     recording = parse_recording(shown.body.encode().splitlines())
     assert [exchange.method for exchange in recording.exchanges] == ["tools/call"]
-    _, config = blocks("json")
+    *_, config = blocks("json")
     assert json.loads(config.body)["mcpServers"]["demo"]["record"] == "demo.jsonl"

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from support.callers.http_process import http_process
+from support.callers.replay_process import replaying
 from support.figures import record_figure
 from support.programs.listing_emceepee import MODULES_FILE
+from support.recordings import lines
 
 HEAVY = (
     *("asyncio", "emceepee.app", "emceepee.config", "mcp", "pydantic", "rich"),
@@ -126,6 +128,33 @@ async def test_an_idle_serve_loads_neither_the_sdk_nor_what_nobody_has_asked_for
         endpoint.process.send_signal(signal.SIGTERM)
         await endpoint.process.wait()
     assert loaded_of(RARELY_NEEDED, tmp_path / "modules") == []
+
+
+FOR_SESSIONS = ("emceepee.sessions", "emceepee.tools", "emceepee.server.kernel", "emceepee.config", "pydantic")
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    file = tmp_path / "shop.jsonl"
+    file.write_bytes(b"\n".join(lines()))
+    return file
+
+
+def test_a_replay_on_pipes_loads_neither_sessions_nor_what_serves_http(recording: Path, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", LISTING, "replay", str(recording))
+    said = json.dumps(CONVERSATION[0]).encode() + b"\n"
+    done = subprocess.run(command, input=said, capture_output=True, timeout=BOUND, check=True, env=in_it(tmp_path))
+    assert b'"serverInfo"' in done.stdout
+    loaded = loaded_of((*RARELY_NEEDED, *FOR_HTTP, *FOR_FILES, *FOR_SESSIONS), tmp_path / "modules")
+    assert loaded == []
+
+
+async def test_a_replay_over_http_loads_neither_sessions_nor_the_console(recording: Path, tmp_path: Path) -> None:
+    async with replaying(recording, module=LISTING, env=in_it(tmp_path)) as replay:
+        for caller in (await replay.caller(), replay.modern()):
+            assert "result" in await caller.request("ping")
+    names = (*RARELY_NEEDED, *FOR_SESSIONS, "emceepee.http_app", "emceepee.console", "emceepee.replicas")
+    assert loaded_of(names, tmp_path / "modules") == []
 
 
 TRACING = (

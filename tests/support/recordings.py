@@ -55,6 +55,7 @@ class ReplayClient:
 
     def __init__(self, played: Recording, *, is_modern: bool, clock: Clock | None = None) -> None:
         self._is_modern, self._count = is_modern, 0
+        self.takes_questions = True
         self.notes: list[str] = []
         self.heard: list[JsonObject] = []
         self.conversation = Conversation(

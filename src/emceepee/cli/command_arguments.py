@@ -14,6 +14,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 SEARCH_TYPES = ("tools", "resources", "prompts", "servers", "all")
 MOST_RESULTS = 50
 INSTANT, RECORDED = SPEEDS = ("instant", "recorded")
+LOOPBACK = "127.0.0.1"
 
 
 # What may stand behind a flag, too, where argparse would not look for it: the last arguments of these commands.
@@ -93,7 +94,7 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     replay = _add(
         commands,
         "replay",
-        "Serve a recording of a server as if it were the server, on standard input and output.",
+        "Serve a recording of a server as if it were the server, on standard input and output or over HTTP.",
         "Requests that were recorded get the answers that they got then, in their order. Record with --record of call, "
         "tools, read and prompt, with record in the configuration, or on the console.",
     )
@@ -104,7 +105,17 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         default=INSTANT,
         help="instant: at once (default); recorded: with the pauses that there were",
     )
-    replay.add_argument("--list", action="store_true", help="show what was recorded, and serve nobody")
+    what = replay.add_mutually_exclusive_group()
+    what.add_argument(
+        "--listen",
+        type=_address,
+        metavar="[HOST:]PORT",
+        help=f"serve it over Streamable HTTP at /mcp, and say where; 0 takes a free port (default host: {LOOPBACK})",
+    )
+    what.add_argument("--list", action="store_true", help="show what was recorded, and serve nobody")
+    replay.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host too")
+    replay.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="let pages of it call")
+    replay.add_argument("--insecure", action="store_true", help="listen beyond this machine: anyone may read it")
     replay.add_argument("--json", action="store_true", help="say it in JSON")
     replay.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
     logs = _add(commands, "logs", "Show what servers logged in a running emceepee serve.")
@@ -186,6 +197,20 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how long it may take (default: {CALL_SECONDS:g})",
     )
+
+
+def _address(text: str) -> tuple[str, int]:
+    from urllib.parse import urlsplit
+
+    place = f"{LOOPBACK}:{text}" if text.isdecimal() else text
+    try:
+        parts = urlsplit(f"//{place}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or parts.netloc != place or "@" in place:
+        raise argparse.ArgumentTypeError(f"expected [HOST:]PORT, such as {LOOPBACK}:8080, found {text!r}")
+    return host, port
 
 
 def _line_count(text: str) -> int:

@@ -27,12 +27,25 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
     if options.list:
         _list(recording, as_json=options.json)
         return DONE
-    if closed & {STDIN, STDOUT}:
-        complain("standard input or output is closed, so there is nobody to serve")
+    if options.listen is None and (problem := _problem(options, closed)):
+        complain(problem)
         return USAGE
     logs.configure(level="error")
     for note in recording.notes:
         complain(printable(note))
+    return _serve_stdio(recording, options) if options.listen is None else _serve_http(recording, options)
+
+
+def _problem(options: argparse.Namespace, closed: frozenset[int]) -> str | None:
+    """Why it cannot be served on standard input and output."""
+    if options.insecure or options.allow_host or options.allow_origin:
+        return "--insecure, --allow-host and --allow-origin are for HTTP: say --listen PORT, too"
+    if closed & {STDIN, STDOUT}:
+        return "standard input or output is closed, so there is nobody to serve"
+    return None
+
+
+def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
     if os.isatty(STDIN):
         complain(f"replays {printable(recording.server)}; a client is to start this, or type JSON-RPC")
     from emceepee.replay.stdio import replay_on_stdio
@@ -43,10 +56,46 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
         stdin=STDIN,
         stdout=STDOUT,
         is_instant=options.speed == INSTANT,
-        says=lambda words: complain(printable(words)),
+        says=_say,
     )
     asyncio.run(serving)
     return DONE
+
+
+def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
+    from emceepee.guard.gate import LOOPBACK_NAMES, GateRules
+    from emceepee.replay.http import replay_over_http
+
+    host, port = options.listen
+    is_loopback = host in LOOPBACK_NAMES
+    if not (is_loopback or options.insecure):
+        _say(f"--listen: {host} lets other machines in, which could read the recording: say --insecure, if they may")
+        return USAGE
+    serving = replay_over_http(
+        recording,
+        SystemClock(),
+        host=host,
+        port=port,
+        rules=GateRules(
+            hosts=frozenset(options.allow_host),
+            origins=frozenset(options.allow_origin),
+            any_address=not is_loopback,
+        ),
+        is_instant=options.speed == INSTANT,
+        says=_say,
+        announce=lambda url: _say(f"replays {recording.server} at {url} (Ctrl-C ends it)"),
+    )
+    try:
+        asyncio.run(serving)
+    except OSError as error:
+        _say(f"cannot listen on {host}:{port}: {error}")
+        return USAGE
+    return DONE
+
+
+def _say(words: str) -> None:
+    """To the person who runs it: what is in a recording may be anything."""
+    complain(printable(words))
 
 
 def _list(recording: Recording, *, as_json: bool) -> None:

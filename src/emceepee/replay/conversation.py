@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
@@ -54,11 +55,23 @@ _ALWAYS_DONE = frozenset({"ping", "logging/setLevel", "resources/subscribe", "re
 class Channel(Protocol):
     """Where what belongs to one request goes."""
 
+    @property
+    def takes_questions(self) -> bool:
+        """Whether the client can be asked by it."""
+        ...
+
     def send(self, message: JsonObject) -> None: ...
 
     async def drain(self) -> None:
         """Wait while whoever reads is behind."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listener:
+    request_id: RequestId
+    wanted: JsonObject
+    channel: Channel
 
 
 class Conversation:
@@ -71,8 +84,9 @@ class Conversation:
         self._clock, self._is_instant, self._says = clock, is_instant, says
         self._capabilities: JsonObject = {}  # of a client of the handshake era
         self._tasks = TaskOwner("replay")
-        self._requests: dict[RequestId, asyncio.Task[None]] = {}
-        self._listeners: dict[RequestId, tuple[JsonObject, Channel]] = {}
+        # By tasks: where several clients share a conversation, their ids are the same.
+        self._requests: dict[asyncio.Task[None], RequestId] = {}
+        self._listeners: dict[asyncio.Task[None], _Listener] = {}
         self._asked: dict[RequestId, asyncio.Future[None]] = {}
         self._ids = count(1)
 
@@ -80,35 +94,48 @@ class Conversation:
         """Take one message; if it is a request, the task that answers it."""
         match classify(value):
             case Request() as request:
-                task = self._tasks.spawn(self._serve(request, channel), name=request.method)
-                self._requests[request.request_id] = task
-                task.add_done_callback(lambda done: self._forget(request.request_id, done))
-                return task
-            case Notification() as notice if notice.method == "notifications/cancelled":
-                if (key := cancelled_id(notice)) is not None and (task_ := self._requests.get(key)) is not None:
-                    task_.cancel()
-            case Response() as response if response.request_id is not None:
-                answer = self._asked.pop(response.request_id, None)
-                if answer is not None and not answer.done():
-                    answer.set_result(None)
+                return self.start(request, channel)
             case InvalidMessage() as invalid:
                 channel.send(invalid.reply)
-            case _:
-                pass
+            case message:
+                self.take(message)
         return None
+
+    def start(self, request: Request, channel: Channel) -> "asyncio.Task[None]":
+        """The task that answers it by the channel; one that is cancelled answers nothing."""
+        task = self._tasks.spawn(self._serve(request, channel), name=request.method)
+        self._requests[task] = request.request_id
+        task.add_done_callback(self._requests.pop)
+        return task
+
+    def take(self, message: Notification | Response) -> None:
+        """What is not answered."""
+        if isinstance(message, Response):
+            answer = None if message.request_id is None else self._asked.pop(message.request_id, None)
+            if answer is not None and not answer.done():
+                answer.set_result(None)
+        elif message.method == "notifications/cancelled" and (meant := cancelled_id(message)) is not None:
+            found = (task for task, key in reversed(self._requests.items()) if key == meant)
+            if (newest := next(found, None)) is not None:
+                newest.cancel()
 
     async def finish(self, *, within: float) -> None:
         """Wait for what is being answered."""
-        waiting = [task for key, task in self._requests.items() if key not in self._listeners]
+        waiting = [task for task in self._requests if task not in self._listeners]
         if waiting:
             await asyncio.wait(waiting, timeout=within)
 
+    def end_listens(self) -> None:
+        """Whoever listens for changes hears of no more."""
+        for task in list(self._listeners):
+            task.cancel()
+
+    def cancel_requests(self) -> None:
+        for task in list(self._requests):
+            task.cancel()
+
     async def close(self) -> None:
         await self._tasks.close()
-
-    def _forget(self, key: RequestId, task: "asyncio.Task[None]") -> None:
-        if self._requests.get(key) is task:
-            del self._requests[key]
 
     async def _serve(self, request: Request, channel: Channel) -> None:
         refusal = unsupported_version(request.params)
@@ -149,7 +176,8 @@ class Conversation:
                     self._send_result(request, _input_required(asked, f"{STATE_PREFIX}:{index}:{number}"), channel)
                     return
             else:
-                await self._ask(self._answerable(step, self._capabilities), channel)
+                capabilities = self._capabilities if channel.takes_questions else {}
+                await self._ask(self._answerable(step, capabilities), channel)
             await channel.drain()
         if self._is_instant and exchange.steps:
             await self._clock.sleep(BREATH_SECONDS)
@@ -230,20 +258,22 @@ class Conversation:
         wanted = (request.params or {}).get("notifications")
         wanted = wanted if isinstance(wanted, dict) else {}
         meta = {SUBSCRIPTION_ID_META_KEY: request.request_id}
-        self._listeners[request.request_id] = wanted, channel
+        task = asyncio.current_task()
+        assert task is not None  # each request is served by one
+        self._listeners[task] = _Listener(request_id=request.request_id, wanted=wanted, channel=channel)
         channel.send(notification_message(ACKNOWLEDGED, {"notifications": wanted, "_meta": meta}))
         try:
             await asyncio.get_running_loop().create_future()  # until it is cancelled
         finally:
-            self._listeners.pop(request.request_id, None)
+            del self._listeners[task]
 
     def _tell_listeners(self, notice: Notice) -> None:
-        for key, (wanted, channel) in list(self._listeners.items()):
-            uris = wanted.get("resourceSubscriptions")
+        for listener in list(self._listeners.values()):
+            uris = listener.wanted.get("resourceSubscriptions")
             is_followed = isinstance(uris, list) and notice.params.get("uri") in uris
-            if wanted.get(_WISHES.get(notice.method, "")) or (notice.method == UPDATED and is_followed):
-                params = {**notice.params, "_meta": {SUBSCRIPTION_ID_META_KEY: key}}
-                channel.send(notification_message(notice.method, params))
+            if listener.wanted.get(_WISHES.get(notice.method, "")) or (notice.method == UPDATED and is_followed):
+                params = {**notice.params, "_meta": {SUBSCRIPTION_ID_META_KEY: listener.request_id}}
+                listener.channel.send(notification_message(notice.method, params))
 
 
 def _input_required(asked: dict[str, JsonObject], state: str) -> JsonObject:

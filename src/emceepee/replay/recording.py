@@ -1,9 +1,11 @@
 """What was recorded, in neither era's manner: requests, what the server said meanwhile, and how it ended."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from emceepee.json_types import JsonObject
+from emceepee.replay.request_key import request_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Exchange:
     later: list[Notice] = field(default_factory=list)  # what the server said of its own accord, until the next request
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Recording:
     """`hello` is what the server told of itself."""
 
@@ -48,3 +50,11 @@ class Recording:
     hello: JsonObject
     exchanges: list[Exchange]
     notes: list[str]  # what whoever replays it should know
+
+    @cached_property
+    def numbers_by_key(self) -> dict[str, list[int]]:
+        """The numbers of equal requests' exchanges, in their order. Made once: conversations are many."""
+        numbers: dict[str, list[int]] = {}
+        for number, exchange in enumerate(self.exchanges):
+            numbers.setdefault(request_key(exchange.method, exchange.params), []).append(number)
+        return numbers

@@ -29,9 +29,7 @@ class Script:
 
     def __init__(self, recording: Recording) -> None:
         self._exchanges = recording.exchanges
-        self._by_key: dict[str, list[int]] = {}
-        for index, exchange in enumerate(recording.exchanges):
-            self._by_key.setdefault(request_key(exchange.method, exchange.params), []).append(index)
+        self._by_key = recording.numbers_by_key
         self._asked: Counter[str] = Counter()
 
     def restart(self) -> None:

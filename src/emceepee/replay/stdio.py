@@ -21,6 +21,8 @@ FLUSH_SECONDS = 1.0  # for the last bytes to reach a client that still reads
 
 
 class _LineChannel:
+    takes_questions = True
+
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
 

@@ -19,8 +19,8 @@ from emceepee.replicas.wire import (
     signed,
 )
 from emceepee.server.http.connection import ServerConnection
-from emceepee.server.http.endpoint import MCP_PATH
 from emceepee.server.http.exchange import HttpRequest
+from emceepee.server.http.request_reading import MCP_PATH
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body
 

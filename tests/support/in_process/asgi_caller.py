@@ -11,6 +11,7 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_types import JsonObject
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.handshake_connection import HandshakeConnection
+from emceepee.server.http.uvicorn_server import DrainingApp
 from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
 from emceepee.web.asgi import CONNECTION
@@ -24,7 +25,9 @@ from support.sessions.request_contexts import ALL_TOOLS
 class AsgiRequest:
     """One request and its response, while it is being served. It is the connection that the request came by, too."""
 
-    def __init__(self, endpoint: HttpEndpoint, method: str, headers: dict[str, str], body: bytes) -> None:
+    def __init__(
+        self, endpoint: DrainingApp, method: str, headers: dict[str, str], body: bytes, path: str = "/mcp"
+    ) -> None:
         self.answered = Answered()
         self._body: bytes | None = body
         self.reads = 0  # how many wait for what the caller sends next, which is that it hangs up
@@ -34,7 +37,7 @@ class AsgiRequest:
         scope: JsonObject = {
             "type": "http",
             "method": method,
-            "path": "/mcp",
+            "path": path,
             "headers": given,
             "client": ("127.0.0.1", 5),
         }
@@ -80,10 +83,16 @@ class AsgiRequest:
         for tell in self._unread:
             tell()
 
+    @property
+    def is_served(self) -> bool:
+        """Whether nothing more is done for it."""
+        return self._serving.done()
+
     async def served(self) -> "AsgiRequest":
-        """Once nothing more is done for it."""
-        async with asyncio.timeout(5):
-            await self._serving
+        """Once nothing more is done for it. A time-out that cancels would not tell: a cancelled one ends in order."""
+        await asyncio.wait({self._serving}, timeout=5)
+        assert self.is_served, f"it is still being served: {self.answered}"
+        await self._serving
         return self
 
     @property

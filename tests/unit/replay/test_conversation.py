@@ -85,6 +85,23 @@ async def test_changes_go_to_whoever_listens_for_them() -> None:
     assert len(client.methods()) == 2
 
 
+async def test_listeners_of_two_clients_with_the_same_id_are_both_told() -> None:
+    one, other = ReplayClient(DIG, is_modern=True), ReplayClient(DIG, is_modern=True)
+    other.conversation = one.conversation
+    wish = {"notifications": {"toolsListChanged": True}}
+    first, second = one.begin("subscriptions/listen", wish), other.begin("subscriptions/listen", wish)
+    await one.settle()
+    await one.call("dig")
+    assert [client.methods()[1:] for client in (one, other)] == [["notifications/tools/list_changed"]] * 2
+    second.cancel()
+    await asyncio.wait({second}, timeout=5)
+    await one.call("dig")
+    assert [len(client.methods()) for client in (one, other)] == [3, 2]
+    one.conversation.end_listens()
+    await asyncio.wait({first}, timeout=5)
+    assert first.cancelled()
+
+
 async def test_in_the_handshake_era_the_client_is_asked_within_the_call() -> None:
     client = ReplayClient(SHIP, is_modern=False)
     await client.initialize(elicitation={})
@@ -123,6 +140,14 @@ async def test_a_client_that_cannot_be_asked_gets_the_result_all_the_same(*, is_
     client = ReplayClient(SHIP, is_modern=is_modern)
     assert (await client.call("ship"))["result"]["content"] == TEXT
     assert client.notes == ["elicitation/create was left out: the client does not say that it can answer it"] * 2
+
+
+async def test_nothing_is_asked_by_a_channel_that_takes_no_questions() -> None:
+    client = ReplayClient(SHIP, is_modern=False)
+    await client.initialize(elicitation={})
+    client.takes_questions = False
+    assert (await client.call("ship"))["result"]["content"] == TEXT
+    assert len(client.notes) == 2
 
 
 async def test_a_call_takes_its_time_where_that_is_asked_for() -> None:
@@ -184,6 +209,13 @@ async def test_another_version_and_what_is_no_request_are_refused() -> None:
     assert (await client.ask("tools/list", {"_meta": meta}))["error"]["data"]["supported"] == ["2026-07-28"]
     client.receive({"jsonrpc": "1.0", "id": 3})
     assert client.heard[-1]["error"]["code"] == -32600
+
+
+async def test_each_conversation_has_an_order_of_its_own() -> None:
+    played = recording(call(1, 0, "n"), result(1, 0, "one"), call(2, 0, "n"), result(2, 0, "two"))
+    one, other = ReplayClient(played, is_modern=True), ReplayClient(played, is_modern=True)
+    texts = [(await client.call("n"))["result"]["content"][0]["text"] for client in (one, other, one)]
+    assert texts == ["one", "one", "two"]
 
 
 async def test_a_new_handshake_begins_anew() -> None:

@@ -222,7 +222,7 @@ async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: A
         ({"form": {}, "url": {}}, {"form", "url"}),
         (None, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 async def test_which_questions_a_handshake_caller_takes(said: JsonObject | None, modes: set[str]) -> None:
     era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))

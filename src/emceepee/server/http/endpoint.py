@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.json_rpc import Request, classify, client_label, error_message
 from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR, RESOURCE_PATH
+from emceepee.protocol import INVALID_REQUEST, RESOURCE_PATH
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
-from emceepee.server.http.routing import Message, ReplicaParts, RequestRouter
+from emceepee.server.http.request_reading import MCP_PATH, Message, find_misdirection, read_message, send_rejection
+from emceepee.server.http.routing import ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
 from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.requests import observe_refusal
-from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
+from emceepee.server.session_keys import SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory import SessionDirectory, TooManySessions
 from emceepee.sessions.server_logins import ServerLogins
@@ -32,33 +32,13 @@ from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.request_context import RequestContext
-from emceepee.web.asgi import (
-    JSON,
-    STREAM,
-    BodyTooLarge,
-    CallerLeft,
-    Header,
-    Headers,
-    Receive,
-    Scope,
-    Send,
-    accepts,
-    is_json,
-    read_body,
-    respond,
-    respond_json,
-)
+from emceepee.web.asgi import STREAM, Header, Headers, Receive, Scope, Send, accepts, respond, respond_json
 from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, PAGE_HEADERS, callback_page
 
 if TYPE_CHECKING:
     from emceepee.guard.oauth import OAuthCheck
 
 log = EventLog("http")
-MCP_PATH = "/mcp"
-SINGLE_HEADERS = (
-    *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
-    *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER, SURFACE_HEADER),
-)
 CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
 
 
@@ -99,12 +79,6 @@ class HttpParts:
     metrics: MetricsRoute | None = None
 
 
-def _find_duplicate_header(pairs: list[tuple[bytes, bytes]]) -> str | None:
-    """A header that must not leave open which of two values counts."""
-    names = [name for name, _ in pairs]
-    return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
-
-
 class HttpEndpoint:
     """An ASGI application."""
 
@@ -133,10 +107,8 @@ class HttpEndpoint:
             await self._health(path, send)
             return
         headers = dict(scope["headers"])
-        if len(headers) < len(scope["headers"]) and (twice := _find_duplicate_header(scope["headers"])):
-            await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: the header {twice} appears more than once")
-        elif (misplaced := self._parts.gate.check_host_and_origin(headers)) is not None:
-            await self._send_rejection(send, misplaced)
+        if (misdirected := find_misdirection(scope["headers"], headers, self._parts.gate)) is not None:
+            await send_rejection(send, misdirected)
         elif path == MCP_PATH:
             if (origin := headers.get(b"origin")) is not None:
                 send = with_cors_headers(origin, send)
@@ -221,7 +193,7 @@ class HttpEndpoint:
         peer = scope.get("client")
         identity = await self._parts.gate.admit(headers, peer[0] if peer else None, method=scope["method"])
         if isinstance(identity, Rejection):
-            await self._send_rejection(send, identity)
+            await send_rejection(send, identity)
             return
         query: bytes = scope.get("query_string", b"")
         try:  # most ask for none
@@ -234,47 +206,15 @@ class HttpEndpoint:
             return
         use_surface(surface or self._parts.tools.surface)  # also for what is said before the request is served
         http = HttpRequest(scope, headers, receive, send, identity, surface=surface)
-        if (message := await self._read(http)) is not None:
+        if (message := await read_message(http, self._parts.body_bytes)) is not None:
             await self._router.route(http, message)
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
         """One that another replica let in and passed on. False, with nothing done, if its session is not here."""
         with suppress(UnknownSurface):  # a replica of another version knows it
             request = replace(request, surface=pinned_surface(request.headers, request.query))
-        message = await self._read(request, body)
+        message = await read_message(request, self._parts.body_bytes, body)
         return message is None or await self._router.route_hop(request, message)
-
-    async def _read(self, http: HttpRequest, body: bytes | None = None) -> Message | None:
-        """What it says; None if it was turned away."""
-        method, send = http.scope["method"], http.send
-        if method != "POST":
-            if method in ("GET", "DELETE") and not http.is_modern:
-                return Message()
-            allowed = b"POST" if http.is_modern else b"GET, POST, DELETE"
-            await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
-        elif not is_json(http.headers):
-            await send_rpc_error(send, 415, INVALID_REQUEST, "Send application/json")
-        elif not (accepts(http.headers, JSON) or accepts(http.headers, STREAM)):
-            words = "A POST is answered with application/json or text/event-stream"
-            await send_rpc_error(send, 406, INVALID_REQUEST, words)
-        else:
-            return await self._read_post(http, body)
-        return None
-
-    async def _read_post(self, http: HttpRequest, body: bytes | None) -> Message | None:
-        try:
-            if body is None:
-                body = await read_body(http.receive, self._parts.body_bytes)
-            return Message(body, decode(body))
-        except ValueError as error:
-            what = error if isinstance(error, Unreadable) else "not JSON"
-            await send_rpc_error(http.send, 400, PARSE_ERROR, f"Parse error: the body is {what}")
-        except BodyTooLarge:
-            words = f"The request body is larger than {self._parts.body_bytes} bytes."
-            await send_rpc_error(http.send, 413, INVALID_REQUEST, words, (b"connection", b"close"))
-        except CallerLeft:
-            pass
-        return None
 
     async def _serve(self, http: HttpRequest, message: Message) -> None:
         """Raises: SessionElsewhere, before anything is answered."""
@@ -360,9 +300,6 @@ class HttpEndpoint:
             request, principal=http.identity.principal, directory=self.directory, headers=http.headers
         )
         observe_refusal(self._parts.tools, context, reply)
-
-    async def _send_rejection(self, send: Send, why: Rejection) -> None:
-        await send_rpc_error(send, why.status, INVALID_REQUEST, why.message, *why.headers)
 
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining

@@ -101,7 +101,7 @@ class _Response:
         """A batch is never a stream."""
         self._http, self._connection, self._clock = http, http.connection, clock
         self._takes_json = is_batch or accepts(http.headers, JSON)
-        self._takes_stream = not is_batch and accepts(http.headers, STREAM)
+        self.takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._is_disconnected = False
         self._writing: Writing | None = None
 
@@ -150,7 +150,7 @@ class Exchange(_Response):
         self._stream = PUSH  # until there is one of our own
         self._on_abandoned = on_abandoned
         self._return_timer: Handle | None = None  # until when the caller may come back
-        self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self._takes_stream else None
+        self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self.takes_stream else None
 
     @property
     def is_gone(self) -> bool:
@@ -160,11 +160,16 @@ class Exchange(_Response):
     @property
     def reaches_caller(self) -> bool:
         """Whether what precedes the answer can be sent, and is read."""
-        return self._takes_stream and not self.is_gone
+        return self.takes_stream and not self.is_gone
+
+    @property
+    def unread(self) -> int:
+        """Messages that the caller has still to read; none if it is gone."""
+        return 0 if self._writing is None or self.is_gone else self._replay.log.unread(self._stream)
 
     def send(self, message: JsonObject) -> None:
         """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
-        if not self._takes_stream:
+        if not self.takes_stream:
             return
         if self.is_gone and self._replay.is_read(PUSH):
             self._replay.push(message)
@@ -234,8 +239,13 @@ class StatelessExchange(_Response):
         self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
         self._timer = clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
 
+    @property
+    def unread(self) -> int:
+        """Messages that the caller has still to read; none if it is gone."""
+        return 0 if self._queue is None or self.is_gone else self._queue.qsize()
+
     def send(self, message: JsonObject) -> None:
-        if not self._takes_stream:
+        if not self.takes_stream:
             return
         self._open_stream()
         if self._queue is not None and self._queue.qsize() < MOST_WAITING:
@@ -268,7 +278,7 @@ class StatelessExchange(_Response):
             )
 
     def _start_watching(self) -> None:
-        if self._takes_stream:
+        if self.takes_stream:
             self._timer = self._clock.call_later(STREAM_AFTER - DISCONNECT_CHECK_AFTER, self._open_stream)
         self._watcher = self._tasks.spawn(self._watch_for_disconnect(), name="watch")
 

@@ -135,6 +135,11 @@ class MessageLog:
                     return entry
         return None
 
+    def unread(self, name: str) -> int:
+        """How many messages of a stream its reader has still to take."""
+        stream = self._streams.get(name)
+        return 0 if stream is None else len(stream.after(stream.taken))
+
     async def follow(self, name: str, after: int) -> AsyncIterator[Kept | Gap | None]:
         """All of a stream behind `after`, then what comes, up to its final message; None now and then when idle.
 

@@ -21,6 +21,7 @@ from emceepee.protocol import INTERNAL_ERROR, INVALID_REQUEST
 from emceepee.server.eras import modern_result
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.forwarding import Outcome, RequestForwarder
+from emceepee.server.http.request_reading import Message
 from emceepee.server.listening import LISTEN, listen_result
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.placement import Placement
@@ -34,16 +35,6 @@ log = EventLog("replicas")
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session
 SLACK_SECONDS = 3.0  # beyond two leases: then whoever has it could be asked, or was taken over from
 AWAY = "The replica of emceepee that has this session cannot be reached just now. Try again."
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """The body of a request, as it came and as it was read. Of a GET or DELETE there is none."""
-
-    body: bytes = b""
-    value: object = None
-
-
 Serve = Callable[[HttpRequest, Message], Awaitable[None]]
 
 

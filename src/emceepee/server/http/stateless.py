@@ -2,21 +2,13 @@
 
 from emceepee.errors import EmceepeeError
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import (
-    InvalidMessage,
-    Notification,
-    Request,
-    classify,
-    client_label,
-    error_message,
-    result_message,
-)
+from emceepee.json_rpc import Request, client_label, error_message, result_message
 from emceepee.json_types import JsonObject
-from emceepee.protocol import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
+from emceepee.protocol import INVALID_PARAMS, INVALID_REQUEST
 from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
-from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_header, unsupported_version
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
+from emceepee.server.http.stateless_requests import accept_request, http_status
 from emceepee.server.kernel import Kernel
 from emceepee.server.listening import LISTEN, end_listens
 from emceepee.server.requests import Requests
@@ -27,9 +19,7 @@ from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
-from emceepee.web.asgi import STREAM, accepts, respond, respond_json
-
-PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
+from emceepee.web.asgi import STREAM, accepts, respond_json
 
 
 class StatelessEndpoint:
@@ -53,26 +43,12 @@ class StatelessEndpoint:
 
     async def post(self, value: object, http: HttpRequest) -> None:
         """Serve one decoded body. Raises: SessionElsewhere, before anything is answered."""
-        match classify(value):
-            case Request() as request:
-                if (rejection := _rejection(request, http)) is not None:
-                    await self._refuse(request, http, _rejection_message(request, rejection))
-                elif request.method == LISTEN and not accepts(http.headers, STREAM):
-                    words = f"{LISTEN} is answered with text/event-stream"
-                    await self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
-                else:
-                    await self._answer(request, http)
-            case Notification():
-                if (unsupported := unsupported_version(http.version)) is not None:
-                    reply = _rejection_message(None, unsupported)
-                    await respond_json(http.send, _http_status(reply), reply)
-                    return
-                await respond(http.send, 202, b"")
-            case InvalidMessage(reply):
-                await respond_json(http.send, 400, reply)
-            case _:
-                nothing = error_message(None, INVALID_REQUEST, "Invalid request: nothing was asked")
-                await respond_json(http.send, 400, nothing)
+        request = await accept_request(value, http, self._observe_refusal)
+        if request is not None and request.method == LISTEN and not accepts(http.headers, STREAM):
+            words = f"{LISTEN} is answered with text/event-stream"
+            await self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
+        elif request is not None:
+            await self._answer(request, http)
 
     def end_listens(self) -> None:
         end_listens(self._requests)
@@ -112,14 +88,14 @@ class StatelessEndpoint:
                 session.open_streams -= 1
                 session.touch()
         if_unread = context.keep if context.has_more_than_words else None
-        if not await exchange.answer(reply, _http_status(reply), if_unread=if_unread):
+        if not await exchange.answer(reply, http_status(reply), if_unread=if_unread):
             context.keep()
         else:
             http.connection.when_written(context.confirm)
 
     async def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject, status: int | None = None) -> None:
         self._observe_refusal(request, http, reply)
-        await respond_json(http.send, status or _http_status(reply), reply)
+        await respond_json(http.send, status or http_status(reply), reply)
 
     def _observe_refusal(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
         context = self._requests.open_context(request, None, NO_CHANNEL, http.identity)
@@ -167,26 +143,3 @@ class StatelessEndpoint:
         arguments = params.get("arguments")
         names_one = isinstance(arguments, dict) and SESSION_ARGUMENT in arguments
         return not names_one and self._tools.needs_session(params)
-
-
-def _rejection(request: Request, http: HttpRequest) -> Refusal | None:
-    """Of a request whose headers or envelope are not as the era wants them."""
-    # Without the spaces around a value, which are not part of it.
-    pairs = [
-        (name.decode("latin-1"), text.decode("latin-1").strip(" \t"))
-        for name, text in http.scope["headers"]
-        if name.startswith(PROTOCOL_HEADERS)
-    ]
-    if (twice := repeated_header(pairs)) is not None:
-        return Refusal(HEADER_MISMATCH, f"{twice} header appears more than once")
-    return refusal(request, dict(pairs))
-
-
-def _rejection_message(request: Request | None, why: Refusal) -> JsonObject:
-    return error_message(request.request_id if request else None, why.code, why.message, why.data)
-
-
-def _http_status(reply: JsonObject) -> int:
-    """The one place where a JSON-RPC error becomes an HTTP status; before 2026-07-28 each response is a 200."""
-    error = reply.get("error")
-    return 200 if error is None else HTTP_STATUS.get(error["code"], 200)

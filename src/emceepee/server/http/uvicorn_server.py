@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import uvicorn
 
@@ -16,7 +16,6 @@ from emceepee.lifecycle import CLOSE_TASKS_SECONDS
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
-from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Receive, Scope, Send
@@ -24,6 +23,24 @@ from emceepee.web.asgi import Receive, Scope, Send
 BACKLOG = 2048
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
+
+
+class DrainingApp(Protocol):
+    """An ASGI application that can be asked to come to an end."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def drain(self) -> None:
+        """Begin nothing new, and end what would not end by itself."""
+        ...
+
+    @property
+    def is_draining(self) -> bool: ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is waited for any more."""
+        ...
 
 
 class ListeningServer(uvicorn.Server):
@@ -57,7 +74,7 @@ class _CallerServer(ListeningServer):
     def __init__(
         self,
         config: uvicorn.Config,
-        endpoint: HttpEndpoint,
+        endpoint: DrainingApp,
         table: ConnectionTable,
         ready: Callable[[], Awaitable[None]],
         stopped: asyncio.Event | None = None,
@@ -94,7 +111,7 @@ class _CallerServer(ListeningServer):
 
 
 async def serve_http(
-    endpoint: HttpEndpoint,
+    endpoint: DrainingApp,
     *,
     host: str,
     port: int,

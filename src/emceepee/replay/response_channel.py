@@ -1,0 +1,62 @@
+"""The response to one HTTP request, as the channel of the JSON-RPC request in it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from emceepee.clock import Clock
+from emceepee.json_rpc import REQUEST_CANCELLED, RequestId, error_message
+from emceepee.json_types import JsonObject
+from emceepee.protocol import INTERNAL_ERROR
+
+MOST_UNREAD = 200  # messages: well below what is dropped, or no longer kept, if a client does not read
+UNREAD_PAUSE = 0.01  # seconds until the next look at a client that is behind
+
+
+class OpenResponse(Protocol):
+    """The stream that a response becomes as soon as something precedes the answer."""
+
+    def send(self, message: JsonObject) -> None: ...
+
+    @property
+    def unread(self) -> int:
+        """Messages that the client has still to read."""
+        ...
+
+
+class ResponseChannel:
+    """What precedes the answer goes out at once; what follows it goes to `send_later`."""
+
+    def __init__(
+        self,
+        response: OpenResponse,
+        clock: Clock,
+        *,
+        takes_questions: bool,
+        send_later: Callable[[JsonObject], None] | None = None,
+    ) -> None:
+        """Without `send_later`, what follows the answer is for nobody."""
+        self._response, self._clock, self._send_later = response, clock, send_later
+        self.takes_questions = takes_questions
+        self._answer: JsonObject | None = None
+
+    def send(self, message: JsonObject) -> None:
+        if "method" not in message:
+            self._answer = message
+        elif self._answer is None:
+            self._response.send(message)
+        elif self._send_later is not None:
+            self._send_later(message)
+
+    async def drain(self) -> None:
+        while self._answer is None and self._response.unread > MOST_UNREAD:
+            await self._clock.sleep(UNREAD_PAUSE)
+
+    async def wait_for_answer(self, request_id: RequestId, serving: "asyncio.Task[None]") -> JsonObject:
+        """An HTTP request needs some response, also if what serves it was cancelled or has failed."""
+        await asyncio.wait({serving})
+        if self._answer is not None:
+            return self._answer
+        if serving.cancelled():
+            return error_message(request_id, REQUEST_CANCELLED, "Request cancelled")
+        return error_message(request_id, INTERNAL_ERROR, "Internal error")
