@@ -32,7 +32,6 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
-from emceepee.state.call import CallStage
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
 
@@ -241,7 +240,5 @@ class Script:
             self._session.unsaved.mark(self._call.kept_as, self._call.call_id)
 
     async def _close(self) -> None:
-        """Its calls are given up; unless another process goes on with it, and with them."""
         await self._execution.let_worker_go()
-        is_left = self._call is not None and self._call.state.stage is CallStage.LEFT
-        await self._at_work.close(gives_up=not is_left)
+        await self._at_work.close()

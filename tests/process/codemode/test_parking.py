@@ -41,12 +41,17 @@ def scripts_of(session: Session) -> list[Script]:
     return [call.connection for call in session.calls.in_flight("emceepee") if isinstance(call.connection, Script)]
 
 
-async def until_parked(session: Session, clock: Any) -> None:
+async def until_kept(session: Session, clock: Any) -> None:
     """It waits, and time passes in which it gets no answer."""
     await eventually(lambda: any(script.is_waiting for script in scripts_of(session)), what="the script waits")
     await clock.advance(RECORD_SECONDS)
     scripts = scripts_of(session)
     await eventually(lambda: all(script.parked_bytes and script.is_waiting for script in scripts), what="it is kept")
+
+
+async def until_parked(session: Session, clock: Any) -> None:
+    """And more time, in which it gets none."""
+    await until_kept(session, clock)
     await clock.advance(PARK_SECONDS)
 
     def has_no_worker() -> bool:
@@ -263,10 +268,14 @@ x
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
-async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(modern: bool) -> None:
+@pytest.mark.parametrize("is_parked", [False, True], ids=["kept", "parked"])
+@pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
+async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(
+    modern: bool, is_parked: bool, how: str
+) -> None:
     backend = TaskBackend(modern=modern)
     play = Play(backend)
-    async with play.machine.process(backend=backend) as place:
+    async with play.machine.process(dies=how == "killed", backend=backend) as place:
         session = await place.directory.find_or_open(DESK)
         code = "x = await mcp.call_tool('one', 'required')\nf'it said {x}'"
         play.call = asyncio.create_task(
@@ -276,17 +285,39 @@ async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(mod
             await backend.begin_asked()
         else:
             await eventually(lambda: backend.counted("tools/call") == 1, what="it is called")
-        await until_parked(session, place.clock)
+        await (until_parked if is_parked else until_kept)(session, place.clock)
+        await place.clock.advance(0 if is_parked else 1 - RECORD_SECONDS)
         play.task_id = task_id(await play.call)
         await place.clock.advance(MOMENT)
+        (script,) = scripts_of(session)
+        assert (script.worker_pid is None) is is_parked
+        if how == "stopped with all calls":
+            place.directory.stop_calls()
+            await settle()
+    assert backend.task.status == "working", "nobody cancelled it"
     async with play.machine.process(backend=backend) as place:
         backend.task.complete()
         await place.clock.advance(INTERVAL + MOMENT)
         if not modern:
             (await backend.next_asked("tasks/result")).reply(**DONE)
         value = await play.value(place)
-    assert value["result"] == f"it said {DONE['content'][0]['text']}"
+    assert (value["success"], value.get("result")) == (True, f"it said {DONE['content'][0]['text']}")
     assert backend.counted("tools/call") == 1
+
+
+async def test_an_answer_that_comes_in_the_moment_of_the_stop_is_not_lost() -> None:
+    play = Play()
+    async with play.machine.process(dies=False, backend=play.backend) as place:
+        (asked,) = await play.begin(place, f"{ONE_CALL}x")
+        session = await place.directory.find_or_open(DESK)
+        asked.reply(**text_result("just in time"))
+        async with asyncio.timeout(5):
+            while session.calls.in_flight("one"):
+                await settle(1)  # and not a turn more
+        place.directory.stop_calls()
+        await settle()
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == "just in time"
 
 
 async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> None:
