@@ -165,6 +165,12 @@ async def test_parked_scripts_are_bounded_in_all() -> None:
 # When emceepee is killed or stopped.
 
 
+async def until_loaded(place: Installation) -> None:
+    """Before time passes: all that passes until then counts as computed."""
+    session = await place.directory.find_or_open(DESK)
+    await eventually(lambda: all(script.is_waiting for script in scripts_of(session)), what="the script goes on")
+
+
 class Play:
     """One backend, and the processes that know it."""
 
@@ -326,7 +332,7 @@ async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> N
         await play.begin(place, "import math\nawait mcp.sleep(100)\nmath.floor(2.5)", asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(40)
         assert not taking.done()
         await place.clock.advance(60)
@@ -341,7 +347,7 @@ async def test_typed_functions_still_work_in_the_next_process() -> None:
         await play.begin(place, code, asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(5)
         for words in ("slow", "echo"):
             asked = await play.backend.next_asked()
@@ -385,7 +391,7 @@ async def test_a_script_after_a_restart_cannot_add_servers() -> None:
         await play.begin(place, code, asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(5)
         error = (await taking)["error"]
     assert (error["name"], "cannot add servers" in error["message"]) == ("PermissionError", True)
