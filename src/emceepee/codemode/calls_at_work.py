@@ -26,7 +26,7 @@ from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("codemode")
-PARALLEL_CALLS = 20  # of one script; the others wait for their turn
+PARALLEL_CALLS = 20  # of one script; the others wait for their turn. Sleeps are no calls
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
 )
@@ -117,24 +117,25 @@ class CallsAtWork:
             resolve(self._answered, None)
 
     async def _answer(self, call: PendingCall, *, is_restored: bool) -> JsonObject:
-        async with self._room:
-            try:
-                return returned(await self._ask(call, is_restored=is_restored))
-            except EmceepeeError as error:
-                return await exception_for(call, error, self._session, self._tools)
-            except Exception as error:
-                log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
-                return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
+        try:
+            if call.wakes_at is not None:
+                await self._sleep_until(datetime.fromisoformat(call.wakes_at))
+                return returned(None)
+            async with self._room:
+                return returned(value_of(call, await self._ask(call, is_restored=is_restored)))
+        except EmceepeeError as error:
+            return await exception_for(call, error, self._session, self._tools)
+        except Exception as error:
+            log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
+            return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
 
-    async def _ask(self, call: PendingCall, *, is_restored: bool) -> Any:
+    async def _ask(self, call: PendingCall, *, is_restored: bool) -> InnerAnswer:
         """Raises: EmceepeeError."""
-        if call.wakes_at is not None:
-            return await self._sleep_until(datetime.fromisoformat(call.wakes_at))
         tools, session = self._tools, self._session
         if is_restored and not tools.is_repeatable(call.function):
             if session.tasks.find(call.call_id) is None:
                 raise EmceepeeError(_MAY_HAVE_RUN)
-            return value_of(call, await self._task_answer(call.call_id))
+            return await self._task_answer(call.call_id)
         answer = await tools.call(
             call.function,
             call.arguments,
@@ -143,11 +144,11 @@ class CallsAtWork:
             parent=None if self.script is None else self.script.span,
             call_id=call.call_id,
         )
-        if answer.task_id is not None:
-            if self.script is not None:
-                session.calls.promote_for_inner_call(self.script)
-            answer = await self._task_answer(answer.task_id)
-        return value_of(call, answer)
+        if answer.task_id is None:
+            return answer
+        if self.script is not None:
+            session.calls.promote_for_inner_call(self.script)
+        return await self._task_answer(answer.task_id)
 
     async def _sleep_until(self, moment: datetime) -> None:
         left = (moment - self._session.clock.now()).total_seconds()

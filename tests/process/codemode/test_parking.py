@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.codemode import engine
+from emceepee.codemode.calls_at_work import PARALLEL_CALLS
 from emceepee.codemode.script import PARK_SECONDS, Script
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import RECORD_SECONDS
@@ -138,6 +139,16 @@ async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
     await scene.clock.advance(60)
     taken = await scene.call("codemode_execute", task_id=name)
     assert own_part(taken["structuredContent"])["result"] == "awake"
+
+
+async def test_sleeps_keep_no_call_of_the_script_waiting(scene: Scene) -> None:
+    sleeps = ", ".join(["mcp.sleep(5)"] * PARALLEL_CALLS)
+    call = scene.start("codemode_execute", code=f"await asyncio.gather({sleeps}, mcp.call_tool('one', 'echo'))\n'all'")
+    asked = await scene.backends["one"].next_asked()
+    asked.reply(content=[])
+    await until_waiting(scene)
+    await scene.clock.advance(5)
+    assert own_part((await call)["structuredContent"])["result"] == "all"
 
 
 async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene) -> None:
