@@ -15,6 +15,8 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Sealer
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
@@ -182,6 +184,16 @@ async def until_loaded(place: Installation) -> None:
     await eventually(lambda: all(script.is_waiting for script in scripts_of(session)), what="the script goes on")
 
 
+def start_script(session: Session, code: str) -> "asyncio.Task[JsonObject]":
+    arguments = {"code": code, "timeout": 1}
+    return asyncio.create_task(call_tool({"name": "codemode_execute", "arguments": arguments}, session))
+
+
+async def run_another_script(session: Session) -> None:
+    """From its first line to its end."""
+    assert own_part((await start_script(session, "1 + 1"))["structuredContent"])["result"] == 2
+
+
 class Play:
     """One backend, and the processes that know it."""
 
@@ -191,14 +203,16 @@ class Play:
     async def begin(self, place: Installation, code: str, asked: int = 1) -> list[Any]:
         """A script in its session that is parked: what it asked of the server."""
         session = await place.directory.find_or_open(DESK)
-        self.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
-        )
+        self.call = start_script(session, code)
         found = [await self.backend.next_asked() for _ in range(asked)]
         await until_parked(session, place.clock)
         self.task_id = task_id(await self.call)
         await place.clock.advance(MOMENT)
         return found
+
+    def sent(self) -> list[int]:
+        """The calls that the server ever got."""
+        return [params["arguments"]["n"] for method, params in self.backend.seen if method == "tools/call"]
 
     async def value(self, place: Installation) -> JsonObject:
         session = await place.directory.find_or_open(DESK)
@@ -224,9 +238,7 @@ async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(d
     play = Play()
     async with play.machine.process(dies=dies, backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
-        play.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": CAREFUL, "timeout": 1}}, session)
-        )
+        play.call = start_script(session, CAREFUL)
         (await play.backend.next_asked()).reply(**text_result("one"))
         await play.backend.next_asked()
         await until_parked(session, place.clock)
@@ -241,8 +253,7 @@ async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(d
     first, second, third_result = value["result"]
     assert (first, third_result, value["logs"], value["stats"]["mcpCalls"]) == ("one", "three", ["done"], 3)
     assert "not known whether it ran" in second
-    sent = [params["arguments"]["n"] for method, params in play.backend.seen if method == "tools/call"]
-    assert sent == [1, 2, 3], "each once"
+    assert play.sent() == [1, 2, 3], "each once"
 
 
 async def test_what_was_answered_before_the_kill_is_not_lost_while_another_call_waits() -> None:
@@ -284,6 +295,82 @@ x
     assert [method for method, _ in play.backend.seen].count("tools/call") == 1
 
 
+TWO_CALLS = """
+mcp.log('begun')
+one = await mcp.call_tool('one', 'echo', {'n': 1})
+mcp.log(one)
+try:
+    two = await mcp.call_tool('one', 'echo', {'n': 2})
+except RuntimeError as error:
+    two = 'may have run'
+two
+"""
+
+
+async def test_a_script_does_not_go_on_while_the_key_for_its_record_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play, asked_for, given, sealer = Play(), asyncio.Event(), asyncio.Event(), MemoryStore.sealer
+
+    async def late(store: MemoryStore) -> Sealer | None:
+        asked_for.set()
+        await given.wait()
+        return await sealer(store)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryStore, "sealer", late)
+        async with play.machine.process(backend=play.backend) as place:
+            session = await place.directory.find_or_open(DESK)
+            play.call = start_script(session, TWO_CALLS)
+            first = await play.backend.next_asked()
+            await until_kept(session, place.clock)
+            first.reply(**text_result("answered"))
+            async with asyncio.timeout(5):
+                await asked_for.wait()
+            await run_another_script(session)  # meanwhile the first one could have gone on
+            given.set()
+            await play.backend.next_asked()
+            play.task_id = session.calls.in_flight("emceepee")[0].call_id or ""
+            await place.clock.advance(MOMENT)
+            play.machine.store.die()
+    play.call.cancel()
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        await eventually(lambda: taking.done() or len(play.sent()) > 2, what="it ends")
+        assert play.sent() == [1, 2], "each once"
+        value = await taking
+    assert (value["result"], value["logs"], value["stats"]["mcpCalls"]) == ("may have run", ["begun", "answered"], 2)
+
+
+async def test_what_a_script_wrote_after_its_last_snapshot_is_not_there_twice() -> None:
+    play = Play()
+    code = """
+async def ask(n):
+    try:
+        await mcp.call_tool('one', 'echo', {'n': n})
+    except RuntimeError as error:
+        pass
+    print(n)
+await asyncio.gather(ask(1), ask(2))
+"""
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = start_script(session, code)
+        one, _ = [await play.backend.next_asked() for _ in range(2)]
+        await until_kept(session, place.clock)
+        (script,) = scripts_of(session)
+        one.reply(**text_result("answered"))
+        await settle()
+        await eventually(lambda: script.is_waiting, what="it waits for the second answer")
+        play.task_id = session.calls.in_flight("emceepee")[0].call_id or ""
+        await place.clock.advance(MOMENT)
+        play.machine.store.die()
+    play.call.cancel()
+    async with play.machine.process(backend=play.backend) as place:
+        value = await play.value(place)
+    assert (sorted(value["logs"]), value["stats"]["mcpCalls"]) == (["1", "2"], 2)
+
+
 @pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("is_parked", [False, True], ids=["kept", "parked"])
 @pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
@@ -295,9 +382,7 @@ async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(
     async with play.machine.process(dies=how == "killed", backend=backend) as place:
         session = await place.directory.find_or_open(DESK)
         code = "x = await mcp.call_tool('one', 'required')\nf'it said {x}'"
-        play.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
-        )
+        play.call = start_script(session, code)
         if not modern:
             await backend.begin_asked()
         else:
