@@ -237,7 +237,7 @@ class SharedLink:
             if method.endswith("/list_changed"):
                 return list(self._views)
             if method == UPDATED:
-                return [view for view in self._views if params.get("uri") in view.uris]
+                return [view for view in self._views if _is_followed_by(view, str(params.get("uri")))]
         caller = self._only_caller() if origin is None else origin.view
         if method == LOGGED:
             rank = _rank(str(params.get("level")))
@@ -261,6 +261,16 @@ class SharedLink:
         """The one session with a call under way."""
         calling = [view for view in self._views if view.calls]
         return calling[0] if len(calling) == 1 else None
+
+
+def _is_followed_by(view: LinkView, uri: str) -> bool:
+    """The protocol lets a server name a part of what was subscribed to."""
+    return any(_is_part_of(uri, followed) for followed in view.uris)
+
+
+def _is_part_of(uri: str, whole: str) -> bool:
+    rest = uri[len(whole) :] if uri.startswith(whole) else None
+    return rest is not None and (not rest or whole.endswith("/") or rest[0] in "/?#")
 
 
 def _rank(level: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.backends.link import Link, LinkError, LinkLifetime, RpcError, ServerFacts
 from emceepee.backends.link_view import SharedResumption
-from emceepee.backends.shared_links import SharedLinks
+from emceepee.backends.shared_links import UPDATED, SharedLinks
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import LinkEnd, LinkEndKind
@@ -128,6 +128,17 @@ async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> N
     assert second.heard == ["notifications/tools/list_changed"]
     await two.request("resources/unsubscribe", {"uri": "a:both"})
     assert len(scene.opened[0].asked) == 2  # the other one follows it still
+
+
+async def test_an_update_of_a_part_goes_to_those_who_subscribed_to_the_whole() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    await one.request("resources/subscribe", {"uri": "file:///dir"})
+    await two.request("resources/subscribe", {"uri": "file:///dir/sub/"})
+    for uri in ("file:///dir/a.txt", "file:///dir#a", "file:///directory", "file:///", "file:///dir/sub/b.txt"):
+        scene.listener.handle_notification(UPDATED, {"uri": uri}, None)
+    scene.listener.handle_notification(UPDATED, {"uri": None}, None)
+    assert (len(first.heard), len(second.heard)) == (3, 1)
 
 
 async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() -> None:
