@@ -177,13 +177,13 @@ class Dialer:
         if authorizer is not None:
             await authorizer.load()
         if spec.is_shared:
-            last = resumption.resumption if isinstance(resumption, SharedResumption) else None
+            last = resumption if isinstance(resumption, SharedResumption) else SharedResumption(None)
 
             def open_shared(all_users: Listener, access: TokenSource) -> Awaitable[Link]:
                 user = _Caller(caller.principal, None, None if authorizer is None else access)
-                return self._dial_known_era(spec, all_users, user, last)
+                return self._dial_known_era(spec, all_users, user, last.resumption)
 
-            return await self._shared.join(spec, caller.principal, listener, open_shared, authorizer)
+            return await self._shared.join(spec, caller.principal, listener, open_shared, authorizer, last.tasks)
         return await self._dial_known_era(spec, listener, caller, resumption, capabilities)
 
     async def _dial_known_era(

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.shared_access import ASKING
+from emceepee.backends.tasks.own_tasks import OwnTasks
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
@@ -23,9 +24,13 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedResumption:
-    """With what the next link to share finds the server's state. Not for another process: it is not one session's."""
+    """With what the next link to share finds the server's state. Not for another process: it is not one session's.
+
+    But for `tasks`, which are those that this session has there.
+    """
 
     resumption: object
+    tasks: OwnTasks = field(default_factory=OwnTasks)
 
 
 class Shared(Protocol):
@@ -46,11 +51,21 @@ class Shared(Protocol):
 
 
 class LinkView(LinkLifetime):
-    """`uris` and `level` are what this session asked for; `calls` is how many of it are under way."""
+    """`uris` and `level` are what this session asked for; `calls` is how many of it are under way.
 
-    def __init__(self, shared: Shared, listener: Listener, access: TokenSource | None = None) -> None:
+    `tasks` are its own at the server, those of links before included.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        listener: Listener,
+        access: TokenSource | None = None,
+        tasks: OwnTasks | None = None,
+    ) -> None:
         super().__init__()
         self._shared, self.listener, self.access = shared, listener, access
+        self.tasks = OwnTasks() if tasks is None else tasks
         self._work: set[asyncio.Task[JsonObject]] = set()
         self._failed: LinkError | None = None
         self.facts = ServerFacts()
@@ -99,7 +114,8 @@ class LinkView(LinkLifetime):
         if answer is not None:
             return answer
         wrapped = None if origin is None else Origin(self, origin)
-        return await self._shared.live.request(method, params, origin=wrapped, headers=headers)
+        asking = self._shared.live.request(method, params, origin=wrapped, headers=headers)
+        return await self.tasks.learn(method, params or {}, asking)
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._shared.live.notify(method, params)
@@ -123,7 +139,7 @@ class LinkView(LinkLifetime):
     @property
     def resumption(self) -> SharedResumption | None:
         resumption = None if self._live is None else self._live.resumption
-        return None if resumption is None else SharedResumption(resumption)
+        return None if resumption is None else SharedResumption(resumption, self.tasks)
 
     def leave_session(self) -> None: ...
 

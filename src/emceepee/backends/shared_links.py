@@ -17,6 +17,8 @@ from emceepee.backends.link_view import LinkView, Origin
 from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.shared_access import ASKING, SharedAccess
 from emceepee.backends.spec import BackendSpec
+from emceepee.backends.tasks.own_tasks import PROGRESS, OwnTasks, named_task
+from emceepee.backends.tasks.wire import STATUS_CHANGED
 from emceepee.json_rpc import SERVER_ERROR
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
@@ -41,13 +43,18 @@ class SharedLinks:
         listener: Listener,
         open_link: Open,
         access: TokenSource | None = None,
+        tasks: OwnTasks | None = None,
     ) -> Link:
-        """A view of the link that others use, or of a new one. Raises: RpcError, LinkError."""
+        """A view of the link that others use, or of a new one; `tasks` are those that the session has at the server.
+
+        Raises:
+            RpcError, LinkError
+        """
         while True:
             shared = self._find(spec, principal, open_link)
             is_first = not shared.is_used
             try:
-                return await self._view(shared, listener, access)
+                return await self._open_view(shared, LinkView(shared, listener, access, tasks))
             except NoAccess as error:
                 # The other one was asked to log in. Whoever waits for a login has to begin it, too.
                 if is_first or not error.wants_person:
@@ -60,8 +67,7 @@ class SharedLinks:
             shared = self._known[key] = SharedLink(spec, open_link, lambda gone: self._forget(key, gone))
         return shared
 
-    async def _view(self, shared: "SharedLink", listener: Listener, access: TokenSource | None) -> Link:
-        view = LinkView(shared, listener, access)
+    async def _open_view(self, shared: "SharedLink", view: LinkView) -> Link:
         try:
             await shared.join(view)
         except BaseException:
@@ -214,7 +220,8 @@ class SharedLink:
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
-        view = origin.view if isinstance(origin, Origin) else self._only_caller()
+        whose = origin if isinstance(origin, Origin) else None
+        view = self._addressee(method, params, whose)
         if view is None and method == "roots/list":
             view = next(iter(self._views), None)  # they are the operator's, and the same for all
         if view is None:
@@ -223,13 +230,12 @@ class SharedLink:
                 f"them {method} is for. Ask while a call of only one of them runs."
             )
             raise RpcError({"code": SERVER_ERROR, "message": words})
-        call = origin.call if isinstance(origin, Origin) else None
-        return await view.listener.handle_request(method, params, call, seconds=seconds)
+        return await view.listener.handle_request(method, params, _call_of(whose, view), seconds=seconds)
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         whose = origin if isinstance(origin, Origin) else None
         for view in self._concerned(method, params, whose):
-            view.listener.handle_notification(method, params, whose.call if whose and whose.view is view else None)
+            view.listener.handle_notification(method, params, _call_of(whose, view))
 
     def _concerned(self, method: str, params: JsonObject, origin: Origin | None) -> list[LinkView]:
         # Before 2026-07-28, the stream on which a change is told may be that of anyone's call.
@@ -237,13 +243,25 @@ class SharedLink:
             if method.endswith("/list_changed"):
                 return list(self._views)
             if method == UPDATED:
-                return [view for view in self._views if params.get("uri") in view.uris]
-        caller = self._only_caller() if origin is None else origin.view
+                return [view for view in self._views if _is_followed_by(view, str(params.get("uri")))]
+            if method == STATUS_CHANGED:
+                origin = None
+        view = self._addressee(method, params, origin)
         if method == LOGGED:
             rank = _rank(str(params.get("level")))
-            hearing = list(self._views) if caller is None else [caller]
-            return [view for view in hearing if view.level is None or _rank(view.level) <= rank]
-        return [] if caller is None else [caller]  # else it would tell one session of another
+            hearing = list(self._views) if view is None else [view]
+            return [each for each in hearing if each.level is None or _rank(each.level) <= rank]
+        return [] if view is None else [view]  # else it would tell one session of another
+
+    def _addressee(self, method: str, params: JsonObject, origin: Origin | None) -> LinkView | None:
+        """Whose task it is about, or whose call; of what names neither, the only one that calls."""
+        owner = next((view for view in self._views if view.tasks.are_meant(method, params)), None)
+        if owner is not None:
+            return owner
+        if origin is not None:
+            return origin.view
+        is_someones = method == PROGRESS or named_task(method, params) is not None
+        return None if is_someones else self._only_caller()
 
     def handle_output(self, line: str, source: str) -> None:
         for view in list(self._views):
@@ -261,6 +279,20 @@ class SharedLink:
         """The one session with a call under way."""
         calling = [view for view in self._views if view.calls]
         return calling[0] if len(calling) == 1 else None
+
+
+def _call_of(origin: Origin | None, view: LinkView) -> object | None:
+    return origin.call if origin is not None and origin.view is view else None
+
+
+def _is_followed_by(view: LinkView, uri: str) -> bool:
+    """The protocol lets a server name a part of what was subscribed to."""
+    return any(_is_part_of(uri, followed) for followed in view.uris)
+
+
+def _is_part_of(uri: str, whole: str) -> bool:
+    rest = uri[len(whole) :] if uri.startswith(whole) else None
+    return rest is not None and (not rest or whole.endswith("/") or rest[0] in "/?#")
 
 
 def _rank(level: str) -> int:

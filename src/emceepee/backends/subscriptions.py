@@ -166,8 +166,10 @@ class Subscriptions:
                 try:
                     async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
                         await asyncio.shield(fresh.acknowledged)
-                except TimeoutError:
-                    fresh.end()
+                except BaseException as error:
+                    fresh.end()  # else what the old one brings would come twice
+                    if not isinstance(error, TimeoutError):
+                        raise
                     words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
                     raise LinkError(Failure.PROTOCOL, words) from None
                 finally:

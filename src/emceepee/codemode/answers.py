@@ -30,6 +30,10 @@ def raised(name: str, message: str) -> JsonObject:
     return {"exc_type": name, "message": message[:LONGEST_MESSAGE]}
 
 
+def is_exception(answer: JsonObject) -> bool:
+    return "exc_type" in answer
+
+
 def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
     """What the script gets. Raises: ExecutionFailed if the server says that its tool failed."""
     if answer.is_raw:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.clock import within
-from emceepee.codemode.answers import exception_for, raised, returned, value_of
+from emceepee.codemode.answers import exception_for, is_exception, raised, returned, value_of
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.errors import EmceepeeError
@@ -20,12 +20,13 @@ from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
+from emceepee.state.call import CallStage
 from emceepee.state.question import Question
 from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("codemode")
-PARALLEL_CALLS = 20  # of one script; the others wait for their turn
+PARALLEL_CALLS = 20  # of one script; the others wait for their turn. Sleeps are no calls
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
 )
@@ -60,11 +61,11 @@ class CallsAtWork:
             if call.answer is None:
                 self._work.spawn(self._serve(call, is_restored=True), name=call.function)
 
-    async def close(self, *, gives_up: bool) -> None:
-        """Wait for none of them any more; with `gives_up`, tasks that they became are cancelled."""
-        open_ids = [call.call_id for call in self._open()]
+    async def close(self) -> None:
+        """Wait for none of them any more, and cancel the tasks that they became; unless another process goes on."""
+        given_up = [] if self._is_left else [call.call_id for call in self._open()]
         await self._work.close(within=CLOSE_TASKS_SECONDS)
-        for call_id in open_ids if gives_up else ():
+        for call_id in given_up:
             if self._session.tasks.find(call_id) is not None:
                 self._session.calls.cancel_task(call_id)
 
@@ -73,6 +74,11 @@ class CallsAtWork:
         if question.call_id is None:
             return any(call.arguments.get("server") == question.server for call in self._open())
         return any(call.call_id == question.call_id for call in self._open())
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether another process will go on with the script, and with them."""
+        return self.script is not None and self.script.state.stage is CallStage.LEFT
 
     def _open(self) -> list[PendingCall]:
         return [call for call in self._calls.values() if call.answer is None]
@@ -102,30 +108,34 @@ class CallsAtWork:
     # One call.
 
     async def _serve(self, call: PendingCall, *, is_restored: bool = False) -> None:
-        call.answer = await self._answer(call, is_restored=is_restored)
+        answer = await self._answer(call, is_restored=is_restored)
+        if self._is_left and is_exception(answer):
+            return  # because of the stop: whoever goes on with the script follows this call, too
+        call.answer = answer
         self._on_answer()
         if self._answered is not None:
             resolve(self._answered, None)
 
     async def _answer(self, call: PendingCall, *, is_restored: bool) -> JsonObject:
-        async with self._room:
-            try:
-                return returned(await self._ask(call, is_restored=is_restored))
-            except EmceepeeError as error:
-                return await exception_for(call, error, self._session, self._tools)
-            except Exception as error:
-                log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
-                return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
+        try:
+            if call.wakes_at is not None:
+                await self._sleep_until(datetime.fromisoformat(call.wakes_at))
+                return returned(None)
+            async with self._room:
+                return returned(value_of(call, await self._ask(call, is_restored=is_restored)))
+        except EmceepeeError as error:
+            return await exception_for(call, error, self._session, self._tools)
+        except Exception as error:
+            log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
+            return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
 
-    async def _ask(self, call: PendingCall, *, is_restored: bool) -> Any:
+    async def _ask(self, call: PendingCall, *, is_restored: bool) -> InnerAnswer:
         """Raises: EmceepeeError."""
-        if call.wakes_at is not None:
-            return await self._sleep_until(datetime.fromisoformat(call.wakes_at))
         tools, session = self._tools, self._session
         if is_restored and not tools.is_repeatable(call.function):
             if session.tasks.find(call.call_id) is None:
                 raise EmceepeeError(_MAY_HAVE_RUN)
-            return value_of(call, await self._task_answer(call.call_id))
+            return await self._task_answer(call.call_id)
         answer = await tools.call(
             call.function,
             call.arguments,
@@ -134,11 +144,11 @@ class CallsAtWork:
             parent=None if self.script is None else self.script.span,
             call_id=call.call_id,
         )
-        if answer.task_id is not None:
-            if self.script is not None:
-                session.calls.promote_for_inner_call(self.script)
-            answer = await self._task_answer(answer.task_id)
-        return value_of(call, answer)
+        if answer.task_id is None:
+            return answer
+        if self.script is not None:
+            session.calls.promote_for_inner_call(self.script)
+        return await self._task_answer(answer.task_id)
 
     async def _sleep_until(self, moment: datetime) -> None:
         left = (moment - self._session.clock.now()).total_seconds()

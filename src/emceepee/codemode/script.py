@@ -23,7 +23,7 @@ from emceepee.codemode.calls_at_work import CallsAtWork
 from emceepee.codemode.execution import Execution
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.inner_calls import InnerCalls
-from emceepee.codemode.kept_script import KeptScript, PendingCall
+from emceepee.codemode.kept_script import KeptScript
 from emceepee.codemode.server_modules import ServerModules, modules_for
 from emceepee.codemode.values import ScriptLog, as_json
 from emceepee.codemode.workers import Workers, sandbox_version
@@ -32,7 +32,6 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
-from emceepee.state.call import CallStage
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
 
@@ -79,8 +78,7 @@ class Script:
         self._clock, self._limits = session.clock, session.limits
         self._began_at = session.clock.now() if kept is None else datetime.fromisoformat(kept.began_at)
         self._log = ScriptLog(self._limits.script_log_bytes, *(() if kept is None else (kept.log, kept.log_dropped)))
-        self._snapshot: bytes | None = None if kept is None else kept.snapshot
-        self._at_snapshot: list[PendingCall] = [] if kept is None else kept.pending  # what the snapshot waits for
+        self._kept = kept  # as it was when it last waited
         self._broken = broken
         modules = ServerModules() if kept is None else ServerModules.from_record(kept.modules)
         self._queue = CallQueue(session, self._log, modules, made=0 if kept is None else kept.calls)
@@ -137,23 +135,13 @@ class Script:
 
     @property
     def parked_bytes(self) -> int:
-        return len(self._snapshot or b"")
+        return 0 if self._kept is None else len(self._kept.snapshot)
 
     def record(self) -> bytes | None:
         """For another process to go on with, from where it last waited."""
-        if self._snapshot is None or len(self._snapshot) > MOST_RECORD_BYTES:
+        if self._kept is None or self.parked_bytes > MOST_RECORD_BYTES:
             return None
-        return KeptScript(
-            version=sandbox_version(),
-            snapshot=self._snapshot,
-            pending=self._at_snapshot,
-            modules=self._queue.modules.to_record(),
-            log=self._log.text,
-            log_dropped=self._log.dropped,
-            calls=self._queue.made,
-            computed=self._execution.computed,
-            began_at=self._began_at.isoformat(),
-        ).to_bytes()
+        return self._kept.to_bytes()
 
     # The way of a script.
 
@@ -166,12 +154,12 @@ class Script:
 
         execution = self._execution
         try:
-            if self._snapshot is None:
+            if self._kept is None:
                 self._queue.modules = await modules_for(self._code, self._session.connections)
                 snapshot = await execution.begin(self._code)
             else:
-                self._at_work.restore(self._at_snapshot)
-                snapshot = await execution.load(self._snapshot)
+                self._at_work.restore(self._kept.pending)
+                snapshot = await execution.load(self._kept.snapshot)
             while isinstance(snapshot, AsyncFutureSnapshot):
                 waiting = await self._wait(snapshot)
                 answers = self._at_work.take_answers(waiting.pending_call_ids)
@@ -207,7 +195,7 @@ class Script:
             await at_work.wait_for_answer(asked, RECORD_SECONDS)
         if not at_work.has_answer(asked) and self._call is not None and not self._call.is_kept:
             await self._take_snapshot(snapshot)
-            self._session.calls.keep(self._call)
+            await self._session.calls.keep_at_once(self._call)  # before it goes on, and needs a newer record
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, PARK_SECONDS)
         if at_work.has_answer(asked):
@@ -229,10 +217,20 @@ class Script:
         return loaded
 
     async def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> bytes:
-        self._snapshot = taken = await asyncio.to_thread(snapshot.dump)  # some megabytes take a while
+        taken = await asyncio.to_thread(snapshot.dump)  # some megabytes take a while
         waiting = set(snapshot.pending_call_ids)
         calls = [*self._at_work.calls(), *self._queue.calls()]
-        self._at_snapshot = [call for call in calls if call.number in waiting]
+        self._kept = KeptScript(
+            version=sandbox_version(),
+            snapshot=taken,
+            pending=[call for call in calls if call.number in waiting],
+            modules=self._queue.modules.to_record(),
+            log=self._log.text,
+            log_dropped=self._log.dropped,
+            calls=self._queue.made,
+            computed=self._execution.computed,
+            began_at=self._began_at.isoformat(),
+        )
         self._mark()
         return taken
 
@@ -241,7 +239,5 @@ class Script:
             self._session.unsaved.mark(self._call.kept_as, self._call.call_id)
 
     async def _close(self) -> None:
-        """Its calls are given up; unless another process goes on with it, and with them."""
         await self._execution.let_worker_go()
-        is_left = self._call is not None and self._call.state.stage is CallStage.LEFT
-        await self._at_work.close(gives_up=not is_left)
+        await self._at_work.close()

@@ -142,7 +142,7 @@ class Calls:
         if not self._unsaved.is_followed:
             return
         if not self._sealing.is_loaded:
-            self._runners.spawn(self._load_key_and_keep(call), name="key")
+            self._runners.spawn(self.keep_at_once(call), name="key")
         elif self._sealing.sealer is not None and not call.state.has_ended and call.can_be_kept:
             call_id = self.identify(call)
             call.is_kept = True
@@ -150,15 +150,17 @@ class Calls:
                 self._record(call_id, call)
             self._unsaved.mark(call.kept_as, call_id)
 
-    async def keep_unsent(self, call: Call) -> None:
-        """It waits for what may take long, and nothing of it was sent: another process can still send it.
-
-        Whoever is told of it next is told what is kept: the record is marked when this returns.
-        """
-        call.before_sending = self._forget_unsent
-        if self._unsaved.is_followed and not self._sealing.is_loaded:
+    async def keep_at_once(self, call: Call) -> None:
+        """The same, and when this returns, the record is marked: whoever goes on only then is told what is kept."""
+        if self._unsaved.is_followed:
             await self._sealing.load()
-        self.keep(call)
+            if self._sealing.is_loaded:  # else nothing is kept: later, the record could be of an earlier moment
+                self.keep(call)
+
+    async def keep_unsent(self, call: Call) -> None:
+        """It waits for what may take long, and nothing of it was sent: another process can still send it."""
+        call.before_sending = self._forget_unsent
+        await self.keep_at_once(call)
 
     async def _forget_unsent(self, call: Call) -> None:
         """Returns when the store knows that it may have been sent."""
@@ -167,11 +169,6 @@ class Calls:
             call.is_kept = False
             self._unsaved.mark(call.kept_as, call.call_id)
             await self._unsaved.save()
-
-    async def _load_key_and_keep(self, call: Call) -> None:
-        await self._sealing.load()
-        if self._sealing.is_loaded:
-            self.keep(call)
 
     def followed(self, server: str | None = None) -> list[Call]:
         """The calls that their backends run as tasks of their own, which do not end with the connection."""

@@ -28,10 +28,6 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NoParams(Params):
-    """For tools that take nothing."""
-
-
 MOST_ARGUMENTS = 100  # far more than any tool has
 # What these tools are for is a request to a backend; the arguments are what that request is about.
 BACKEND_REQUESTS = {

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from emceepee.backends.link import Failure, LinkError
 from emceepee.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
@@ -203,6 +205,24 @@ async def test_a_subscription_that_is_refused_is_not_kept() -> None:
         (await backend.next_asked(LISTEN)).refuse(-32602, "no such resource")
         assert (await asking)["structuredContent"]["error"]["code"] == "TOOL_ERR_EXECUTION_FAILED"
         assert scene.session.connection("one").settings.subscriptions == []
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True], ids=["before it is in force", "in the same breath"])
+async def test_a_subscription_that_is_called_off_leaves_the_listen_as_it_was(is_acknowledged: bool) -> None:
+    async with a_modern_scene() as (scene, backend):
+        first = await subscribed(scene, backend, "note://a")
+        asking = scene.start("subscribe_resource", server="one", uri="note://b")
+        second = await backend.next_asked(LISTEN)
+        if is_acknowledged:
+            backend.link.acknowledge(second)
+        asking.cancel()
+        await settle()
+        assert asking.cancelled()
+        assert backend.cancelled == [second], "the other one goes on"
+        third = await subscribed(scene, backend, "note://c")
+        await settle()
+        assert wanted(third) == {"resourceSubscriptions": ["note://a", "note://c"]}
+        assert backend.cancelled == [second, first]
 
 
 async def test_a_handshake_era_server_is_asked_once_for_each_resource() -> None:

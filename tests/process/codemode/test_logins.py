@@ -1,19 +1,30 @@
 """Scripts that wait for a login: real processes, and the way that a browser comes back."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 
+from support.backends.counting_http import QUESTION
 from support.callers.http_process import HttpCaller, Json
 from support.callers.restartable_process import RestartableProcess, restartable_process
 from support.sessions.asking import task_id
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer, an_authorization_server, serving
 from support.system.ports import free_port
 from support.system.processes import sandbox_workers_of
 from support.waiting import eventually
 
 CODE = 'kept = 40 + 2\nsaid = await mcp.call_tool("tracker", "echo")\nprint("in")\n(said, kept)'
+CAREFUL = """
+try:
+    said = await mcp.call_tool("tracker", "echo")
+except RuntimeError as error:
+    said = str(error)
+said
+"""
 
 
 @pytest.fixture
@@ -101,3 +112,95 @@ async def test_a_script_at_a_login_survives_and_goes_on_with_it(
         assert page.status == 200
     assert (await result_of(caller, promotion))["result"] == ["echo", 42]
     assert (len(server.calls), server.asked) == (1, 1)
+
+
+# A call that was under way before the login was wanted.
+
+
+@dataclass
+class AskingServer(AuthorizationServer):
+    """2026-07-28: a call is asked something, and with the answer it needs rights that the first login did not give.
+
+    `came` is whether each call came with an answer.
+    """
+
+    came: list[bool] = field(default_factory=list)
+
+    async def mcp(self, request: web.Request) -> web.StreamResponse:
+        if request.method != "POST":
+            return web.Response(status=405)
+        message = await request.json()
+        token, params = request.headers.get("authorization", "").partition(" ")[2], message.get("params", {})
+        if token not in self.valid:
+            return self.not_let_in(401, "")
+        result: dict[str, Any] = {"resultType": "complete"}
+        match message["method"]:
+            case "server/discover":
+                info = {"name": "asking", "version": "1"}
+                result |= {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "serverInfo": info}
+            case "tools/list":
+                result["tools"] = [{"name": "echo", "inputSchema": {"type": "object"}}]
+            case "tools/call":
+                self.came.append("inputResponses" in params)
+                if not self.came[-1]:
+                    result = {"resultType": "input_required", "inputRequests": {"sure": QUESTION}}
+                elif "all" not in self.scopes[token]:
+                    return self.not_let_in(403, ', error="insufficient_scope", scope="all"')
+                else:
+                    result["content"] = [{"type": "text", "text": "done"}]
+        return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+async def questions(caller: HttpCaller, mode: str) -> list[Json]:
+    return [each for each in (await caller.value("get_elicitations"))["requests"] if each["mode"] == mode]
+
+
+@pytest.fixture
+async def asking_server() -> AsyncIterator[AskingServer]:
+    async with serving(AskingServer()) as running:
+        yield running
+
+
+async def a_script_at_a_second_login(caller: HttpCaller, server: AskingServer, code: str) -> Json:
+    """The reply to a script whose call was asked and answered, and wants another login for that."""
+    added = await caller.value("add_server", name="tracker", url=server.resource)
+    async with caller.endpoint.http.get(added["server"]["authorizationUrl"]) as page:
+        assert page.status == 200
+    promotion = await caller.call("codemode_execute", code=code, timeout=20)
+    (question,) = await questions(caller, "form")
+    await caller.value(
+        "respond_to_elicitation", request_id=question["requestId"], action="accept", content={"sure": True}
+    )
+
+    async def wants_login() -> bool:
+        return bool(await questions(caller, "url"))
+
+    await eventually(wants_login, what="the login is asked for")
+    await eventually(lambda: sandbox_workers_of(caller.endpoint.process.pid) == [], what="it is parked")
+    assert server.came == [False, True]
+    return promotion
+
+
+async def test_a_call_that_was_answered_once_goes_on_after_the_login(
+    asking_server: AskingServer, endpoint: RestartableProcess
+) -> None:
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_second_login(caller, asking_server, CODE)
+    (question,) = await questions(caller, "url")
+    async with endpoint.http.get(question["url"]) as page:
+        assert page.status == 200
+    assert (await result_of(caller, promotion))["result"] == ["done", 42]
+    assert asking_server.came == [False, True, True]
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+async def test_a_call_that_was_answered_once_is_not_begun_again(
+    asking_server: AskingServer, endpoint: RestartableProcess, how: str
+) -> None:
+    """It waits for a login as one that was not sent does; but the server has begun it, and may have done something."""
+    caller = await endpoint.caller()
+    promotion = await a_script_at_a_second_login(caller, asking_server, CAREFUL)
+    await endpoint.restart(how)
+    value = await caller.value("codemode_execute", task_id=task_id(promotion), timeout=20)
+    assert asking_server.came == [False, True], "it was not sent again"
+    assert "not known whether it ran" in value["result"]

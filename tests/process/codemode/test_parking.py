@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.codemode import engine
+from emceepee.codemode.calls_at_work import PARALLEL_CALLS
 from emceepee.codemode.script import PARK_SECONDS, Script
 from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import RECORD_SECONDS
@@ -14,6 +15,8 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.memory import MemoryStore
+from emceepee.store.store import Sealer
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
@@ -41,12 +44,17 @@ def scripts_of(session: Session) -> list[Script]:
     return [call.connection for call in session.calls.in_flight("emceepee") if isinstance(call.connection, Script)]
 
 
-async def until_parked(session: Session, clock: Any) -> None:
+async def until_kept(session: Session, clock: Any) -> None:
     """It waits, and time passes in which it gets no answer."""
     await eventually(lambda: any(script.is_waiting for script in scripts_of(session)), what="the script waits")
     await clock.advance(RECORD_SECONDS)
     scripts = scripts_of(session)
     await eventually(lambda: all(script.parked_bytes and script.is_waiting for script in scripts), what="it is kept")
+
+
+async def until_parked(session: Session, clock: Any) -> None:
+    """And more time, in which it gets none."""
+    await until_kept(session, clock)
     await clock.advance(PARK_SECONDS)
 
     def has_no_worker() -> bool:
@@ -135,6 +143,16 @@ async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
     assert own_part(taken["structuredContent"])["result"] == "awake"
 
 
+async def test_sleeps_keep_no_call_of_the_script_waiting(scene: Scene) -> None:
+    sleeps = ", ".join(["mcp.sleep(5)"] * PARALLEL_CALLS)
+    call = scene.start("codemode_execute", code=f"await asyncio.gather({sleeps}, mcp.call_tool('one', 'echo'))\n'all'")
+    asked = await scene.backends["one"].next_asked()
+    asked.reply(content=[])
+    await until_waiting(scene)
+    await scene.clock.advance(5)
+    assert own_part((await call)["structuredContent"])["result"] == "all"
+
+
 async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene) -> None:
     backend = scene.backends["one"]
     call = scene.start("codemode_execute", code=ONE_CALL, timeout=1)
@@ -160,6 +178,22 @@ async def test_parked_scripts_are_bounded_in_all() -> None:
 # When emceepee is killed or stopped.
 
 
+async def until_loaded(place: Installation) -> None:
+    """Before time passes: all that passes until then counts as computed."""
+    session = await place.directory.find_or_open(DESK)
+    await eventually(lambda: all(script.is_waiting for script in scripts_of(session)), what="the script goes on")
+
+
+def start_script(session: Session, code: str) -> "asyncio.Task[JsonObject]":
+    arguments = {"code": code, "timeout": 1}
+    return asyncio.create_task(call_tool({"name": "codemode_execute", "arguments": arguments}, session))
+
+
+async def run_another_script(session: Session) -> None:
+    """From its first line to its end."""
+    assert own_part((await start_script(session, "1 + 1"))["structuredContent"])["result"] == 2
+
+
 class Play:
     """One backend, and the processes that know it."""
 
@@ -169,14 +203,16 @@ class Play:
     async def begin(self, place: Installation, code: str, asked: int = 1) -> list[Any]:
         """A script in its session that is parked: what it asked of the server."""
         session = await place.directory.find_or_open(DESK)
-        self.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
-        )
+        self.call = start_script(session, code)
         found = [await self.backend.next_asked() for _ in range(asked)]
         await until_parked(session, place.clock)
         self.task_id = task_id(await self.call)
         await place.clock.advance(MOMENT)
         return found
+
+    def sent(self) -> list[int]:
+        """The calls that the server ever got."""
+        return [params["arguments"]["n"] for method, params in self.backend.seen if method == "tools/call"]
 
     async def value(self, place: Installation) -> JsonObject:
         session = await place.directory.find_or_open(DESK)
@@ -202,9 +238,7 @@ async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(d
     play = Play()
     async with play.machine.process(dies=dies, backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
-        play.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": CAREFUL, "timeout": 1}}, session)
-        )
+        play.call = start_script(session, CAREFUL)
         (await play.backend.next_asked()).reply(**text_result("one"))
         await play.backend.next_asked()
         await until_parked(session, place.clock)
@@ -219,8 +253,7 @@ async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(d
     first, second, third_result = value["result"]
     assert (first, third_result, value["logs"], value["stats"]["mcpCalls"]) == ("one", "three", ["done"], 3)
     assert "not known whether it ran" in second
-    sent = [params["arguments"]["n"] for method, params in play.backend.seen if method == "tools/call"]
-    assert sent == [1, 2, 3], "each once"
+    assert play.sent() == [1, 2, 3], "each once"
 
 
 async def test_what_was_answered_before_the_kill_is_not_lost_while_another_call_waits() -> None:
@@ -262,31 +295,131 @@ x
     assert [method for method, _ in play.backend.seen].count("tools/call") == 1
 
 
+TWO_CALLS = """
+mcp.log('begun')
+one = await mcp.call_tool('one', 'echo', {'n': 1})
+mcp.log(one)
+try:
+    two = await mcp.call_tool('one', 'echo', {'n': 2})
+except RuntimeError as error:
+    two = 'may have run'
+two
+"""
+
+
+async def test_a_script_does_not_go_on_while_the_key_for_its_record_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play, asked_for, given, sealer = Play(), asyncio.Event(), asyncio.Event(), MemoryStore.sealer
+
+    async def late(store: MemoryStore) -> Sealer | None:
+        asked_for.set()
+        await given.wait()
+        return await sealer(store)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryStore, "sealer", late)
+        async with play.machine.process(backend=play.backend) as place:
+            session = await place.directory.find_or_open(DESK)
+            play.call = start_script(session, TWO_CALLS)
+            first = await play.backend.next_asked()
+            await until_kept(session, place.clock)
+            first.reply(**text_result("answered"))
+            async with asyncio.timeout(5):
+                await asked_for.wait()
+            await run_another_script(session)  # meanwhile the first one could have gone on
+            given.set()
+            await play.backend.next_asked()
+            play.task_id = session.calls.in_flight("emceepee")[0].call_id or ""
+            await place.clock.advance(MOMENT)
+            play.machine.store.die()
+    play.call.cancel()
+    async with play.machine.process(backend=play.backend) as place:
+        taking = asyncio.create_task(play.value(place))
+        await eventually(lambda: taking.done() or len(play.sent()) > 2, what="it ends")
+        assert play.sent() == [1, 2], "each once"
+        value = await taking
+    assert (value["result"], value["logs"], value["stats"]["mcpCalls"]) == ("may have run", ["begun", "answered"], 2)
+
+
+async def test_what_a_script_wrote_after_its_last_snapshot_is_not_there_twice() -> None:
+    play = Play()
+    code = """
+async def ask(n):
+    try:
+        await mcp.call_tool('one', 'echo', {'n': n})
+    except RuntimeError as error:
+        pass
+    print(n)
+await asyncio.gather(ask(1), ask(2))
+"""
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = start_script(session, code)
+        one, _ = [await play.backend.next_asked() for _ in range(2)]
+        await until_kept(session, place.clock)
+        (script,) = scripts_of(session)
+        one.reply(**text_result("answered"))
+        await settle()
+        await eventually(lambda: script.is_waiting, what="it waits for the second answer")
+        play.task_id = session.calls.in_flight("emceepee")[0].call_id or ""
+        await place.clock.advance(MOMENT)
+        play.machine.store.die()
+    play.call.cancel()
+    async with play.machine.process(backend=play.backend) as place:
+        value = await play.value(place)
+    assert (sorted(value["logs"]), value["stats"]["mcpCalls"]) == (["1", "2"], 2)
+
+
 @pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
-async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(modern: bool) -> None:
+@pytest.mark.parametrize("is_parked", [False, True], ids=["kept", "parked"])
+@pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
+async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(
+    modern: bool, is_parked: bool, how: str
+) -> None:
     backend = TaskBackend(modern=modern)
     play = Play(backend)
-    async with play.machine.process(backend=backend) as place:
+    async with play.machine.process(dies=how == "killed", backend=backend) as place:
         session = await place.directory.find_or_open(DESK)
         code = "x = await mcp.call_tool('one', 'required')\nf'it said {x}'"
-        play.call = asyncio.create_task(
-            call_tool({"name": "codemode_execute", "arguments": {"code": code, "timeout": 1}}, session)
-        )
+        play.call = start_script(session, code)
         if not modern:
             await backend.begin_asked()
         else:
             await eventually(lambda: backend.counted("tools/call") == 1, what="it is called")
-        await until_parked(session, place.clock)
+        await (until_parked if is_parked else until_kept)(session, place.clock)
+        await place.clock.advance(0 if is_parked else 1 - RECORD_SECONDS)
         play.task_id = task_id(await play.call)
         await place.clock.advance(MOMENT)
+        (script,) = scripts_of(session)
+        assert (script.worker_pid is None) is is_parked
+        if how == "stopped with all calls":
+            place.directory.stop_calls()
+            await settle()
+    assert backend.task.status == "working", "nobody cancelled it"
     async with play.machine.process(backend=backend) as place:
         backend.task.complete()
         await place.clock.advance(INTERVAL + MOMENT)
         if not modern:
             (await backend.next_asked("tasks/result")).reply(**DONE)
         value = await play.value(place)
-    assert value["result"] == f"it said {DONE['content'][0]['text']}"
+    assert (value["success"], value.get("result")) == (True, f"it said {DONE['content'][0]['text']}")
     assert backend.counted("tools/call") == 1
+
+
+async def test_an_answer_that_comes_in_the_moment_of_the_stop_is_not_lost() -> None:
+    play = Play()
+    async with play.machine.process(dies=False, backend=play.backend) as place:
+        (asked,) = await play.begin(place, f"{ONE_CALL}x")
+        session = await place.directory.find_or_open(DESK)
+        asked.reply(**text_result("just in time"))
+        async with asyncio.timeout(5):
+            while session.calls.in_flight("one"):
+                await settle(1)  # and not a turn more
+        place.directory.stop_calls()
+        await settle()
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == "just in time"
 
 
 async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> None:
@@ -295,7 +428,7 @@ async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> N
         await play.begin(place, "import math\nawait mcp.sleep(100)\nmath.floor(2.5)", asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(40)
         assert not taking.done()
         await place.clock.advance(60)
@@ -310,7 +443,7 @@ async def test_typed_functions_still_work_in_the_next_process() -> None:
         await play.begin(place, code, asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(5)
         for words in ("slow", "echo"):
             asked = await play.backend.next_asked()
@@ -354,7 +487,7 @@ async def test_a_script_after_a_restart_cannot_add_servers() -> None:
         await play.begin(place, code, asked=0)
     async with play.machine.process(backend=play.backend) as place:
         taking = asyncio.create_task(play.value(place))
-        await settle()
+        await until_loaded(place)
         await place.clock.advance(5)
         error = (await taking)["error"]
     assert (error["name"], "cannot add servers" in error["message"]) == ("PermissionError", True)

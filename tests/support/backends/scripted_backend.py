@@ -9,10 +9,12 @@ from typing import Any
 
 from emceepee.backends.backend_figures import BackendFigures
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.link_view import SharedResumption
+from emceepee.backends.oauth.access import Authorizer, TokenSource
 from emceepee.backends.recording.recorded_link import dial_recorded
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.recording.recordings import Recordings
+from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.subscriptions import ACKNOWLEDGED
 from emceepee.clock import SystemClock
@@ -205,11 +207,12 @@ class ScriptedLink:
 
 
 class ScriptedDialer:
-    """Connects by name to the scripted backends it was given."""
+    """Connects by name to the scripted backends it was given, and shares links as the real one does."""
 
     def __init__(self, **backends: ScriptedBackend) -> None:
         self.backends = dict(backends)
         self.figures = BackendFigures()
+        self._shared = SharedLinks()
         self.recordings = Recordings(SystemClock(), Limits())
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
@@ -233,6 +236,13 @@ class ScriptedDialer:
     ) -> Link:
         if recorder is not None:
             return await dial_recorded(partial(self._open, spec, caller_id, resumption), listener, [recorder])
+        if spec.is_shared:
+            last = resumption if isinstance(resumption, SharedResumption) else SharedResumption(None)
+
+            def open_shared(all_users: Listener, _: TokenSource) -> Awaitable[Link]:
+                return self._open(spec, None, last.resumption, all_users)
+
+            return await self._shared.join(spec, principal, listener, open_shared, tasks=last.tasks)
         return await self._open(spec, caller_id, resumption, listener)
 
     async def _open(

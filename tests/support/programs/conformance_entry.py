@@ -27,7 +27,8 @@ from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, li
 from emceepee.server.params import ListenParams, PageParams, Params
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import NoParams, Tool
+from emceepee.tools.declaration import Params as ToolParams
+from emceepee.tools.declaration import Tool
 from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import Receive, Scope, Send, read_body, respond_json
 from support.programs.conformance_bus import BUS_VARIABLE, SharedBus
@@ -67,7 +68,7 @@ class Fixtures(Tools):
                 name=name,
                 title=name,
                 description="For the conformance suite.",
-                params=NoParams,
+                params=ToolParams,
                 input_schema=schema,
                 run=unused,
                 needs_session=False,

@@ -6,11 +6,15 @@ from typing import Any, cast
 import pytest
 
 from emceepee.backends.link import Link, LinkError, LinkLifetime, RpcError, ServerFacts
-from emceepee.backends.link_view import SharedResumption
-from emceepee.backends.shared_links import SharedLinks
+from emceepee.backends.link_view import LinkView, Origin, SharedResumption
+from emceepee.backends.shared_links import LOGGED, UPDATED, SharedLinks
 from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.backends.tasks.own_tasks import PROGRESS
+from emceepee.backends.tasks.wire import RELATED_TASK, STATUS_CHANGED
+from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import LinkEnd, LinkEndKind
+from support.fakes.clock import settle
 
 SPEC = BackendSpec(name="one", target=StdioTarget(command="one"), is_shared=True)
 
@@ -45,22 +49,28 @@ class OneLink(LinkLifetime):
         self.headers: list[Any] = []  # that came with each
         self.mirrors_arguments, self.identity = True, "the session there"
         self.resumption: object | None = object()
-        self.answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._calls: list[asyncio.Future[JsonObject]] = []
 
     async def request(
         self, method: str, params: JsonObject | None = None, *, headers: Any = None, **_: Any
     ) -> JsonObject:
         self.asked.append((method, params))
         self.headers.append(headers)
-        return await asyncio.shield(self.answer) if method == "tools/call" else {}
+        if method != "tools/call":
+            return {}
+        self._calls.append(asyncio.get_running_loop().create_future())
+        return await self._calls[-1]
+
+    def answer_calls(self, **answer: Any) -> None:
+        for call in self._calls:
+            resolve(call, answer)
 
     async def close(self) -> None:
         self.end(LinkEnd(LinkEndKind.CLOSED, "closed"))
 
     def _fail_requests(self, error: LinkError) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
-            self.answer.exception()
+        for call in self._calls:
+            reject(call, error)
 
 
 class Scene:
@@ -105,14 +115,14 @@ async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_re
         await scene.listener.handle_request("elicitation/create", {}, None)
     async with asyncio.TaskGroup() as calls:
         calls.create_task(one.request("tools/call", {}, origin=object()))
-        await asyncio.sleep(0)
+        await settle()
         await scene.listener.handle_request("elicitation/create", {}, None)
         assert (first.heard, second.heard) == (["elicitation/create"], [])
         calls.create_task(two.request("tools/call", {}, origin=object()))
-        await asyncio.sleep(0)
+        await settle()
         with pytest.raises(RpcError, match="cannot be told"):
             await scene.listener.handle_request("elicitation/create", {}, None)
-        scene.opened[0].answer.set_result({})
+        scene.opened[0].answer_calls()
 
 
 async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> None:
@@ -128,6 +138,17 @@ async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> N
     assert second.heard == ["notifications/tools/list_changed"]
     await two.request("resources/unsubscribe", {"uri": "a:both"})
     assert len(scene.opened[0].asked) == 2  # the other one follows it still
+
+
+async def test_an_update_of_a_part_goes_to_those_who_subscribed_to_the_whole() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    await one.request("resources/subscribe", {"uri": "file:///dir"})
+    await two.request("resources/subscribe", {"uri": "file:///dir/sub/"})
+    for uri in ("file:///dir/a.txt", "file:///dir#a", "file:///directory", "file:///", "file:///dir/sub/b.txt"):
+        scene.listener.handle_notification(UPDATED, {"uri": uri}, None)
+    scene.listener.handle_notification(UPDATED, {"uri": None}, None)
+    assert (len(first.heard), len(second.heard)) == (3, 1)
 
 
 async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() -> None:
@@ -147,11 +168,46 @@ async def test_what_nobody_can_place_is_told_to_nobody() -> None:
     assert first.heard == second.heard == []
 
 
+async def test_what_names_a_task_or_its_progress_goes_to_whoever_began_it_or_to_nobody() -> None:
+    scene = Scene()
+    (one, first), (two, second) = await scene.join(), await scene.join()
+    link, about = scene.opened[0], {"_meta": {RELATED_TASK: {"taskId": "t1"}}}
+    asked = {"name": "dig", "task": {}, "_meta": {"progressToken": "p1"}}
+    beginning = asyncio.ensure_future(one.request("tools/call", asked, origin=object()))
+    await settle()
+    scene.listener.handle_notification(PROGRESS, {"progressToken": "p1"}, None)
+    link.answer_calls(task={"taskId": "t1"})
+    question = asyncio.ensure_future(scene.listener.handle_request("elicitation/create", about, None))
+    await asyncio.gather(beginning, question)
+    assert first.heard == [PROGRESS, "elicitation/create"], "also in the very turn in which its id became known"
+
+    calling = asyncio.ensure_future(two.request("tools/call", {}, origin=object()))
+    await settle()
+    first.heard.clear()
+    for method, params in (
+        (PROGRESS, {"progressToken": "p1"}),
+        (STATUS_CHANGED, {"taskId": "t1"}),
+        (LOGGED, {"level": "info", **about}),
+    ):
+        scene.listener.handle_notification(method, params, None)
+        scene.listener.handle_notification(method, params, Origin(cast(LinkView, two), None))
+    assert (first.heard, second.heard) == ([method for method in (PROGRESS, STATUS_CHANGED, LOGGED) for _ in "12"], [])
+
+    scene.listener.handle_notification(PROGRESS, {"progressToken": 7}, None)
+    scene.listener.handle_notification(STATUS_CHANGED, {"taskId": "t2"}, None)
+    unknown = {"_meta": {RELATED_TASK: {"taskId": "t2"}}}
+    with pytest.raises(RpcError, match="cannot be told"):
+        await scene.listener.handle_request("elicitation/create", unknown, None)
+    assert second.heard == [], "though it is the only one that calls"
+    link.answer_calls()
+    await calling
+
+
 async def test_a_lost_link_ends_every_view_and_fails_what_runs() -> None:
     scene = Scene()
     (one, _), (two, _) = await scene.join(), await scene.join()
     running = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
-    await asyncio.sleep(0)
+    await settle()
     two.end(LinkEnd(LinkEndKind.LOST, "it crashed"))
     with pytest.raises(LinkError, match="it crashed"):
         await running
@@ -163,11 +219,11 @@ async def test_a_view_that_closes_fails_its_own_calls_only() -> None:
     (one, _), (two, _) = await scene.join(), await scene.join()
     mine = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
     other = asyncio.ensure_future(two.request("tools/call", {}, origin=object()))
-    await asyncio.sleep(0)
+    await settle()
     await one.close()
     with pytest.raises(LinkError):
         await mine
-    scene.opened[0].answer.set_result({"content": []})
+    scene.opened[0].answer_calls(content=[])
     assert await other == {"content": []}
 
 
@@ -184,5 +240,6 @@ async def test_what_the_next_link_finds_the_servers_state_by_is_not_kept_for_ano
     view, _ = await scene.join()
     assert isinstance(view.resumption, SharedResumption)
     assert view.resumption.resumption is scene.opened[0].resumption
+    assert view.resumption.tasks is cast(LinkView, view).tasks
     scene.opened[0].resumption = None
     assert view.resumption is None

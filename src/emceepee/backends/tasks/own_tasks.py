@@ -1,0 +1,95 @@
+"""Which of a server's tasks are one session's, where several share the link: learned from what the session asks."""
+
+from collections.abc import Awaitable
+
+from emceepee.backends.link import RpcError
+from emceepee.backends.tasks.wire import LONGEST_TASK_ID, STATUS_CHANGED, RemoteStatus, is_created, related_task
+from emceepee.json_types import JsonObject
+
+MOST_TASKS = 1000  # far more than a session has at work; beyond that, the eldest are not known any more
+CALL, STATUS, PROGRESS = "tools/call", "tasks/get", "notifications/progress"
+_LAST_WORDS = ("tasks/result", "tasks/cancel")  # once they are answered, nothing more is told of the task
+_FINAL = frozenset(status for status in RemoteStatus if status.is_final)
+
+
+class OwnTasks:
+    """By their ids, and by the tokens under which the server reports their progress. Each until it ends."""
+
+    def __init__(self) -> None:
+        self._tokens: set[str] = set()  # also of calls whose task is not known yet
+        self._by_id: dict[str, str | None] = {}  # the token of each
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def are_meant(self, method: str, params: JsonObject) -> bool:
+        """Whether a message of the server is about one of them."""
+        if method == PROGRESS:
+            token = params.get("progressToken")
+            return isinstance(token, str) and token in self._tokens
+        task_id = named_task(method, params)
+        return task_id is not None and task_id in self._by_id
+
+    async def learn(self, method: str, params: JsonObject, asking: Awaitable[JsonObject]) -> JsonObject:
+        """The answer to a request of the session; what it says of a task is known in the turn in which it comes.
+
+        Raises:
+            RpcError, LinkError
+        """
+        token = _token(method, params)
+        if token is not None:
+            self._tokens.add(token)
+        answer: JsonObject | None = None
+        try:
+            answer = await asking
+        except RpcError:
+            answer = {}
+            raise
+        finally:
+            if method == CALL:
+                self._learn_of_call(params, token, answer or {})
+            elif answer is not None and isinstance(task_id := params.get("taskId"), str):
+                self._learn_of_task(method, task_id, answer)
+        return answer
+
+    def _learn_of_call(self, params: JsonObject, token: str | None, answer: JsonObject) -> None:
+        task_id = _created_id(params, answer)
+        if task_id is not None:
+            self._remember(task_id, token)
+        elif token is not None:
+            self._tokens.discard(token)
+
+    def _learn_of_task(self, method: str, task_id: str, answer: JsonObject) -> None:
+        if method in _LAST_WORDS or (method == STATUS and answer.get("status") in _FINAL):
+            self._forget(task_id)
+        elif method == STATUS:
+            self._remember(task_id, None)  # another process, or another link, has begun it
+
+    def _remember(self, task_id: str, token: str | None) -> None:
+        self._by_id.setdefault(task_id, token)
+        if len(self._by_id) > MOST_TASKS:
+            self._forget(next(iter(self._by_id)))
+
+    def _forget(self, task_id: str) -> None:
+        if (token := self._by_id.pop(task_id, None)) is not None:
+            self._tokens.discard(token)
+
+
+def named_task(method: str, params: JsonObject) -> str | None:
+    """The task that a message of a server is about, where it says so."""
+    task_id = params.get("taskId") if method == STATUS_CHANGED else related_task(params)
+    return task_id if isinstance(task_id, str) else None
+
+
+def _token(method: str, params: JsonObject) -> str | None:
+    """Under which progress is reported, if the call is to be a task: of 2025-11-25 only."""
+    meta = params.get("_meta") if method == CALL and "task" in params else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _created_id(params: JsonObject, answer: JsonObject) -> str | None:
+    """The task that a call has become, if it has."""
+    said = answer if is_created(answer, CALL) else answer.get("task") if "task" in params else None
+    task_id = said.get("taskId") if isinstance(said, dict) else None
+    return task_id if isinstance(task_id, str) and len(task_id) <= LONGEST_TASK_ID else None

@@ -1,0 +1,106 @@
+"""Which tasks are a session's is learned from its requests, and forgotten when they end."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.tasks.own_tasks import MOST_TASKS, PROGRESS, OwnTasks
+from emceepee.backends.tasks.wire import LONGEST_TASK_ID, RELATED_TASK, STATUS_CHANGED
+from emceepee.json_types import JsonObject
+
+
+async def ask(tasks: OwnTasks, method: str, params: JsonObject, answer: JsonObject | BaseException) -> None:
+    async def asking() -> JsonObject:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    await tasks.learn(method, params, asking())
+
+
+def call(token: str = "p1") -> JsonObject:
+    """One that is to be a task of 2025-11-25."""
+    return {"name": "dig", "task": {"ttl": 1}, "_meta": {"progressToken": token}}
+
+
+def knows(tasks: OwnTasks, task_id: str, token: str | None = None) -> tuple[bool, bool]:
+    """Whether it is known by its id, and by its token."""
+    by_id = tasks.are_meant(STATUS_CHANGED, {"taskId": task_id})
+    assert by_id is tasks.are_meant("elicitation/create", {"_meta": {RELATED_TASK: {"taskId": task_id}}})
+    return by_id, tasks.are_meant(PROGRESS, {"progressToken": token})
+
+
+async def test_a_task_is_known_from_its_beginning_to_its_end() -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
+    await ask(tasks, "tasks/get", {"taskId": "t1"}, {"status": "working"})
+    assert knows(tasks, "t1", "p1") == (True, True)
+    await ask(tasks, "tasks/get", {"taskId": "t1"}, {"status": "completed"})
+    assert (knows(tasks, "t1", "p1"), len(tasks)) == ((False, False), 0)
+
+
+async def test_a_task_of_2026_07_28_is_known_by_its_id() -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tools/call", {"name": "dig"}, {"resultType": "task", "taskId": "t1"})
+    assert knows(tasks, "t1") == (True, False)
+
+
+@pytest.mark.parametrize("answer", [{}, RpcError({"code": 1, "message": "it failed"})], ids=["result", "error"])
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/cancel"])
+async def test_after_its_last_words_it_is_not_known(method: str, answer: JsonObject | RpcError) -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
+    with suppress(RpcError):
+        await ask(tasks, method, {"taskId": "t1"}, answer)
+    assert knows(tasks, "t1", "p1") == (False, False)
+
+
+async def test_a_lost_answer_ends_nothing() -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
+    with pytest.raises(LinkError):
+        await ask(tasks, "tasks/result", {"taskId": "t1"}, LinkError(Failure.CLOSED, "gone"))
+    assert knows(tasks, "t1", "p1") == (True, True)
+
+
+async def test_one_that_was_begun_elsewhere_is_known_when_it_is_followed() -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tasks/get", {"taskId": "t1"}, {"status": "input_required"})
+    assert knows(tasks, "t1") == (True, False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": []},
+        {"task": "t1"},
+        {"task": {"taskId": 7}},
+        {"task": {"taskId": "x" * (LONGEST_TASK_ID + 1)}},
+        RpcError({"code": 1, "message": "no"}),
+        LinkError(Failure.CLOSED, "gone"),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda answer: str(answer)[:20],
+)
+async def test_a_call_that_became_none_leaves_nothing(answer: JsonObject | BaseException) -> None:
+    tasks = OwnTasks()
+    with suppress(RpcError, LinkError, asyncio.CancelledError):
+        await ask(tasks, "tools/call", call(), answer)
+    assert (knows(tasks, "t1", "p1"), len(tasks)) == ((False, False), 0)
+
+
+async def test_a_result_that_only_looks_like_a_task_is_none() -> None:
+    tasks = OwnTasks()
+    await ask(tasks, "tools/call", {"name": "dig"}, {"task": {"taskId": "t1"}})
+    assert len(tasks) == 0
+
+
+async def test_of_too_many_the_eldest_are_not_known_any_more() -> None:
+    tasks = OwnTasks()
+    for number in range(MOST_TASKS + 1):
+        await ask(tasks, "tools/call", call(f"p{number}"), {"task": {"taskId": f"t{number}"}})
+    assert len(tasks) == MOST_TASKS
+    assert knows(tasks, "t0", "p0") == (False, False)
+    assert knows(tasks, f"t{MOST_TASKS}", f"p{MOST_TASKS}") == (True, True)
