@@ -6,7 +6,7 @@ from typing import Any
 
 from emceepee.clock import Clock, SystemClock
 from emceepee.json_types import JsonObject
-from emceepee.replay.conversation import Conversation
+from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.reading import parse_recording
 from emceepee.replay.recording import Recording
 from support.fakes.clock import settle
@@ -58,7 +58,7 @@ class ReplayClient:
         self.takes_questions = True
         self.notes: list[str] = []
         self.heard: list[JsonObject] = []
-        self.conversation = Conversation(
+        self.conversation = ReplayedConversation(
             played, clock or SystemClock(), is_instant=clock is None, says=self.notes.append
         )
 

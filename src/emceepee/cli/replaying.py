@@ -48,17 +48,16 @@ def _problem(options: argparse.Namespace, closed: frozenset[int]) -> str | None:
 def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
     if os.isatty(STDIN):
         complain(f"replays {printable(recording.server)}; a client is to start this, or type JSON-RPC")
-    from emceepee.replay.stdio import replay_on_stdio
+    from emceepee.miniserver.stdio import serve_on_stdio
+    from emceepee.replay.conversation import ReplayedConversation
 
-    serving = replay_on_stdio(
+    conversation = ReplayedConversation(
         recording,
         SystemClock(),
-        stdin=STDIN,
-        stdout=STDOUT,
         is_instant=options.speed == INSTANT,
         says=_say,
     )
-    asyncio.run(serving)
+    asyncio.run(serve_on_stdio(conversation, stdin=STDIN, stdout=STDOUT))
     return DONE
 
 

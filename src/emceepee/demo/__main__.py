@@ -1,12 +1,14 @@
 """`emceepee-demo`, or `python -m emceepee.demo`, serves one client on standard input and output."""
 
 import asyncio
+import sys
 
-from emceepee.demo.server import serve_stdio
+from emceepee.demo.server import DemoConversation
+from emceepee.miniserver.stdio import serve_on_stdio
 
 
 def main() -> None:
-    asyncio.run(serve_stdio())
+    asyncio.run(serve_on_stdio(DemoConversation(), stdin=sys.stdin.fileno(), stdout=sys.stdout.fileno()))
 
 
 if __name__ == "__main__":

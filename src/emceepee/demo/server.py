@@ -1,140 +1,138 @@
 """The demo server: its tools, notes as resources, one prompt, and completion for both."""
 
-import inspect
-import warnings
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-import mcp_types as types
-from mcp.server import NotificationOptions, Server
-from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import ListenHandler
-from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from pydantic import ValidationError
+import msgspec
 
 from emceepee import __version__
-from emceepee.demo.asking import CannotAsk, Context, Unanswered
-from emceepee.demo.tools import TOOLS, Call, World, note_uri, said
+from emceepee.demo.tools import TOOLS, Call, CannotAsk, Unanswered, World, note_uri, said
+from emceepee.json_rpc import ProtocolError, Request
+from emceepee.json_types import JsonObject
+from emceepee.miniserver.conversation import Channel, Conversation
+from emceepee.miniserver.eras import Hello
+from emceepee.protocol import INVALID_PARAMS, LATEST_HANDSHAKE_VERSION, METHOD_NOT_FOUND
 
-INSTRUCTIONS = "A server to try a client or proxy with. dig is slow, book_table asks, haiku samples, mumble logs."
 NOTE_TEMPLATE = "note://{name}"
 CUISINES = ("french", "georgian", "ghanaian", "italian", "indian", "japanese", "mexican", "peruvian", "thai")
-DINNER = types.Prompt(
-    name="plan_dinner",
-    description="Plan a dinner for friends.",
-    arguments=[
-        types.PromptArgument(name="cuisine", description="Can be completed", required=True),
-        types.PromptArgument(name="guests", description="How many"),
+DINNER: JsonObject = {
+    "name": "plan_dinner",
+    "description": "Plan a dinner for friends.",
+    "arguments": [
+        {"name": "cuisine", "description": "Can be completed", "required": True},
+        {"name": "guests", "description": "How many"},
     ],
-)
-Nothing = types.PaginatedRequestParams | None
+}
+HELLO: JsonObject = {
+    "protocolVersion": LATEST_HANDSHAKE_VERSION,
+    "serverInfo": {"name": "emceepee-demo", "title": "emceepee demo", "version": __version__},
+    "capabilities": {
+        "tools": {},
+        "resources": {"subscribe": True, "listChanged": True},
+        "prompts": {},
+        "completions": {},
+        "logging": {},
+    },
+    "instructions": (
+        "A server to try a client or proxy with. dig is slow, book_table asks, haiku samples, mumble logs."
+    ),
+}
+Handler = Callable[[JsonObject], Awaitable[JsonObject] | JsonObject]
 
 
-async def serve_stdio() -> None:
-    """Serve one client until its input ends."""
-    server = build_server(World())
-    options = server.create_initialization_options(NotificationOptions(resources_changed=True))
-    async with stdio_server() as (read, write):
-        await server.run(read, write, options)
+class DemoConversation(Conversation):
+    """One client, and the world it lives in."""
 
+    def __init__(self, world: World | None = None) -> None:
+        super().__init__(Hello(HELLO), name="demo")
+        self._world = world or World()
+        self._handlers: dict[str, Callable[[JsonObject], JsonObject]] = {
+            "tools/list": lambda _: {"tools": [tool.listed() for tool in TOOLS.values()]},
+            "resources/list": self._list_notes,
+            "resources/templates/list": _list_templates,
+            "resources/read": self._read_note,
+            "resources/subscribe": lambda params: self._follow(params, is_wanted=True),
+            "resources/unsubscribe": lambda params: self._follow(params, is_wanted=False),
+            "prompts/list": lambda _: {"prompts": [DINNER]},
+            "prompts/get": _get_prompt,
+            "completion/complete": self._complete,
+            "logging/setLevel": self._set_level,
+        }
 
-def build_server(world: World) -> Server[Any]:
-    """A server that lives in `world`."""
-    offer = Offer(world)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MCPDeprecationWarning)  # log levels: deprecated, and still to be carried
-        return Server(
-            "emceepee-demo",
-            version=__version__,
-            title="emceepee demo",
-            instructions=INSTRUCTIONS,
-            on_list_tools=offer.list_tools,
-            on_call_tool=offer.call_tool,
-            on_list_resources=offer.list_resources,
-            on_list_resource_templates=offer.list_templates,
-            on_read_resource=offer.read_resource,
-            on_subscribe_resource=offer.subscribe,
-            on_unsubscribe_resource=offer.unsubscribe,
-            on_subscriptions_listen=ListenHandler(world.bus),
-            on_list_prompts=offer.list_prompts,
-            on_get_prompt=offer.get_prompt,
-            on_completion=offer.complete,
-            on_set_logging_level=offer.set_level,
-        )
+    async def serve(self, request: Request, channel: Channel) -> None:
+        params = request.params or {}
+        if request.method == "tools/call":
+            result = await self._call_tool(params, request, channel)
+        elif (handler := self._handlers.get(request.method)) is not None:
+            result = handler(params)
+        else:
+            raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
+        self.send_result(request, result, channel)
 
-
-class Offer:
-    """The handlers of one server."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def list_tools(self, ctx: Context, params: Nothing) -> types.ListToolsResult:
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(name=name, description=inspect.getdoc(model), input_schema=model.model_json_schema())
-                for name, (model, _) in TOOLS.items()
-            ]
-        )
-
-    async def call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        if params.name not in TOOLS:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        model, verb = TOOLS[params.name]
+    async def _call_tool(self, params: JsonObject, request: Request, channel: Channel) -> JsonObject:
+        tool = TOOLS.get(str(params.get("name")))
+        if tool is None:
+            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {str(params.get('name'))[:100]}")
+        call = Call(self, self._world, request, channel)
         try:
-            arguments = model.model_validate(params.arguments or {})
-            return await verb(arguments, Call(ctx=ctx, request=params, world=self._world))
+            return await tool.work(msgspec.convert(params.get("arguments") or {}, tool.params), call)
         except Unanswered as question:
             return question.result
-        except (ValidationError, CannotAsk) as error:
+        except (msgspec.ValidationError, CannotAsk) as error:
             return said(str(error), is_error=True)
 
-    async def list_resources(self, ctx: Context, params: Nothing) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=note_uri(name), name=name, mime_type="text/plain", size=len(text.encode()))
-                for name, text in self._world.notes.items()
+    def _list_notes(self, _: JsonObject) -> JsonObject:
+        notes = self._world.notes.items()
+        return {
+            "resources": [
+                {"uri": note_uri(name), "name": name, "mimeType": "text/plain", "size": len(text.encode())}
+                for name, text in notes
             ]
-        )
+        }
 
-    async def list_templates(self, ctx: Context, params: Nothing) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(uri_template=NOTE_TEMPLATE, name="note", description="A note by its name.")
-        return types.ListResourceTemplatesResult(resource_templates=[template])
-
-    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        text = self._world.notes.get(params.uri.removeprefix("note://"))
+    def _read_note(self, params: JsonObject) -> JsonObject:
+        uri = _text(params, "uri")
+        text = self._world.notes.get(uri.removeprefix("note://"))
         if text is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no {params.uri}; touch_note writes notes.")
-        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
-        return types.ReadResourceResult(contents=[contents])
+            raise ProtocolError(INVALID_PARAMS, f"There is no {uri[:200]}; touch_note writes notes.")
+        return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": text}]}
 
-    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        self._world.subscribed.add(params.uri)
-        return types.EmptyResult()
+    def _follow(self, params: JsonObject, *, is_wanted: bool) -> JsonObject:
+        uri = _text(params, "uri")
+        if is_wanted:
+            self._world.subscribed.add(uri)
+        else:
+            self._world.subscribed.discard(uri)
+        return {}
 
-    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._world.subscribed.discard(params.uri)
-        return types.EmptyResult()
+    def _complete(self, params: JsonObject) -> JsonObject:
+        argument = params.get("argument")
+        if not isinstance(argument, dict):
+            raise ProtocolError(INVALID_PARAMS, "argument: an object with name and value is needed.")
+        choices = {"cuisine": CUISINES, "name": tuple(self._world.notes)}.get(_text(argument, "name"), ())
+        values = [choice for choice in choices if choice.startswith(_text(argument, "value").lower())]
+        return {"completion": {"values": values, "total": len(values), "hasMore": False}}
 
-    async def list_prompts(self, ctx: Context, params: Nothing) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[DINNER])
+    def _set_level(self, params: JsonObject) -> JsonObject:
+        self._world.log_level = _text(params, "level")
+        return {}
 
-    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        given = params.arguments or {}
-        if params.name != DINNER.name or "cuisine" not in given:
-            raise MCPError(types.INVALID_PARAMS, f"The only prompt is {DINNER.name}, and it needs a cuisine.")
-        words = (
-            f"Plan a {given['cuisine']} dinner for {given.get('guests', '4')} guests: three courses, one sentence each."
-        )
-        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=words))
-        return types.GetPromptResult(description=DINNER.description, messages=[message])
 
-    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        choices = {"cuisine": CUISINES, "name": tuple(self._world.notes)}.get(params.argument.name, ())
-        values = [choice for choice in choices if choice.startswith(params.argument.value.lower())]
-        return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
+def _list_templates(_: JsonObject) -> JsonObject:
+    template = {"uriTemplate": NOTE_TEMPLATE, "name": "note", "description": "A note by its name."}
+    return {"resourceTemplates": [template]}
 
-    async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        self._world.log_level = params.level
-        return types.EmptyResult()
+
+def _get_prompt(params: JsonObject) -> JsonObject:
+    given = params.get("arguments") or {}
+    if params.get("name") != DINNER["name"] or not isinstance(given, dict) or "cuisine" not in given:
+        raise ProtocolError(INVALID_PARAMS, f"The only prompt is {DINNER['name']}, and it needs a cuisine.")
+    words = f"Plan a {given['cuisine']} dinner for {given.get('guests', '4')} guests: three courses, one sentence each."
+    message = {"role": "user", "content": {"type": "text", "text": words}}
+    return {"description": DINNER["description"], "messages": [message]}
+
+
+def _text(params: JsonObject, key: str) -> str:
+    """Raises: ProtocolError."""
+    if not isinstance(value := params.get(key), str):
+        raise ProtocolError(INVALID_PARAMS, f"{key}: a string is needed.")
+    return value

@@ -1,24 +1,28 @@
-"""The demo's tools: a parameter model whose docstring describes the tool, and one function each."""
+"""The demo's tools: a struct of parameters whose docstring describes the tool, and one function each."""
 
+import inspect
 import sys
-import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-import mcp_types as types
-from mcp.server.subscriptions import InMemorySubscriptionBus, ResourcesListChanged, ResourceUpdated
-from mcp.shared.exceptions import MCPDeprecationWarning
-from pydantic import BaseModel, Field
+from msgspec import Meta, Struct
+from msgspec.json import schema_components
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.demo.asking import Context, elicit, is_modern, sample
+from emceepee.json_rpc import ProtocolError, Request, modern_capabilities
+from emceepee.json_types import JsonObject
+from emceepee.miniserver.conversation import LOGGED, PROGRESS, UPDATED, Channel, Conversation
+from emceepee.miniserver.eras import CAPABILITY_OF, log_level
+from emceepee.protocol import INTERNAL_ERROR
 
-LEVELS: tuple[types.LoggingLevel, ...] = (
-    *("debug", "info", "notice", "warning"),
-    *("error", "critical", "alert", "emergency"),
+ELICIT, SAMPLE, LIST_CHANGED = (
+    "elicitation/create",
+    "sampling/createMessage",
+    "notifications/resources/list_changed",
 )
-BOOKING_FORM: dict[str, Any] = {
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+BOOKING_FORM: JsonObject = {
     "type": "object",
     "properties": {
         "guests": {"type": "integer", "title": "Guests", "minimum": 1, "maximum": 12},
@@ -29,6 +33,18 @@ BOOKING_FORM: dict[str, Any] = {
 }
 
 
+class CannotAsk(Exception):
+    """The client did not say that it can be asked this."""
+
+
+class Unanswered(Exception):
+    """The tool cannot go on before the client has answered; a 2026-07-28 client then sends the whole call again."""
+
+    def __init__(self, question: JsonObject) -> None:
+        super().__init__(question["method"])
+        self.result = {"resultType": "input_required", "inputRequests": {question["method"]: question}}
+
+
 @dataclass(slots=True)
 class World:
     """What the demo remembers while it runs. On stdio there is one client, so it is that client's world."""
@@ -36,147 +52,178 @@ class World:
     clock: Clock = field(default_factory=SystemClock)
     notes: dict[str, str] = field(default_factory=lambda: {"today": "Buy bread.\n"})
     subscribed: set[str] = field(default_factory=set)
-    bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
-    log_level: types.LoggingLevel = "info"
+    log_level: str = "info"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool, and where it happens."""
+    """One call of a tool, and how its client is told and asked something meanwhile."""
 
-    ctx: Context
-    request: types.CallToolRequestParams
+    conversation: Conversation
     world: World
+    request: Request
+    channel: Channel
+
+    @property
+    def is_modern(self) -> bool:
+        return modern_capabilities(self.request.params) is not None
+
+    def notify(self, method: str, **params: Any) -> None:
+        self.conversation.notify(method, params, self.request, self.channel)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """What the client answers. Raises: CannotAsk, Unanswered, ProtocolError."""
+        needed = CAPABILITY_OF[method]
+        if needed not in self.conversation.capabilities_of(self.request, self.channel):
+            raise CannotAsk(f"This client cannot be asked: it did not declare the {needed} capability.")
+        question = {"method": method, "params": params}
+        if not self.is_modern:
+            answered = (await self.conversation.ask({method: question}, self.channel))[method]
+            if isinstance(result := answered.get("result"), dict):
+                return result
+            raise ProtocolError(INTERNAL_ERROR, f"The client answered {method} with an error.", answered.get("error"))
+        given = (self.request.params or {}).get("inputResponses")
+        answer = given.get(method) if isinstance(given, dict) else None
+        if not isinstance(answer, dict):
+            raise Unanswered(question)
+        return answer
 
 
-class Add(BaseModel):
+class Add(Struct):
     """Add two numbers."""
 
     a: float
     b: float
 
 
-class Dig(BaseModel):
+class Dig(Struct):
     """Dig for treasure. Slow on purpose, and reports its progress."""
 
-    seconds: float = Field(3, ge=0, le=3600, description="How long it takes in all")
-    steps: int = Field(5, ge=1, le=1000, description="How often progress is reported")
+    seconds: Annotated[float, Meta(ge=0, le=3600, description="How long it takes in all")] = 3
+    steps: Annotated[int, Meta(ge=1, le=1000, description="How often progress is reported")] = 5
 
 
-class BookTable(BaseModel):
+class BookTable(Struct):
     """Book a table. Asks the user for guests and time with a form."""
 
     restaurant: str = "Chez Demo"
 
 
-class Haiku(BaseModel):
+class Haiku(Struct):
     """Write a haiku. Asks the client's model for the words."""
 
     topic: str = "proxies"
 
 
-class TouchNote(BaseModel):
+class TouchNote(Struct, kw_only=True):
     """Write a note. The resource note://{name} changes, and with it the list of resources."""
 
-    name: str = Field("today", pattern=r"^[a-z0-9-]+$")
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9-]+$")] = "today"
     text: str
 
 
-class Mumble(BaseModel):
+class Mumble(Struct):
     """Write log lines: a debug, an info and a warning message of the protocol, and a line on stderr."""
 
     about: str = "nothing in particular"
 
 
-async def add(params: Add, call: Call) -> types.CallToolResult:
+async def add(params: Add, call: Call) -> JsonObject:
     total = params.a + params.b
     return said(f"{params.a:g} + {params.b:g} = {total:g}", structured={"sum": total})
 
 
-async def dig(params: Dig, call: Call) -> types.CallToolResult:
+async def dig(params: Dig, call: Call) -> JsonObject:
     for step in range(1, params.steps + 1):
         await call.world.clock.sleep(params.seconds / params.steps)
-        message = f"layer {step} of {params.steps}"
-        await call.ctx.session.report_progress(step, params.steps, message)
+        call.notify(PROGRESS, progress=step, total=params.steps, message=f"layer {step} of {params.steps}")
     return said(f"Dug through {params.steps} layers in {params.seconds:g} s and found a teapot.")
 
 
-async def book_table(params: BookTable, call: Call) -> types.CallToolResult:
+async def book_table(params: BookTable, call: Call) -> JsonObject:
     message = f"A table at {params.restaurant}: how many guests, and when?"
-    form = types.ElicitRequestFormParams(message=message, requested_schema=BOOKING_FORM)
-    answer = await elicit(call.ctx, call.request, form)
-    if answer.action != "accept" or answer.content is None:
+    answer = await call.ask(ELICIT, {"mode": "form", "message": message, "requestedSchema": BOOKING_FORM})
+    content = answer.get("content")
+    if answer.get("action") != "accept" or not isinstance(content, dict):
         return said(f"No table was booked at {params.restaurant}.", structured={"booked": False})
-    booking = {"booked": True, "restaurant": params.restaurant, **answer.content}
-    place = " by the window" if answer.content.get("window") else ""
+    place = " by the window" if content.get("window") else ""
     return said(
-        f"Booked at {params.restaurant}: {answer.content.get('guests')} guests at {answer.content.get('time')}{place}.",
-        structured=booking,
+        f"Booked at {params.restaurant}: {content.get('guests')} guests at {content.get('time')}{place}.",
+        structured={"booked": True, "restaurant": params.restaurant, **content},
     )
 
 
-async def haiku(params: Haiku, call: Call) -> types.CallToolResult:
-    prompt = types.TextContent(type="text", text=f"Write a haiku about {params.topic}.")
-    wish = types.CreateMessageRequestParams(
-        messages=[types.SamplingMessage(role="user", content=prompt)],
-        system_prompt="Three lines: five, seven and five syllables. Nothing else.",
-        max_tokens=100,
+async def haiku(params: Haiku, call: Call) -> JsonObject:
+    wish = {"type": "text", "text": f"Write a haiku about {params.topic}."}
+    answer = await call.ask(
+        SAMPLE,
+        {
+            "messages": [{"role": "user", "content": wish}],
+            "systemPrompt": "Three lines: five, seven and five syllables. Nothing else.",
+            "maxTokens": 100,
+        },
     )
-    answer = await sample(call.ctx, call.request, wish)
-    words = answer.content.text if isinstance(answer.content, types.TextContent) else f"({answer.content.type})"
-    return said(f"{words}\n— {answer.model}")
+    content = answer.get("content")
+    block = content if isinstance(content, dict) else {}
+    return said(f"{block.get('text', block.get('type'))}\n— {answer.get('model')}")
 
 
-async def touch_note(params: TouchNote, call: Call) -> types.CallToolResult:
-    uri, world, session = note_uri(params.name), call.world, call.ctx.session
+async def touch_note(params: TouchNote, call: Call) -> JsonObject:
+    uri, world = note_uri(params.name), call.world
     world.notes[params.name] = params.text
-    if is_modern(call.ctx):  # who wants to know has a subscriptions/listen open
-        await world.bus.publish(ResourceUpdated(uri=uri))
-        await world.bus.publish(ResourcesListChanged())
-    else:
-        if uri in world.subscribed:
-            await session.send_resource_updated(uri)
-        await session.send_resource_list_changed()
+    if call.is_modern or uri in world.subscribed:  # a modern client that wants to know has a listen open
+        call.notify(UPDATED, uri=uri)
+    call.notify(LIST_CHANGED)
     return said(f"{uri} now has {len(params.text)} characters.")
 
 
-async def mumble(params: Mumble, call: Call) -> types.CallToolResult:
-    lines: dict[types.LoggingLevel, str] = {
+async def mumble(params: Mumble, call: Call) -> JsonObject:
+    lines = {
         "debug": f"thinking about {params.about}",
         "info": f"still thinking about {params.about}",
         "warning": f"thought too long about {params.about}",
     }
+    # A 2026-07-28 request names its own level; before that, it is set once.
+    lowest = log_level(call.request.params) if call.is_modern else call.world.log_level
     for level, text in lines.items():
-        await _log(call, level, text)
+        if lowest in LEVELS and LEVELS.index(level) >= LEVELS.index(lowest):
+            call.notify(LOGGED, level=level, logger="demo", data=text)
     sys.stderr.write(f"demo: mumbling about {params.about}\n")
     sys.stderr.flush()
     return said(f"Mumbled about {params.about}.")
-
-
-async def _log(call: Call, level: types.LoggingLevel, text: str) -> None:
-    # A 2026-07-28 request names its own level, and the SDK obeys it; before that, it is set once and ours to obey.
-    if not is_modern(call.ctx) and LEVELS.index(level) < LEVELS.index(call.world.log_level):
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MCPDeprecationWarning)  # deprecated, and still to be carried by a proxy
-        await call.ctx.session.send_log_message(level, text, "demo", related_request_id=call.ctx.request_id)
 
 
 def note_uri(name: str) -> str:
     return f"note://{name}"
 
 
-def said(text: str, *, structured: dict[str, Any] | None = None, is_error: bool = False) -> types.CallToolResult:
-    block = types.TextContent(type="text", text=text)
-    return types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
+def said(text: str, *, structured: JsonObject | None = None, is_error: bool = False) -> JsonObject:
+    result: JsonObject = {"content": [{"type": "text", "text": text}], "isError": is_error}
+    return result if structured is None else result | {"structuredContent": structured}
 
 
-Verb = Callable[[Any, Call], Awaitable[types.CallToolResult]]
-TOOLS: dict[str, tuple[type[BaseModel], Verb]] = {
-    "add": (Add, add),
-    "dig": (Dig, dig),
-    "book_table": (BookTable, book_table),
-    "haiku": (Haiku, haiku),
-    "touch_note": (TouchNote, touch_note),
-    "mumble": (Mumble, mumble),
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Its name is that of its function, in `TOOLS`."""
+
+    params: type[Struct]
+    work: Callable[[Any, Call], Awaitable[JsonObject]]
+
+    def listed(self) -> JsonObject:
+        """As `tools/list` has it."""
+        _, components = schema_components([self.params])
+        schema = {key: value for key, value in components[self.params.__name__].items() if key != "description"}
+        return {"name": self.work.__name__, "description": inspect.getdoc(self.params), "inputSchema": schema}
+
+
+TOOLS = {
+    tool.work.__name__: tool
+    for tool in (
+        Tool(Add, add),
+        Tool(Dig, dig),
+        Tool(BookTable, book_table),
+        Tool(Haiku, haiku),
+        Tool(TouchNote, touch_note),
+        Tool(Mumble, mumble),
+    )
 }

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 
 from emceepee.backends.recording.masking import masked_params
+from emceepee.json_rpc import ProtocolError
 from emceepee.json_types import JsonObject
 from emceepee.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from emceepee.replay.recording import Exchange, Recording
@@ -16,12 +17,8 @@ LONGEST_COMPARED = 300  # characters
 _NAMES = ("name", "uri", "ref")
 
 
-class NotRecorded(Exception):
+class NotRecorded(ProtocolError):
     """The text says what was recorded instead."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Script:

@@ -1,17 +1,14 @@
-"""The replayed server on standard input and output."""
+"""A small server on standard input and output."""
 
 import asyncio
-from collections.abc import Callable
 
-from emceepee.clock import Clock
 from emceepee.codec import Unreadable, decode, encode
 from emceepee.framing import TooLongLine
 from emceepee.json_rpc import error_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.miniserver.conversation import Conversation
 from emceepee.protocol import PARSE_ERROR
-from emceepee.replay.conversation import Conversation
-from emceepee.replay.recording import Recording
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import on_stop_signals
 
@@ -33,13 +30,10 @@ class _LineChannel:
         await self._writer.drain()
 
 
-async def replay_on_stdio(
-    recording: Recording, clock: Clock, *, stdin: int, stdout: int, is_instant: bool, says: Callable[[str], None]
-) -> None:
+async def serve_on_stdio(conversation: Conversation, *, stdin: int, stdout: int) -> None:
     """Until end of input, or a signal to stop."""
     reader, writer = await LineReader.on(stdin, longest=LONGEST_LINE), await LineWriter.on(stdout)
-    conversation = Conversation(recording, clock, is_instant=is_instant, says=says)
-    owner, stopped = TaskOwner("replay-stdio"), asyncio.Event()
+    owner, stopped = TaskOwner("stdio"), asyncio.Event()
     on_stop_signals(stopped.set)
     listening = owner.spawn(_listen(reader, writer, conversation), name="listen")
     stopping = owner.spawn(stopped.wait(), name="signals")

@@ -1,4 +1,4 @@
-"""What a recorded server says of itself and its results, in the manner of the era in which it is asked."""
+"""What a server says of itself and its results, in the manner of the era in which it is asked."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": 
 
 
 class Hello:
-    """The recorded server's words about itself, which may have any shape."""
+    """A server's words about itself. Those of a recorded one may have any shape."""
 
     def __init__(self, told: JsonObject) -> None:
         self._told = told
@@ -66,7 +66,7 @@ class Hello:
         return words if isinstance(words, str) else None
 
     def _version(self, asked: Any) -> str:
-        """As the recorded server would have chosen, as far as can be told: never a newer one than it did."""
+        """As a recorded server would have chosen, as far as can be told: never a newer one than it did."""
         chosen = self._told.get("protocolVersion")
         newest = chosen if chosen in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION
         return str(asked) if asked in HANDSHAKE_PROTOCOL_VERSIONS and asked <= newest else newest
@@ -95,8 +95,10 @@ def unsupported_version(params: JsonObject | None) -> JsonObject | None:
     return {"code": UNSUPPORTED_PROTOCOL_VERSION, "message": "Unsupported protocol version", "data": data}
 
 
-def wants_logs(params: JsonObject | None) -> bool:
-    return LOG_LEVEL_META_KEY in _mapping((params or {}).get("_meta"))
+def log_level(params: JsonObject | None) -> str | None:
+    """The lowest that a request of 2026-07-28 asks for; None: it wants no logs."""
+    level = _mapping((params or {}).get("_meta")).get(LOG_LEVEL_META_KEY)
+    return level if isinstance(level, str) else None
 
 
 def can_answer(capabilities: JsonObject, question: JsonObject) -> bool:

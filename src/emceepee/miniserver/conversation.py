@@ -1,0 +1,212 @@
+"""What a server and one client say to each other in either era. Messages come by `receive`, and go out by a channel."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Protocol
+
+from emceepee.json_rpc import (
+    InvalidMessage,
+    Notification,
+    ProtocolError,
+    Request,
+    RequestId,
+    Response,
+    cancelled_id,
+    classify,
+    error_message,
+    modern_capabilities,
+    notification_message,
+    progress_token,
+    request_message,
+    result_message,
+)
+from emceepee.json_types import JsonObject
+from emceepee.lifecycle import TaskOwner
+from emceepee.miniserver.eras import Hello, handshake_result, log_level, modern_result, unsupported_version
+from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
+
+PROGRESS, LOGGED, UPDATED = "notifications/progress", "notifications/message", "notifications/resources/updated"
+LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
+# Which wish of a listener a change belongs to.
+_WISHES = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+}
+
+
+class Channel(Protocol):
+    """Where what belongs to one request goes."""
+
+    @property
+    def takes_questions(self) -> bool:
+        """Whether the client can be asked by it."""
+        ...
+
+    def send(self, message: JsonObject) -> None: ...
+
+    async def drain(self) -> None:
+        """Wait while whoever reads is behind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listener:
+    request_id: RequestId
+    wanted: JsonObject
+    channel: Channel
+
+
+class Conversation(ABC):
+    """`serve` is what a server adds to it."""
+
+    def __init__(self, hello: Hello, *, name: str) -> None:
+        """`hello` is what the server says of itself, and `name` what its questions are numbered by."""
+        self._hello, self._name = hello, name
+        self._capabilities: JsonObject = {}  # of a client of the handshake era
+        self._tasks = TaskOwner(name)
+        # By tasks: where several clients share a conversation, their ids are the same.
+        self._requests: dict[asyncio.Task[None], RequestId] = {}
+        self._listeners: dict[asyncio.Task[None], _Listener] = {}
+        self._asked: dict[RequestId, asyncio.Future[JsonObject]] = {}
+        self._ids = count(1)
+
+    @abstractmethod
+    async def serve(self, request: Request, channel: Channel) -> None:
+        """Answer a request that is the server's own affair, by `send_result`. Raises: ProtocolError, the answer."""
+
+    def begin(self) -> None:  # noqa: B027 # most servers have nothing to do then
+        """A client of the handshake era introduces itself."""
+
+    # What comes in.
+
+    def receive(self, value: Any, channel: Channel) -> "asyncio.Task[None] | None":
+        """Take one message; if it is a request, the task that answers it."""
+        match classify(value):
+            case Request() as request:
+                return self.start(request, channel)
+            case InvalidMessage() as invalid:
+                channel.send(invalid.reply)
+            case message:
+                self.take(message)
+        return None
+
+    def start(self, request: Request, channel: Channel) -> "asyncio.Task[None]":
+        """The task that answers it by the channel; one that is cancelled answers nothing."""
+        task = self._tasks.spawn(self._serve(request, channel), name=request.method)
+        self._requests[task] = request.request_id
+        task.add_done_callback(self._requests.pop)
+        return task
+
+    def take(self, message: Notification | Response) -> None:
+        """What is not answered."""
+        if isinstance(message, Response):
+            answer = None if message.request_id is None else self._asked.pop(message.request_id, None)
+            if answer is not None and not answer.done():
+                answer.set_result(message.message)
+        elif message.method == "notifications/cancelled" and (meant := cancelled_id(message)) is not None:
+            found = (task for task, key in reversed(self._requests.items()) if key == meant)
+            if (newest := next(found, None)) is not None:
+                newest.cancel()
+
+    async def finish(self, *, within: float) -> None:
+        """Wait for what is being answered."""
+        waiting = [task for task in self._requests if task not in self._listeners]
+        if waiting:
+            await asyncio.wait(waiting, timeout=within)
+
+    def end_listens(self) -> None:
+        """Whoever listens for changes hears of no more."""
+        for task in list(self._listeners):
+            task.cancel()
+
+    def cancel_requests(self) -> None:
+        for task in list(self._requests):
+            task.cancel()
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def _serve(self, request: Request, channel: Channel) -> None:
+        refusal = unsupported_version(request.params)
+        if refusal is not None:
+            channel.send({"jsonrpc": "2.0", "id": request.request_id, "error": refusal})
+        elif request.method == "initialize":
+            declared = (request.params or {}).get("capabilities")
+            self._capabilities = declared if isinstance(declared, dict) else {}
+            self.begin()
+            channel.send(result_message(request.request_id, self._hello.initialized(request.params)))
+        elif request.method == LISTEN:
+            await self._listen(request, channel)
+        elif request.method == "server/discover":
+            self.send_result(request, self._hello.discovered(), channel)
+        elif request.method == "ping":
+            self.send_result(request, {}, channel)
+        else:
+            try:
+                await self.serve(request, channel)
+            except ProtocolError as error:
+                channel.send(error_message(request.request_id, error.code, str(error), error.data))
+        await channel.drain()
+
+    def send_result(self, request: Request, result: JsonObject, channel: Channel) -> None:
+        is_modern = modern_capabilities(request.params) is not None
+        made = modern_result(request.method, result, self._hello.info) if is_modern else handshake_result(result)
+        channel.send(result_message(request.request_id, made))
+
+    # What goes out besides answers.
+
+    def capabilities_of(self, request: Request, channel: Channel) -> JsonObject:
+        """What the client can do in answer to it, as far as it says."""
+        modern = modern_capabilities(request.params)
+        if modern is not None:
+            return modern
+        return self._capabilities if channel.takes_questions else {}
+
+    async def ask(self, questions: dict[str, JsonObject], channel: Channel) -> dict[str, JsonObject]:
+        """Ask a client of the handshake era, all of it at once. Its responses, by the same keys."""
+        waiting: dict[str, tuple[RequestId, asyncio.Future[JsonObject]]] = {}
+        for key, question in questions.items():
+            number: RequestId = f"{self._name}-{next(self._ids)}"
+            waiting[key] = number, asyncio.get_running_loop().create_future()
+            self._asked[number] = waiting[key][1]
+            channel.send(request_message(number, question["method"], question["params"]))
+        try:
+            return {key: await answer for key, (_, answer) in waiting.items()}
+        finally:
+            for number, _ in waiting.values():
+                self._asked.pop(number, None)
+
+    def notify(self, method: str, params: JsonObject, request: Request, channel: Channel) -> None:
+        """Say something that belongs to a request, in the way of its era: to whoever listens, if it is a change."""
+        is_modern = modern_capabilities(request.params) is not None
+        if method == PROGRESS:
+            if (token := progress_token(request.params)) is not None:
+                channel.send(notification_message(PROGRESS, {**params, "progressToken": token}))
+        elif is_modern and (method in _WISHES or method == UPDATED):
+            self._tell_listeners(method, params)
+        elif not is_modern or method != LOGGED or log_level(request.params) is not None:
+            channel.send(notification_message(method, params))
+
+    async def _listen(self, request: Request, channel: Channel) -> None:
+        wanted = (request.params or {}).get("notifications")
+        wanted = wanted if isinstance(wanted, dict) else {}
+        meta = {SUBSCRIPTION_ID_META_KEY: request.request_id}
+        task = asyncio.current_task()
+        assert task is not None  # each request is served by one
+        self._listeners[task] = _Listener(request_id=request.request_id, wanted=wanted, channel=channel)
+        channel.send(notification_message(ACKNOWLEDGED, {"notifications": wanted, "_meta": meta}))
+        try:
+            await asyncio.get_running_loop().create_future()  # until it is cancelled
+        finally:
+            del self._listeners[task]
+
+    def _tell_listeners(self, method: str, params: JsonObject) -> None:
+        for listener in list(self._listeners.values()):
+            uris = listener.wanted.get("resourceSubscriptions")
+            is_followed = isinstance(uris, list) and params.get("uri") in uris
+            if listener.wanted.get(_WISHES.get(method, "")) or (method == UPDATED and is_followed):
+                meta = {SUBSCRIPTION_ID_META_KEY: listener.request_id}
+                listener.channel.send(notification_message(method, {**params, "_meta": meta}))
