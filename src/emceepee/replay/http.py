@@ -12,8 +12,9 @@ from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import CallerIdentity
 from emceepee.ids import Ulids
 from emceepee.json_rpc import SHUTTING_DOWN, Request, classify
+from emceepee.miniserver.conversation import Conversation
 from emceepee.protocol import INVALID_REQUEST
-from emceepee.replay.conversation import Conversation
+from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.http_session import ReplaySession
 from emceepee.replay.http_stateless import StatelessReplay
 from emceepee.replay.recording import Recording
@@ -159,7 +160,7 @@ async def replay_over_http(
     """
 
     def converse() -> Conversation:
-        return Conversation(recording, clock, is_instant=is_instant, says=says)
+        return ReplayedConversation(recording, clock, is_instant=is_instant, says=says)
 
     async def is_open(address: str) -> None:
         announce(f"{address}{MCP_PATH}")

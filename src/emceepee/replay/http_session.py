@@ -5,8 +5,8 @@ import asyncio
 from emceepee.clock import Clock
 from emceepee.json_rpc import InvalidMessage, Request, classify
 from emceepee.lifecycle import TaskOwner
+from emceepee.miniserver.conversation import Conversation
 from emceepee.protocol import INVALID_REQUEST
-from emceepee.replay.conversation import Conversation
 from emceepee.replay.response_channel import ResponseChannel
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
 from emceepee.server.http.message_log import PUSH

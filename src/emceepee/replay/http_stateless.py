@@ -2,7 +2,7 @@
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.replay.conversation import Conversation
+from emceepee.miniserver.conversation import Conversation
 from emceepee.replay.response_channel import ResponseChannel
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange
 from emceepee.server.http.stateless_requests import accept_request, http_status

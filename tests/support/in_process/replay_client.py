@@ -8,7 +8,7 @@ from typing import Any
 from emceepee.clock import Clock, SystemClock
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.json_types import JsonObject
-from emceepee.replay.conversation import Conversation
+from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.http import ReplayEndpoint
 from emceepee.replay.recording import Recording
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller
@@ -74,8 +74,8 @@ async def a_replay_endpoint(
     """With a `clock`, everything takes the time that it took."""
     used = clock or SystemClock()
 
-    def converse() -> Conversation:
-        return Conversation(played, used, is_instant=clock is None, says=says)
+    def converse() -> ReplayedConversation:
+        return ReplayedConversation(played, used, is_instant=clock is None, says=says)
 
     endpoint = ReplayEndpoint(converse, used, Gate(GateRules()))
     try:
