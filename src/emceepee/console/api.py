@@ -9,7 +9,7 @@ from emceepee.codec import encode
 from emceepee.console import server_settings
 from emceepee.console.feed import Feed, SessionSource, server_row
 from emceepee.console.other_sessions import OtherSessions, SessionNotHere
-from emceepee.console.overview import Memory, Overview, joined_overview, overview_view
+from emceepee.console.overview import Memory, Overview, joined_overview
 from emceepee.console.peers import NoPeers, PeerConsoles
 from emceepee.console.recording import begin_recording, end_recording
 from emceepee.console.request import ConsoleRequest, Route
@@ -123,7 +123,7 @@ class ConsoleApi:
 
     async def _show_overview(self, request: ConsoleRequest) -> None:
         await self._confirm()
-        own = overview_view(self._overview.look(request.principal or ""))
+        own = self._overview.show(request.principal or "")
         documents = [] if request.is_from_peer else await self._others.documents(request)
         await respond_json(request.send, 200, joined_overview(own, documents) if documents else own)
 

@@ -77,17 +77,22 @@ class History:
             self.samples.append(Sample(now - SAMPLE * ago, tally.begun, tally.errors, tally.slowest, None, None))
 
     def take(self, sessions: list[Session], now: datetime, memory: int | None) -> None:
+        self.samples.append(self.measure(sessions, now, memory))
+        self._at = now
+        for session in sessions:
+            self._begun[session.journal] = session.journal.begun
+
+    def measure(self, sessions: list[Session], now: datetime, memory: int | None) -> Sample:
+        """What happened since the last sample."""
         tally, waiting = _Tally(), 0
         for session in sessions:
             journal = session.journal
             tally.begun += journal.begun - self._begun.get(journal, 0)
-            self._begun[journal] = journal.begun
             waiting += len(session.questions.open())
             for span in journal.spans:
                 if (ended := _end_of(span)) is not None and self._at < ended <= now:
                     tally.end(span)
-        self.samples.append(Sample(now, tally.begun, tally.errors, tally.slowest, waiting, memory))
-        self._at = now
+        return Sample(now, tally.begun, tally.errors, tally.slowest, waiting, memory)
 
 
 def _end_of(span: Span) -> datetime | None:
@@ -120,6 +125,12 @@ class Overview:
             self._tasks.spawn(self._sample(), name="overview")
         return history
 
+    def show(self, principal: str) -> JsonObject:
+        """With what has happened since the last sample: nobody who looks is to wait for the next."""
+        history = self.look(principal)
+        so_far = history.measure(self._source.sessions_of(principal), self._clock.now(), None)
+        return overview_view([*history.samples, so_far])
+
     async def _sample(self) -> None:
         try:
             while self._histories:
@@ -138,7 +149,7 @@ class Overview:
                 history.take(self._source.sessions_of(principal), now, memory)
 
 
-def overview_view(history: History) -> JsonObject:
+def overview_view(samples: Iterable[Sample]) -> JsonObject:
     return {
         "sampleMs": round(SAMPLE_SECONDS * 1000),
         "samples": [
@@ -150,7 +161,7 @@ def overview_view(history: History) -> JsonObject:
                 "waiting": sample.waiting,
                 "memory": sample.memory,
             }
-            for sample in history.samples
+            for sample in samples
         ],
     }
 

@@ -36,7 +36,7 @@ class Looking:
         self.overview = Overview(self.source, scene.clock, self.tasks, lambda: 5_000_000)
 
     def samples(self) -> list[dict[str, Any]]:
-        return list(overview_view(self.overview.look("local"))["samples"])
+        return list(overview_view(self.overview.look("local").samples)["samples"])
 
     async def next_sample(self) -> dict[str, Any]:
         before = len(self.samples())
@@ -66,6 +66,18 @@ async def test_requests_errors_the_slowest_and_what_waits_are_sampled() -> None:
         question = elicit(backend)
         assert (await look.next_sample())["waiting"] == 1
         question.cancel()
+        await look.tasks.close()
+
+
+async def test_what_happened_since_the_last_sample_is_shown_at_once() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        look = Looking(scene)
+        assert look.samples() == []
+        await scene.call("list_servers")
+        for _ in range(2):  # to look changes nothing
+            assert [sample["requests"] for sample in look.overview.show("local")["samples"]] == [1]
+        assert (await look.next_sample())["requests"] == 1
+        assert [sample["requests"] for sample in look.overview.show("local")["samples"]] == [1, 0]
         await look.tasks.close()
 
 

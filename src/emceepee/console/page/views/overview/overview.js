@@ -16,6 +16,7 @@ import { WaitingList } from "./waiting-list.js";
  * @import { Store, Topics } from "../../state/store.js"
  */
 
+const ASK_EVERY_MS = 3_000; // what happened since the last sample is told, too
 const SHORTEST_MS = 600_000; // what a plot shows at least
 const LONGEST_MS = 3_600_000;
 const SHOWN_REQUESTS = 6;
@@ -78,7 +79,7 @@ export class OverviewView {
   }
 
   tick() {
-    if (performance.now() - this.#askedAt >= this.#overview.sampleMs) this.#ask();
+    if (performance.now() - this.#askedAt >= ASK_EVERY_MS) this.#ask();
     this.#plot();
   }
 
