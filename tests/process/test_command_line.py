@@ -63,7 +63,7 @@ async def test_arguments_come_from_a_file_or_from_standard_input(line: CommandLi
         (["add", "--args", "[1]"], 2, "--args: expected an object with the tool's arguments"),
         (["add", "@nothing.json"], 2, "@nothing.json: cannot be read"),
         (["ad", "a=1", "b=1"], 1, "Did you mean add?"),
-        (["add", "a=1"], 1, "b\n  Field required"),
+        (["add", "a=1"], 1, "Object missing required field `b`"),
         (["dig", "seconds=30", "--timeout", "0.2"], 1, "it took longer than 0.2 s, and was cancelled; give it more"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

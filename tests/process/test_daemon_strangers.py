@@ -12,6 +12,7 @@ import pytest
 from support.callers.attached_callers import Home, home, said
 from support.callers.emceepee_process import BOUND
 from support.programs.unprivileged_emceepee import NOBODY, SYSTEM_PYTHON
+from support.waiting import eventually
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user"),
@@ -83,5 +84,6 @@ async def test_a_process_of_another_user_is_hung_up_on() -> None:
             heard = await asyncio.wait_for(asyncio.to_thread(stranger.stdout.read), BOUND)
         assert heard == "heard b''\n"
         user.place.chmod(0o700)
-        assert f"uid {NOBODY}" in (user.place / "daemon.log").read_text()
+        log = user.place / "daemon.log"  # which a thread writes
+        await eventually(lambda: f"uid {NOBODY}" in log.read_text(), what="the daemon has told its log of it")
         assert (await caller.value("list_servers"))["servers"] == []
