@@ -1,11 +1,14 @@
 """What more processes bring and cost: calls a second of two workers and of one, and what a hop adds to a call.
 
-The workers, their callers and the backend share all cores, and those that are compared take turns. Two processes that
-share nothing show what the machine itself allows: its cores may be halves of one.
+The workers, their callers and the backend share all cores, and those that are compared take turns. A process that is
+busier does more in each turn of its loop, so that a call costs it less: of sixteen callers, each of two workers has
+eight. So there are also two workers with sixteen callers each, and two processes that share nothing, which show what
+the machine itself allows.
 """
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from statistics import median
 from tempfile import TemporaryDirectory
 
@@ -29,6 +32,9 @@ WARM_SECONDS = 0.3
 SHARE = f"calls a second of two workers, share of one's, {CALLERS} callers"
 CPU_SHARE = f"CPU of a call with two workers, share of that with one, {CALLERS} callers"
 ONE, TWO, APART = "one worker", "two workers", "two processes that share nothing"
+FULL = f"two workers, {CALLERS} callers each"
+FULL_SHARE = f"calls a second of {FULL}, share of one's with {CALLERS}"
+FULL_CPU_SHARE = f"CPU of a call with {FULL}, share of that with one and {CALLERS}"
 APART_SHARE = f"calls a second of {APART}, share of one worker's, {CALLERS} callers"
 APART_CPU_SHARE = f"CPU of a call with {APART}, share of that with one worker, {CALLERS} callers"
 HOP = "p50 that a hop to another replica adds, one caller"
@@ -41,9 +47,10 @@ def measure(settings: Settings, results: Results) -> None:
     with on_all_cores():
         found = _workers(QUICK_ROUNDS if settings.is_quick else ROUNDS)
     for name, rounds in found.items():
-        results.add(PART, f"{name}: calls a second, {CALLERS} callers", median(s.rate for s in rounds), "/s")
+        results.add(PART, f"{name}: calls a second", median(s.rate for s in rounds), "/s")
         results.add(PART, f"{name}: CPU of a call", median(s.cpu_us for s in rounds), "µs")
-    for name, share, cpu_share in ((TWO, SHARE, CPU_SHARE), (APART, APART_SHARE, APART_CPU_SHARE)):
+    shares = ((TWO, SHARE, CPU_SHARE), (FULL, FULL_SHARE, FULL_CPU_SHARE), (APART, APART_SHARE, APART_CPU_SHARE))
+    for name, share, cpu_share in shares:
         pairs = list(zip(found[ONE], found[name], strict=True))
         results.add(PART, share, median(two.rate / one.rate for one, two in pairs), "")
         results.add(PART, cpu_share, median(two.cpu_us / one.cpu_us for one, two in pairs), "")
@@ -64,6 +71,13 @@ def _emceepee(back: str, *options: str) -> Iterator[tuple[Child, int]]:
             yield child, port
 
 
+@dataclass(frozen=True, slots=True)
+class _Contestant:
+    processes: list[tuple[Child, int]]
+    of_each: int  # callers of each worker
+    in_all: int
+
+
 def _workers(rounds: int) -> dict[str, list[Sample]]:
     with ExitStack() as stack:
         back = stack.enter_context(backend(Wire.HTTP, Era.HANDSHAKE))
@@ -73,37 +87,41 @@ def _workers(rounds: int) -> dict[str, list[Sample]]:
             HttpDriver(EMCEEPEE, child, port, Era.HANDSHAKE).open()
             return child, port
 
-        one = start("--workers", "1")
-        contestants = {ONE: [one], TWO: [start("--workers", "2")], APART: [one, start("--workers", "1")]}
+        one, two = start("--workers", "1"), start("--workers", "2")
+        contestants = {
+            ONE: _Contestant([one], CALLERS, CALLERS),
+            TWO: _Contestant([two], CALLERS // 2, CALLERS),
+            FULL: _Contestant([two], CALLERS, 2 * CALLERS),
+            APART: _Contestant([one, start("--workers", "1")], CALLERS // 2, CALLERS),
+        }
         return uvloop.run(_take_turns(contestants, rounds))
 
 
-async def _take_turns(contestants: dict[str, list[tuple[Child, int]]], rounds: int) -> dict[str, list[Sample]]:
+async def _take_turns(contestants: dict[str, _Contestant], rounds: int) -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {name: [] for name in contestants}
     for _ in range(rounds):
-        for name, processes in contestants.items():
-            async with _callers(processes, halves=name != ONE) as callers:
+        for name, contestant in contestants.items():
+            async with _callers(contestant) as callers:
                 await call_on(callers, WARM_SECONDS, mark=mark_of(SMALL))
-                spent = sum(child.cpu_seconds() for child, _ in processes)
+                spent = sum(child.cpu_seconds() for child, _ in contestant.processes)
                 sample = await call_on(callers, ROUND_SECONDS, mark=mark_of(SMALL))
-                sample.cpu_seconds = sum(child.cpu_seconds() for child, _ in processes) - spent
+                sample.cpu_seconds = sum(child.cpu_seconds() for child, _ in contestant.processes) - spent
             found[name].append(sample)
     return found
 
 
 @asynccontextmanager
-async def _callers(processes: list[tuple[Child, int]], *, halves: bool) -> AsyncIterator[list[Caller]]:
+async def _callers(contestant: _Contestant) -> AsyncIterator[list[Caller]]:
     """The kernel leads a connection to one worker or the other. With few of them that is rarely half and half, so those
     that one has too many of are closed again: what two workers can do is asked, not what chance gives them."""
-    share = CALLERS // 2 if halves else CALLERS
     of_each: dict[str, list[Caller]] = {}
     lines = []
-    while sum(len(callers) for callers in of_each.values()) < CALLERS:
-        for _, port in processes:
+    while sum(len(callers) for callers in of_each.values()) < contestant.in_all:
+        for _, port in contestant.processes:
             lines.append(HttpLine("127.0.0.1", port))
             slot, caller = await _open_caller(port, lines[-1])
             mine = of_each.setdefault(f"{port}-{slot}", [])
-            if len(mine) < share:
+            if len(mine) < contestant.of_each:
                 mine.append(caller)
             else:
                 caller.close()
