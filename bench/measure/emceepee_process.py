@@ -95,4 +95,6 @@ async def until_connected(session: HttpSession, count: int) -> None:
         if perf_counter() > give_up:
             raise WrongAnswer(f"not all servers were connected: {states}")
         await asyncio.sleep(ASK_AGAIN_SECONDS)
+    while (await asked.value("await_activity", timeout_ms=100))["events"]:
+        pass  # else the first calls would carry what has happened
     asked.line.close()
