@@ -1,6 +1,6 @@
 """The demo server: its tools, notes as resources, one prompt, and completion for both."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 
@@ -36,7 +36,6 @@ HELLO: JsonObject = {
         "A server to try a client or proxy with. dig is slow, book_table asks, haiku samples, mumble logs."
     ),
 }
-Handler = Callable[[JsonObject], Awaitable[JsonObject] | JsonObject]
 
 
 class DemoConversation(Conversation):
