@@ -14,7 +14,7 @@ from emceepee.replicas.hop_app import HopConnection
 from emceepee.replicas.senders import GONE_SECONDS
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop
-from emceepee.server.http.connection import CONFIRMED_TICKS
+from emceepee.server.http.connection import CONFIRMED_TICKS, ServerConnection
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import Outcome
 from emceepee.web.asgi import respond_json
@@ -134,6 +134,7 @@ async def test_a_next_request_of_the_same_caller_says_that_the_response_was_read
     assert kept(replicas) == 1
     for number in range(2, 5):
         caller.received = b""
+        caller.received = b""
         caller.send(post(b"%d" % number))
         await caller.answer()
         assert kept(replicas) == 1  # what came before rode on the request
@@ -250,6 +251,29 @@ async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
         await replicas.forwarder.take_leave()
         assert kept(replicas) == 0
         assert replicas.target.unread == []
+
+
+async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_read(replicas: Replicas) -> None:
+    """The caller's system has it, though it has not acknowledged it yet: only the first ones it does at once."""
+    answer_with_news(replicas)
+    caller = replicas.caller()
+    for _ in range(19):
+        caller.received = b""
+        caller.send(post(b"early"))
+        await caller.answer()
+    answer = SlowAnswer(replicas)
+    caller.send(post(b"last"))
+    await asyncio.wait_for(answer.began.wait(), 10)
+    answer.go.set()
+    passing = replicas.tasks[-1]
+    assert passing is not None
+    await asyncio.wait_for(passing, 10)
+    connection = replicas.asked[-1].connection
+    assert isinstance(connection, ServerConnection)
+    connection.shutdown()
+    await eventually(connection.is_gone)
+    await replicas.forwarder.take_leave()
+    assert (replicas.target.unread, kept(replicas)) == ([], 0)
 
 
 async def test_a_replica_that_dies_leaves_its_responses_unread(replicas: Replicas) -> None:

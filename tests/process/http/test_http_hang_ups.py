@@ -61,6 +61,27 @@ async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller
 
 
 @pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
+async def test_an_answer_after_which_emceepee_closes_the_connection_is_not_kept_for_those_who_read_it(
+    quick: HttpCaller, backend: WebBackend, token: str | None
+) -> None:
+    """A system acknowledges the first answers of a connection at once, and later ones after 40 ms."""
+    await quick.value("list_tools", server="web")
+    line = RawConnection(quick.endpoint.origin)
+    for _ in range(20):
+        line.received = b""
+        line.call(quick, "list_timers")
+        await line.answer()
+    line.headers["connection"] = "close"
+    line.call(quick, "execute_tool", token=token, **SLOW)
+    call = await backend.next_call()
+    if token is not None:
+        call.progress(1, 1)
+    call.finish("read")
+    assert b"read" in await line.until_closed()
+    assert await tasks_of(quick) == []
+
+
+@pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
 async def test_no_event_is_lost_with_callers_that_leave_at_random(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:

@@ -20,6 +20,7 @@ class RawConnection:
         self.socket = socket.create_connection((place.hostname or "", place.port or 80))
         self.socket.setblocking(False)
         self.received = b""
+        self.headers: dict[str, str] = {}  # besides those of the caller
 
     def send(self, data: bytes) -> None:
         """All of it must fit into the socket's buffer."""
@@ -28,7 +29,7 @@ class RawConnection:
     def post(self, caller: HttpCaller, method: str, params: Json, *, path: str = "/mcp") -> None:
         message = caller.message(method, params)
         body = json.dumps(message).encode()
-        given = caller.sent_headers(message) | {"host": self.host, "content-type": "application/json"}
+        given = caller.sent_headers(message) | {"host": self.host, "content-type": "application/json"} | self.headers
         lines = [f"POST {path} HTTP/1.1", *(f"{name}: {text}" for name, text in given.items())]
         self.send("\r\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body)
 

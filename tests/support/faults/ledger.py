@@ -101,8 +101,7 @@ class Ledger:
         """Between two replies that carried an event lies a fault, soon after the first, and nothing was saved.
 
         But for one of the process that passed the first one back: if it falls before it has said that the reply was
-        read, nobody knows that, and so it is told again. The same if it stops in order just then: it hangs up, perhaps
-        before the caller's system has acknowledged what was written.
+        read, nobody knows that, and so it is told again.
         """
         for one, other in pairwise(sorted(self.heard[event_id])):
             if self._fell_before_it_was_read(event_id, one):
@@ -116,7 +115,7 @@ class Ledger:
 
     def _fell_before_it_was_read(self, event_id: str, told: Span) -> bool:
         teller = self._tellers[event_id, told]
-        faults = [*self.timeline.unclean(self.timeline.after(told, READ_AFTER)), *self.timeline.meeting(told)]
+        faults = self.timeline.unclean(self.timeline.after(told, READ_AFTER))
         return teller is not None and any(fault.target == teller for fault in faults)
 
     def _check_timers(self, findings: Findings) -> None:

@@ -2,8 +2,8 @@
 
 It also is the disconnect check: whether a response has somebody to go to, and whether it got there.
 
-    request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s: it was read
-                          │ yes            └─ connection lost before that
+    request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s and all acknowledged: it was read
+                          │ yes            └─ connection lost before that; we ourselves close when all is acknowledged
                           │                   ├─ by a reset (SO_ERROR), or with bytes that were never acknowledged
                           │                   │  (TIOCOUTQ): nobody read it, so `if_unread` reports
                           │                   └─ in order, with all acknowledged: it was read
@@ -13,11 +13,7 @@ asyncio closes the transport as soon as it reads an EOF or an error, which is a 
 `receive` report it. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
 """
 
-import fcntl
-import socket
-import struct
-import termios
-from asyncio import BaseTransport, Transport
+from asyncio import Transport
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
@@ -26,6 +22,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from emceepee.codec import encode
+from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.joined_writes import joined_writes
 from emceepee.web.asgi import CONNECTION
@@ -52,7 +49,7 @@ class ServerConnection(HttpToolsProtocol):
         self._table = table
         self._serving: RequestResponseCycle | None = None
         self._unconfirmed: list[Unconfirmed] = []  # who wants to know what became of the last responses
-        self._in_head = self._in_body = self._is_done_reading = False
+        self._in_head = self._in_body = self._is_done_reading = self._is_closing = False
         self._was_asked = False
         self._head_bytes = 0  # of a head that is not complete yet
         self._ticks = 0  # since the caller last did what it is waited for
@@ -153,13 +150,13 @@ class ServerConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._serving = cycle
-        cycle.transport = joined_writes(cycle.transport)
+        cycle.transport = joined_writes(cycle.transport, close=self._close)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """As uvicorn does it, but without a timer of its own."""
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self._is_closing or self.transport.is_closing():
             self._is_done_reading = True
             self._wait()
             return
@@ -189,7 +186,7 @@ class ServerConnection(HttpToolsProtocol):
             self._unsent, self._ticks = unsent, 0  # it reads the last answer, however slowly
         elif self._ticks > self._patience():
             self.transport.abort()
-        elif self._ticks == CONFIRMED_TICKS:
+        elif self._unconfirmed and self._ticks >= CONFIRMED_TICKS and not unsent and not is_unread(self.transport):
             self._confirm()
 
     def _patience(self) -> int:
@@ -228,14 +225,27 @@ class ServerConnection(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """The server stops: whoever is being answered is, and nobody else is waited for."""
-        if self._serving is None:
-            self.transport.abort()
-        else:
+        if self._serving is not None:
             super().shutdown()
+        elif self._unconfirmed:
+            self._is_done_reading = True
+            self._close()
+        else:
+            self.transport.abort()
+
+    def _close(self) -> None:
+        """In order. If someone wants to know whether the last response was read, its acknowledgement is waited for."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        if self._unconfirmed and self.cycle.response_complete:
+            close_when_acknowledged(self.transport, self.loop)
+        else:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._table.leave(self)
-        if self._unconfirmed and exc is None and self.cycle.response_complete and not _is_unread(self.transport):
+        if self._unconfirmed and exc is None and self.cycle.response_complete and not is_unread(self.transport):
             self._confirm()
         unconfirmed = self._unconfirmed
         super().connection_lost(exc)
@@ -251,15 +261,3 @@ _ADVICE = {
     HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive whole in time.",
     HTTPStatus.SERVICE_UNAVAILABLE: "All connections are in use; try again later.",
 }
-
-
-def _is_unread(transport: BaseTransport) -> bool:
-    """Whether the caller closed without taking all that was written: its system refused it, or never confirmed it."""
-    sock: socket.socket = transport.get_extra_info("socket")
-    try:
-        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            return True
-        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")  # on a socket: bytes not acknowledged
-    except OSError:
-        return False
-    return bool(struct.unpack("i", waiting)[0])

@@ -1,16 +1,17 @@
 """Head and body of a response in one write, though uvicorn makes two: one system call less, and one packet."""
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 
 class JoinedWrites:
     """The transport of one response. The first piece waits for the second, but not beyond this turn of the loop."""
 
-    __slots__ = ("_held", "_is_begun", "_transport")
+    __slots__ = ("_close", "_held", "_is_begun", "_transport")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport, self._close = transport, close
         self._held = b""
         self._is_begun = False
 
@@ -36,9 +37,9 @@ class JoinedWrites:
 
     def close(self) -> None:
         self.flush()
-        self._transport.close()
+        self._close()
 
 
-def joined_writes(transport: asyncio.Transport) -> asyncio.Transport:
-    """As uvicorn uses a transport."""
-    return cast(asyncio.Transport, JoinedWrites(transport))
+def joined_writes(transport: asyncio.Transport, *, close: Callable[[], None]) -> asyncio.Transport:
+    """As uvicorn uses a transport. `close` closes it."""
+    return cast(asyncio.Transport, JoinedWrites(transport, close))

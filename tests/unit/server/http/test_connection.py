@@ -12,6 +12,7 @@ from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION, Receive, Scope, Send, respond
 from support.fakes.clock import settle
+from support.waiting import eventually
 
 GET = b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n"
@@ -23,12 +24,17 @@ class FakeTransport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written, self.unsent, self.closed = b"", 0, ""
+        self.is_unread = self.is_ended = False
         self.is_reading_paused = False
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
 
-    def write_eof(self) -> None: ...
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.is_ended = True
 
     def get_write_buffer_size(self) -> int:
         return self.unsent
@@ -50,6 +56,14 @@ class FakeTransport(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
+
+
+@pytest.fixture(autouse=True)
+def acknowledged_as_the_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no socket that could be asked. And checking again takes no time."""
+    for module in ("connection", "acknowledgement"):
+        monkeypatch.setattr(f"emceepee.server.http.{module}.is_unread", lambda transport: transport.is_unread)
+    monkeypatch.setattr("emceepee.server.http.acknowledgement.CHECK_SECONDS", 0)
 
 
 class Served:
@@ -272,9 +286,8 @@ async def test_where_all_are_served_whoever_comes_is_told_to_come_later_and_let_
     ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
 )
 async def test_whoever_wants_to_know_is_told_that_the_last_answer_was_not_read(
-    error: Exception | None, is_unread: bool, monkeypatch: pytest.MonkeyPatch
+    error: Exception | None, is_unread: bool
 ) -> None:
-    monkeypatch.setattr("emceepee.server.http.connection._is_unread", lambda transport: False)
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -298,9 +311,85 @@ async def test_after_two_seconds_an_answer_counts_as_read() -> None:
     assert told == []
 
 
+@pytest.mark.parametrize("unsent", [0, 100])
+async def test_an_answer_that_is_not_acknowledged_does_not_count_as_read_however_long_it_waits(unsent: int) -> None:
+    """Its caller may have lost its network."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("late"))
+    await settle()
+    transport.is_unread, transport.unsent = True, unsent
+    served.pass_time(74)
+    connection.connection_lost(None)
+    assert told == ["late"]
+
+
+async def test_an_answer_that_is_acknowledged_late_counts_as_read() -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    transport.is_unread = True
+    served.pass_time(10)
+    transport.is_unread = False
+    served.pass_time(TICK_SECONDS)
+    assert told == ["read"]
+
+
+@pytest.mark.parametrize("how", ["the caller asks for it", "the server stops", "the server stops while it answers"])
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_a_connection_that_ends_after_an_answer_waits_until_that_is_acknowledged(
+    how: str, is_taken: bool
+) -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    transport.is_unread = True
+    served.hold.clear()
+    connection.data_received(GET[:-2] + b"connection: close\r\n\r\n" if how == "the caller asks for it" else GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    if how == "the server stops while it answers":
+        connection.shutdown()
+    served.hold.set()
+    await settle(2)
+    if how == "the server stops":
+        connection.shutdown()
+    assert (transport.is_ended, transport.closed, told) == (True, "", [])
+    connection.data_received(GET)
+    transport.is_unread = not is_taken
+    await eventually(lambda: transport.closed == "closed")
+    connection.connection_lost(None)
+    assert (told, len(served.seen)) == (["read" if is_taken else "not read"], 1)
+
+
+async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + b"connection: close\r\n\r\n")
+    connection.if_unread(lambda: told.append("not read"))
+    transport.unsent, transport.is_unread = 100, True
+    await settle(200)
+    assert transport.closed == ""
+    transport.unsent, transport.is_unread = 0, False
+    await eventually(lambda: transport.closed == "closed")
+    connection.connection_lost(None)
+    assert told == []
+
+
+async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    transport.is_unread = True
+    connection.shutdown()
+    assert transport.closed == "aborted"
+
+
 @pytest.mark.parametrize("end", ["asks again", "waits", "closes", "resets"])
-async def test_whoever_wants_to_know_is_told_that_an_answer_was_read(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emceepee.server.http.connection._is_unread", lambda transport: False)
+async def test_whoever_wants_to_know_is_told_that_an_answer_was_read(end: str) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)

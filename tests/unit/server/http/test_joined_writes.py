@@ -32,7 +32,7 @@ def wire() -> Wire:
 
 
 def joined(wire: Any) -> asyncio.Transport:
-    return joined_writes(wire)
+    return joined_writes(wire, close=wire.close)
 
 
 async def test_head_and_body_are_one_piece(wire: Wire) -> None:
