@@ -14,6 +14,7 @@ from emceepee.replicas.hop_app import HopConnection
 from emceepee.replicas.senders import GONE_SECONDS
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop
+from emceepee.server.http.acknowledgement import is_unread
 from emceepee.server.http.connection import CONFIRMED_TICKS, ServerConnection
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import Outcome
@@ -253,8 +254,11 @@ async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
         assert replicas.target.unread == []
 
 
-async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_read(replicas: Replicas) -> None:
-    """The caller's system has it, though it has not acknowledged it yet: only the first ones it does at once."""
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_read(
+    replicas: Replicas, is_acknowledged: bool
+) -> None:
+    """The caller's system has it, though it may not have acknowledged it yet: only the first ones it does at once."""
     answer_with_news(replicas)
     caller = replicas.caller()
     for _ in range(19):
@@ -270,6 +274,8 @@ async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_re
     await asyncio.wait_for(passing, 10)
     connection = replicas.asked[-1].connection
     assert isinstance(connection, ServerConnection)
+    if is_acknowledged:
+        await eventually(lambda: not is_unread(connection.transport))
     connection.shutdown()
     await eventually(connection.is_gone)
     await replicas.forwarder.take_leave()

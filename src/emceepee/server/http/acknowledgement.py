@@ -28,18 +28,25 @@ def is_unread(transport: BaseTransport) -> bool:
 
 
 def close_when_acknowledged(transport: Transport, loop: AbstractEventLoop) -> None:
-    """Say that nothing more comes, and close when all of it was acknowledged, or will not be."""
-    if transport.can_write_eof():
+    """Close at once if all was acknowledged; else say that nothing more comes, and close when it is, or will not be."""
+    if not _is_on_its_way(transport):
+        transport.close()
+        return
+    if transport.can_write_eof():  # from now on, this too has to be acknowledged
         transport.write_eof()
-    _close_or_check_again(transport, loop, MOST_CHECKS)
+    loop.call_later(CHECK_SECONDS, _check, transport, loop, MOST_CHECKS)
 
 
-def _close_or_check_again(transport: Transport, loop: AbstractEventLoop, checks_left: int) -> None:
+def _check(transport: Transport, loop: AbstractEventLoop, checks_left: int) -> None:
     if transport.is_closing():  # by the caller
         return
     if transport.get_write_buffer_size():  # a slow reader, for whom the connection itself has a limit
-        loop.call_later(CHECK_SECONDS, _close_or_check_again, transport, loop, checks_left)
+        loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left)
     elif checks_left and is_unread(transport):
-        loop.call_later(CHECK_SECONDS, _close_or_check_again, transport, loop, checks_left - 1)
+        loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left - 1)
     else:
         transport.close()
+
+
+def _is_on_its_way(transport: Transport) -> bool:
+    return bool(transport.get_write_buffer_size()) or is_unread(transport)

@@ -378,6 +378,19 @@ async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> No
     assert told == []
 
 
+async def test_a_connection_whose_answer_was_acknowledged_ends_at_once_and_without_a_word() -> None:
+    """What says that nothing more comes would itself have to be acknowledged."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    connection.shutdown()
+    assert (transport.closed, transport.is_ended) == ("closed", False)
+    connection.connection_lost(None)
+    assert told == ["read"]
+
+
 async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
     served = Served()
     connection, transport = served.connect()
