@@ -81,7 +81,6 @@ def _costs(results: Results) -> Iterator[Verdict]:
         (state.PART, state.ratio(state.PROMOTED, state.REDIS), 1.6, ""),
         (large_results.PART, large_results.GREP, 1000.0, "ms"),
         (replicas.PART, replicas.CPU_SHARE, 1.1, ""),
-        (replicas.PART, replicas.FULL_CPU_SHARE, 1.1, ""),
         (replicas.PART, replicas.HOP, 0.5, "ms"),
         (start_up.PART, start_up.SHARE, 1.0, ""),
         (start_up.PART, start_up.COMMAND, 0.25, "s"),
@@ -92,9 +91,8 @@ def _costs(results: Results) -> Iterator[Verdict]:
         if found is not None:
             found /= _BYTES.get(unit, 1)
         yield Verdict(target=name, found=found, limit=limit, unit=unit)
-    for share in (replicas.SHARE, replicas.FULL_SHARE):
-        found = results.value(replicas.PART, share)
-        yield Verdict(target=share, found=found, limit=1.4, unit="", is_least=True)
+    found = results.value(replicas.PART, replicas.SHARE)
+    yield Verdict(target=replicas.SHARE, found=found, limit=1.4, unit="", is_least=True)
     found = results.value(context.PART, context.SAVED)
     yield Verdict(target="context saved by code mode", found=found, limit=85.0, unit="%", is_least=True)
 

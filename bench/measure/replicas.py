@@ -1,13 +1,12 @@
 """What more processes bring and cost: calls a second of two workers and of one, and what a hop adds to a call.
 
-The workers, their callers and the backend share all cores, and those that are compared take turns. A process that is
-busier does more in each turn of its loop, so that a call costs it less: of sixteen callers, each of two workers has
-eight. So there are also two workers with sixteen callers each, and two processes that share nothing, which show what
-the machine itself allows.
+The workers, their callers and the backend share all cores, and those that are compared take turns. Callers and backend
+wait until a core is free. They are also left to interrupt the workers, as the system does by default, to show what that
+costs.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -18,25 +17,22 @@ from bench.contestants import EMCEEPEE, HttpDriver, backend, emceepee, server_en
 from bench.load.http import Caller, call_for, call_on
 from bench.load.http_client import SESSION_HEADER, HttpLine, HttpSession
 from bench.load.sample import Sample
-from bench.processes import Child, free_port, on_all_cores, running
+from bench.processes import Child, free_port, load_waiting_its_turn, on_all_cores, running
 from bench.results import Results
 from bench.settings import Settings, progress
 from bench.work import SMALL, Era, Wire, mark_of
 
 PART = "replicas"
 CALLERS = 16
-ROUNDS, QUICK_ROUNDS = 12, 6
+STARTS, QUICK_STARTS = 5, 3  # of each: two processes that do the same differ by some percent
+ROUNDS = 3
 ROUND_SECONDS = 1.0
 HOP_ROUNDS, HOP_SECONDS = 20, 0.3
 WARM_SECONDS = 0.3
 SHARE = f"calls a second of two workers, share of one's, {CALLERS} callers"
 CPU_SHARE = f"CPU of a call with two workers, share of that with one, {CALLERS} callers"
-ONE, TWO, APART = "one worker", "two workers", "two processes that share nothing"
-FULL = f"two workers, {CALLERS} callers each"
-FULL_SHARE = f"calls a second of {FULL}, share of one's with {CALLERS}"
-FULL_CPU_SHARE = f"CPU of a call with {FULL}, share of that with one and {CALLERS}"
-APART_SHARE = f"calls a second of {APART}, share of one worker's, {CALLERS} callers"
-APART_CPU_SHARE = f"CPU of a call with {APART}, share of that with one worker, {CALLERS} callers"
+ONE, TWO = "one worker", "two workers"
+INTERRUPTED = ", interrupted by callers and backend"
 HOP = "p50 that a hop to another replica adds, one caller"
 
 
@@ -45,17 +41,17 @@ def measure(settings: Settings, results: Results) -> None:
         return
     progress("replicas: workers")
     with on_all_cores():
-        found = _workers(QUICK_ROUNDS if settings.is_quick else ROUNDS)
+        found = _workers(QUICK_STARTS if settings.is_quick else STARTS)
     for name, rounds in found.items():
         results.add(PART, f"{name}: calls a second", median(s.rate for s in rounds), "/s")
         results.add(PART, f"{name}: CPU of a call", median(s.cpu_us for s in rounds), "µs")
-    shares = ((TWO, SHARE, CPU_SHARE), (FULL, FULL_SHARE, FULL_CPU_SHARE), (APART, APART_SHARE, APART_CPU_SHARE))
-    for name, share, cpu_share in shares:
-        pairs = list(zip(found[ONE], found[name], strict=True))
-        results.add(PART, share, median(two.rate / one.rate for one, two in pairs), "")
-        results.add(PART, cpu_share, median(two.cpu_us / one.cpu_us for one, two in pairs), "")
+    for load in ("", INTERRUPTED):
+        pairs = list(zip(found[ONE + load], found[TWO + load], strict=True))
+        results.add(PART, SHARE + load, median(two.rate / one.rate for one, two in pairs), "")
+        results.add(PART, CPU_SHARE + load, median(two.cpu_us / one.cpu_us for one, two in pairs), "")
     progress("replicas: a hop")
-    straight, passed_on = _hop()
+    with on_all_cores():
+        straight, passed_on = _hop()
     results.add(PART, "at the replica that has the session: p50", straight.percentile_ms(0.5), "ms")
     results.add(PART, "passed on by another: p50", passed_on.percentile_ms(0.5), "ms")
     results.add(PART, HOP, passed_on.percentile_ms(0.5) - straight.percentile_ms(0.5), "ms")
@@ -67,47 +63,47 @@ def _emceepee(back: str, *options: str) -> Iterator[tuple[Child, int]]:
         port = free_port()
         state = () if "--state" in options else ("--state", f"sqlite:{directory}/state.db")
         servers = {"backend": server_entry(back, Era.HANDSHAKE)}
-        with running(emceepee(servers, str(port), *state, *options), beside_us=True) as child:
+        with running(emceepee(servers, str(port), *state, *options)) as child:
             yield child, port
 
 
 @dataclass(frozen=True, slots=True)
 class _Contestant:
-    processes: list[tuple[Child, int]]
-    of_each: int  # callers of each worker
-    in_all: int
+    child: Child
+    port: int
+    workers: int
 
 
-def _workers(rounds: int) -> dict[str, list[Sample]]:
-    with ExitStack() as stack:
-        back = stack.enter_context(backend(Wire.HTTP, Era.HANDSHAKE))
+def _workers(starts: int) -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {name + load: [] for load in ("", INTERRUPTED) for name in (ONE, TWO)}
+    with backend(Wire.HTTP, Era.HANDSHAKE) as back:
+        for _ in range(starts):
+            with ExitStack() as stack:
 
-        def start(*options: str) -> tuple[Child, int]:
-            child, port = stack.enter_context(_emceepee(back, *options))
-            HttpDriver(EMCEEPEE, child, port, Era.HANDSHAKE).open()
-            return child, port
+                def start(workers: int, stack: ExitStack = stack) -> _Contestant:
+                    child, port = stack.enter_context(_emceepee(back, "--workers", str(workers)))
+                    HttpDriver(EMCEEPEE, child, port, Era.HANDSHAKE).open()
+                    return _Contestant(child, port, workers)
 
-        one, two = start("--workers", "1"), start("--workers", "2")
-        contestants = {
-            ONE: _Contestant([one], CALLERS, CALLERS),
-            TWO: _Contestant([two], CALLERS // 2, CALLERS),
-            FULL: _Contestant([two], CALLERS, 2 * CALLERS),
-            APART: _Contestant([one, start("--workers", "1")], CALLERS // 2, CALLERS),
-        }
-        return uvloop.run(_take_turns(contestants, rounds))
-
-
-async def _take_turns(contestants: dict[str, _Contestant], rounds: int) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, contestant in contestants.items():
-            async with _callers(contestant) as callers:
-                await call_on(callers, WARM_SECONDS, mark=mark_of(SMALL))
-                spent = sum(child.cpu_seconds() for child, _ in contestant.processes)
-                sample = await call_on(callers, ROUND_SECONDS, mark=mark_of(SMALL))
-                sample.cpu_seconds = sum(child.cpu_seconds() for child, _ in contestant.processes) - spent
-            found[name].append(sample)
+                uvloop.run(_take_turns({ONE: start(1), TWO: start(2)}, found))
     return found
+
+
+async def _take_turns(contestants: dict[str, _Contestant], found: dict[str, list[Sample]]) -> None:
+    for _ in range(ROUNDS):
+        for load in ("", INTERRUPTED):
+            for name, contestant in contestants.items():
+                with nullcontext() if load else load_waiting_its_turn():
+                    found[name + load].append(await _turn(contestant))
+
+
+async def _turn(contestant: _Contestant) -> Sample:
+    async with _callers(contestant) as callers:
+        await call_on(callers, WARM_SECONDS, mark=mark_of(SMALL))
+        spent = contestant.child.cpu_seconds()
+        sample = await call_on(callers, ROUND_SECONDS, mark=mark_of(SMALL))
+        sample.cpu_seconds = contestant.child.cpu_seconds() - spent
+    return sample
 
 
 @asynccontextmanager
@@ -116,15 +112,14 @@ async def _callers(contestant: _Contestant) -> AsyncIterator[list[Caller]]:
     that one has too many of are closed again: what two workers can do is asked, not what chance gives them."""
     of_each: dict[str, list[Caller]] = {}
     lines = []
-    while sum(len(callers) for callers in of_each.values()) < contestant.in_all:
-        for _, port in contestant.processes:
-            lines.append(HttpLine("127.0.0.1", port))
-            slot, caller = await _open_caller(port, lines[-1])
-            mine = of_each.setdefault(f"{port}-{slot}", [])
-            if len(mine) < contestant.of_each:
-                mine.append(caller)
-            else:
-                caller.close()
+    while sum(len(callers) for callers in of_each.values()) < CALLERS:
+        lines.append(HttpLine("127.0.0.1", contestant.port))
+        slot, caller = await _open_caller(contestant.port, lines[-1])
+        mine = of_each.setdefault(slot, [])
+        if len(mine) < CALLERS // contestant.workers:
+            mine.append(caller)
+        else:
+            caller.close()
     try:
         yield [caller for callers in of_each.values() for caller in callers]
     finally:
