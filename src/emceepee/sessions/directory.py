@@ -6,24 +6,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from emceepee.clock import Clock, Handle, milliseconds
-from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner, close_bounded
-from emceepee.sessions.due_watch import DueWatch
 from emceepee.sessions.open_sessions import OpenSessions, Watcher
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.persistence import stored_profile
-from emceepee.sessions.records import RecordKind
+from emceepee.sessions.records import RecordKind, SessionProfile
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage, SessionsUnavailable
+from emceepee.sessions.stored_sessions import StoredSessions
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.store import RecordKey, StoredSession
-from emceepee.surface import call_to
+from emceepee.store.store import RecordKey
 from emceepee.telemetry.journal import unowned_journal
 from emceepee.telemetry.logs import EventLog
 
@@ -32,16 +28,8 @@ log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
 TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
-HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
-LAST_ANSWERS_SECONDS = 0.5  # for requests in a session that another replica has taken over
 CREATE_TRIES = 3  # for a session under a name that other replicas open, too
 HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
-
-
-class TooManySessions(EmceepeeError):
-    """The limit of this principal or of the whole installation is reached."""
-
-    code = ErrorCode.LIMIT_EXCEEDED
 
 
 class _KeyTaken(Exception):
@@ -65,12 +53,18 @@ class SessionDirectory:
         self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
         self.on_load: OnLoad | None = None  # awaited with what is stored for the connections of a session
         self._storage = storage
-        self._resting: dict[SessionKey, asyncio.Task[None]] = {}
-        self._due: DueWatch | None = None
+        self._stored: StoredSessions | None = None
         if storage is not None:
-            self._due = storage.watch_due(load=self._load_due, spawn=partial(self._tasks.spawn, name="due"))
             storage.saver.expires_at = self._expires_at
-            storage.saver.on_lost = self._let_go
+            self._stored = StoredSessions(
+                storage,
+                self,
+                self._sessions,
+                opening=self._opening,
+                tasks=self._tasks,
+                clock=self._clock,
+                limits=self._limits,
+            )
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -118,17 +112,8 @@ class SessionDirectory:
         self._is_stopping = True
         for session in self._sessions:
             session.begin_stop()
-        if self._storage is not None and self._storage.is_shared:
-            self._tasks.spawn(self._hand_over(), name="hand over")
-
-    async def _hand_over(self) -> None:
-        """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
-        while self._sessions:
-            for key, session in self._sessions.by_key():
-                is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
-                if not is_at_work and self._can_rest(session) and self._sessions.remove(key) is not None:
-                    self._begin_rest(key, session)
-            await self._clock.sleep(HAND_OVER_SECONDS)
+        if self._stored is not None:
+            self._stored.begin_stop()
 
     def stop_calls(self) -> None:
         for session in self._sessions:
@@ -170,11 +155,11 @@ class SessionDirectory:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
         session = self._find_by_any(key)
-        if session is None and self._storage is not None:
+        if session is None and self._stored is not None:
             if may_guess:
                 self._expect_here(key)
             async with self._opening:
-                session = self._find_by_any(key) or await self._load(key)
+                session = self._find_by_any(key) or await self._stored.load(key)
         if session is not None:
             session.touch()
         return session
@@ -249,10 +234,10 @@ class SessionDirectory:
             raise SessionElsewhere(key, holder)
 
     async def _load_or_create(self, key: SessionKey) -> Session:
-        storage, store_fails = self._storage, False
+        storage, stored, store_fails = self._storage, self._stored, False
         for _ in range(CREATE_TRIES):
             try:
-                if storage is not None and not store_fails and (loaded := await self._load(key)) is not None:
+                if stored is not None and not store_fails and (loaded := await stored.load(key)) is not None:
                     return loaded
                 # Others may open it too, even if none is known yet: one may have started a moment ago.
                 is_shared = storage is not None and storage.is_shared and not store_fails
@@ -278,9 +263,10 @@ class SessionDirectory:
     async def _end(self, session: Session) -> None:
         if self._storage is not None:
             await self._storage.forget(session)
-        await self._close(session)
+        await self.close_here(session)
 
-    async def _close(self, session: Session) -> None:
+    async def close_here(self, session: Session) -> None:
+        """End what it has running; what is stored of it stays."""
         self._sessions.notify_watchers(session)
         try:
             if self.on_end is not None:
@@ -290,28 +276,23 @@ class SessionDirectory:
 
     async def close_all(self) -> None:
         """What outlives the process is saved, and left as it is."""
-        for pending in (self._next_sweep, self._due):
-            if pending is not None:
-                pending.cancel()
-        if self._resting:
-            await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
-        if self._storage is not None:
-            for open_session in self._sessions:
-                open_session.calls.leave_kept()
-            await self._storage.close(self._sessions)
+        if self._next_sweep is not None:
+            self._next_sweep.cancel()
+        if self._stored is not None:
+            await self._stored.close()
         left = [session for key, _ in self._sessions.by_key() if (session := self._sessions.remove(key))]
-        await asyncio.gather(*map(self._close, left))
+        await asyncio.gather(*map(self.close_here, left))
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _open(self, key: SessionKey, *, is_shared: bool = False) -> tuple[SessionKey, Session]:
         """`is_shared`: other replicas may open one under the same key. Raises: _KeyTaken if one did."""
-        self._make_room(key.principal)
+        self._sessions.make_room(key.principal, self._limits, give_way=self._end_idle_session_of)
         if self._storage is not None:
             self._storage.check_room()
-        session = Session(self._ids.new(), key.principal, self._parts)
+        session = self.make_session(self._ids.new(), key.principal)
         session.keys = frozenset({key})
         if not is_shared:  # else nobody may find it before it is surely the only one
-            self._put(key, session)
+            self.put(key, session)
         try:
             await session.open()
             if self._storage is not None and not is_shared:
@@ -324,37 +305,29 @@ class SessionDirectory:
             await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
             raise
         if is_shared:
-            self._put(key, session)
+            self.put(key, session)
         self._sessions.notify_watchers(session)
         return key, session
 
-    def _put(self, key: SessionKey, session: Session) -> None:
+    def make_session(self, session_id: str, principal: str, profile: SessionProfile | None = None) -> Session:
+        """One that is neither open nor to be found yet."""
+        return Session(session_id, principal, self._parts, profile)
+
+    def put(self, key: SessionKey, session: Session) -> None:
+        """From now on it can be found."""
         self._sessions.put(key, session)
         if self._is_stopping:
             session.begin_stop()
-        self._sweep_later()
+        self.sweep_later()
 
-    def _sweep_later(self) -> None:
+    async def load_connections(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
+        if self.on_load is not None:
+            await self.on_load(session, stored)
+
+    def sweep_later(self) -> None:
+        """Look after sessions and the store in a while."""
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
-
-    def _make_room(self, principal: str, *, for_stored: bool = False) -> None:
-        """Where there are too many, one that is idle gives way: the principal's own, or that of who has most."""
-        own = self._sessions.count_of(principal)
-        give_way = self._rest_idle_session_of if for_stored else self._end_idle_session_of
-        if own >= self._limits.sessions_per_principal:
-            if not give_way(principal):
-                raise TooManySessions(
-                    "You have as many sessions as you may, and all are in use; end one with DELETE or "
-                    f"{call_to('close_session')}."
-                )
-        elif len(self._sessions) >= self._limits.sessions_in_all:
-            largest = self._sessions.who_has_most()
-            has_more = self._sessions.count_of(largest) > own
-            if not (has_more and give_way(largest)) and not give_way(principal):
-                raise TooManySessions(
-                    "This server has as many sessions as it may, and all are in use; try again later."
-                )
 
     def _end_idle_session_of(self, principal: str) -> bool:
         """End an idle session: one that was never used if there is one, else the one idle longest."""
@@ -363,24 +336,6 @@ class SessionDirectory:
         log.info("session_gave_way", wasUsed=session.profile.was_used)
         self._tasks.spawn(self._end(session), name="give way")
         return True
-
-    def _rest_idle_session_of(self, principal: str) -> bool:
-        """Leave an idle session to the store."""
-        key = self._sessions.most_idle(principal)
-        session = None if key is None else self._sessions.find(key)
-        if key is None or session is None or not self._can_rest(session):
-            return False
-        self._sessions.remove(key)
-        self._begin_rest(key, session)
-        return True
-
-    def _can_rest(self, session: Session) -> bool:
-        """Whether letting go of it would lose nothing that the store cannot take just now."""
-        return self.state_problem is None or not session.unsaved
-
-    def _begin_rest(self, key: SessionKey, session: Session) -> None:
-        resting = self._resting[key] = self._tasks.spawn(self._rest(session), name="rest")
-        resting.add_done_callback(lambda _: self._resting.pop(key, None))
 
     def _sweep(self) -> None:
         """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
@@ -413,96 +368,12 @@ class SessionDirectory:
     # The store.
 
     def handle_lost_replica(self, replica: Replica) -> None:
-        """Its timers are for others to fire now."""
-        if self._due is not None and not self._is_stopping:
-            self._due.hurry()
+        if self._stored is not None:
+            self._stored.handle_lost_replica()
 
     async def look_after_store(self) -> None:
-        """After the sessions that are there and not here: some expire, and some have timers that fall due."""
-        if self._storage is not None and self._due is not None:
-            await self._storage.forget_expired(self._limits.sessions_in_all)
-            await self._due.look()
-
-    async def _load(self, key: SessionKey) -> Session | None:
-        """From the store, as its last process left it. Raises: TooManySessions, SessionsUnavailable."""
-        assert self._storage is not None  # whoever calls it looked
-        if (resting := self._resting.get(key)) is not None:
-            await asyncio.wait({resting})
-        loaded = await self._storage.take(key)
-        if loaded is None:
-            return None
-        for known in self._sessions:  # the store may lag behind with what leads to a session that is here
-            if known.session_id == loaded.head.session_id:
-                self._storage.saver.renew_lease(known, loaded.lease)
-                return None
-        return await self._restore(loaded)
-
-    async def _restore(self, stored: StoredSession) -> Session:
-        assert self._storage is not None
-        key = next(key for key in stored.head.keys if key.kind is not KeyKind.CONNECTION)
-        try:
-            self._make_room(key.principal, for_stored=True)
-        except TooManySessions:
-            await self._storage.give_back(stored)
-            raise
-        session = Session(stored.head.session_id, key.principal, self._parts, stored_profile(stored.records))
-        session.keys = stored.head.keys
-        try:
-            await session.open()
-            rest = await self._storage.restore(session, stored)
-            if self.on_load is not None:
-                await self.on_load(session, rest)
-        except BaseException:
-            await self._storage.release(session)
-            await self._storage.give_back(stored)  # if it came to nothing before it was followed
-            await self._close(session)
-            raise
-        self._put(key, session)  # not before: nobody is to find half of it
-        log.info("session_restored")
-        self._sessions.notify_watchers(session)
-        return session
-
-    async def _rest(self, session: Session) -> None:
-        """Let it go from here; the store keeps it."""
-        assert self._storage is not None
-        await self._storage.release(session)
-        await self._close(session)
-        if self._due is not None and not self._is_stopping:
-            await self._due.wait()
-
-    def _let_go(self, session: Session) -> None:
-        """Another process holds it now."""
-        session.lose()
-        key = self._sessions.key_of(session)
-        if key is not None and self._sessions.remove(key) is not None:
-            log.warning("session_taken_by_another_process", session=session.session_id)
-            self._tasks.spawn(self._close_lost(session), name="let go")
-
-    async def _close_lost(self, session: Session) -> None:
-        """Who waits for an answer in it has a moment to get the one that says so."""
-        try:
-            await self._clock.sleep(LAST_ANSWERS_SECONDS)
-        finally:
-            await self._close(session)
+        if self._stored is not None:
+            await self._stored.look_after()
 
     def _expires_at(self, session: Session) -> datetime:
         return self._clock.now() + timedelta(seconds=self._kept_seconds(session) - session.idle_seconds)
-
-    async def _load_due(self) -> int | None:
-        """Load the sessions that time changes now: how many, or None if the next sweep has to try some again."""
-        assert self._storage is not None
-        is_any_left = False
-        async with self._opening:
-            taken = await self._storage.take_due()
-            for stored in taken:
-                try:
-                    await self._restore(stored)
-                except TooManySessions:
-                    is_any_left = True
-                    log.warning("session_not_loaded", reason="there are as many as there may be")
-                except Exception as error:  # whatever is wrong with one, the others are loaded, and the process starts
-                    is_any_left = True
-                    log.error("session_not_loaded", error=f"{type(error).__name__}: {error}")
-        if is_any_left:
-            self._sweep_later()
-        return None if is_any_left else len(taken)

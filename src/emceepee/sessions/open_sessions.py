@@ -2,10 +2,19 @@
 
 from collections.abc import Callable, Iterator
 
+from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.surface import call_to
 
 Watcher = Callable[[Session], None]
+
+
+class TooManySessions(EmceepeeError):
+    """The limit of this principal or of the whole installation is reached."""
+
+    code = ErrorCode.LIMIT_EXCEEDED
 
 
 class OpenSessions:
@@ -75,6 +84,26 @@ class OpenSessions:
         own = self._of_principals.get(principal, {})
         idle = [(session.profile.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
         return min(idle, key=lambda found: found[:2])[2] if idle else None
+
+    def make_room(self, principal: str, limits: Limits, *, give_way: Callable[[str], bool]) -> None:
+        """Where there are too many, an idle one gives way: the principal's own, or that of who has most.
+
+        Raises: TooManySessions
+        """
+        own = self.count_of(principal)
+        if own >= limits.sessions_per_principal:
+            if not give_way(principal):
+                raise TooManySessions(
+                    "You have as many sessions as you may, and all are in use; end one with DELETE or "
+                    f"{call_to('close_session')}."
+                )
+        elif len(self) >= limits.sessions_in_all:
+            largest = self.who_has_most()
+            has_more = self.count_of(largest) > own
+            if not (has_more and give_way(largest)) and not give_way(principal):
+                raise TooManySessions(
+                    "This server has as many sessions as it may, and all are in use; try again later."
+                )
 
     # Who looks on.
 

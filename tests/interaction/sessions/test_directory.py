@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.sessions.directory import TooManySessions
+from emceepee.sessions.open_sessions import TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.session_key import KeyKind, SessionKey

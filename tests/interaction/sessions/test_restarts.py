@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.sessions.directory import TooManySessions
+from emceepee.sessions.open_sessions import TooManySessions
 from emceepee.sessions.saver import SAVE_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable

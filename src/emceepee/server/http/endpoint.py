@@ -25,7 +25,8 @@ from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.requests import observe_refusal
 from emceepee.server.session_keys import SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
-from emceepee.sessions.directory import SessionDirectory, TooManySessions
+from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.open_sessions import TooManySessions
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable

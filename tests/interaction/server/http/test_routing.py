@@ -12,7 +12,8 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.server.http.routing import SLACK_SECONDS
-from emceepee.sessions.directory import LAST_ANSWERS_SECONDS
+from emceepee.sessions.session import Session
+from emceepee.sessions.stored_sessions import LAST_ANSWERS_SECONDS
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered
@@ -50,6 +51,13 @@ class Wires:
         await request.send({"type": "http.response.start", "status": there.status, "headers": headers})
         await request.send({"type": "http.response.body", "body": there.body})
         return Outcome.ANSWERED
+
+
+def lose(client: EndpointClient, session: Session) -> None:
+    """Its replica hears that another one has taken the session over."""
+    stored = client.installation.directory._stored
+    assert stored is not None
+    stored.let_go(session)
 
 
 @asynccontextmanager
@@ -266,7 +274,7 @@ async def test_a_request_that_finds_out_that_its_session_is_anothers_is_told_so(
         monkeypatch.setattr(type(session.unsaved), "save", lambda _: saving)
         call = second.call("set_timer", duration_ms=60_000, message="tea")
         answered, task = await second.start("POST", call, mcp_session_id=connection)
-        second.installation.directory._let_go(session)
+        lose(second, session)
         await settle()
         saving.set_result(None)
         await asyncio.wait_for(task, 5)
@@ -282,7 +290,7 @@ async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an
         monkeypatch.setattr(type(session.unsaved), "save", lambda _: asyncio.get_running_loop().create_future())
         call = second.call("set_timer", duration_ms=60_000, message="tea")
         answered, task = await second.start("POST", call, mcp_session_id=connection)
-        second.installation.directory._let_go(session)
+        lose(second, session)
         await second.clock.advance(LAST_ANSWERS_SECONDS)
         await asyncio.wait_for(task, 5)
         assert "may have run" in json.loads(answered.body)["error"]["message"]
@@ -298,7 +306,7 @@ async def test_a_session_that_another_replica_took_over_serves_nobody_while_its_
         await first.installation.placement.refresh()
         timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
         replicas.stores[1]._memory.alive[owner] = paused
-        second.installation.directory._let_go(session)
+        lose(second, session)
         timers = (await second.value(connection, "list_timers"))["timers"]
         assert [each["timerId"] for each in timers] == [timer["timerId"]]
         replicas.stores[0].die()
