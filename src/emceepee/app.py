@@ -256,7 +256,7 @@ def shared_changes(store: Store, parts: SessionParts, logins: "Logins | None" = 
         return None
     changes = SharedChanges(store, parts.clock)
     changes.watch(parts.registry.reload)
-    parts.registry.on_unsaved = changes.look_again
+    parts.registry.when_unsaved(changes.look_again)
     if parts.logins is not None:
         changes.watch(parts.logins.reload)
     if logins is not None:

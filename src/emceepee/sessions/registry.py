@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.server_changes import ServerChanges, compare_servers
-from emceepee.sessions.server_settings import read_specs, write_configuration
+from emceepee.sessions.server_repository import ServerRepository
+from emceepee.sessions.server_settings import read_specs
+from emceepee.sessions.server_trial import Trial
 from emceepee.state.limits import Limits
-from emceepee.store.store import NameTaken, NoKey, ServerConfiguration, Store, StoreError
+from emceepee.store.store import ServerConfiguration, Store, StoreError
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
@@ -32,25 +33,6 @@ class Watcher(Protocol):
     def on_disabled_changed(self) -> None: ...
 
 
-@dataclass(slots=True, eq=False)
-class Trial:
-    """A server that someone is adding or changing. `outcome` is the error if it fails; cancelled if it is given up."""
-
-    spec: BackendSpec
-    replaces: bool = False  # one that is there already
-    is_called_off: bool = False  # what was started for it is still being ended
-    outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.outcome.set_result(None)
-        elif isinstance(error, EmceepeeError):
-            self.outcome.set_exception(error)
-            self.outcome.exception()  # nobody may be waiting for it
-        else:
-            self.outcome.cancel()
-
-
 class ServerRegistry:
     """Who has which servers. Every change reaches all sessions of the principal."""
 
@@ -69,10 +51,8 @@ class ServerRegistry:
         self._disabled: dict[str, Specs] = {}  # added, and kept for later
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
-        self._store = store
+        self._repository = None if store is None else ServerRepository(store)
         self._loaded: set[str] = set()  # principals whose servers were read from the store
-        self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
-        self.on_unsaved: Callable[[], None] | None = None  # called when something waits for the next `reload`
         self._changes = 0  # of what is added or disabled, counted
         self.has_replicas: Callable[[], bool] = lambda: False  # that have the same configuration
         self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
@@ -234,7 +214,7 @@ class ServerRegistry:
         spec = self.find_added(principal, name)
         if self.is_disabled(principal, name):
             return
-        await self._write_change(principal, spec, is_disabled=True)
+        await self.save_change(principal, spec, is_disabled=True)
         if self._added.get(principal, {}).get(name) == spec:  # and was not removed meanwhile
             self._forget(principal, name)
             self._disabled.setdefault(principal, {})[name] = spec
@@ -247,7 +227,7 @@ class ServerRegistry:
         spec = self.find_added(principal, name)
         if not self.is_disabled(principal, name):
             return
-        await self._write_change(principal, spec, is_disabled=False)
+        await self.save_change(principal, spec)
         if not self.is_disabled(principal, name):  # it was removed meanwhile
             return
         if name in self._operators:  # whose server its sessions have under that name
@@ -310,10 +290,10 @@ class ServerRegistry:
 
     async def load(self, principal: str) -> None:
         """Read the principal's servers, unless that was done before."""
-        if self._store is None or principal in self._loaded:
+        if self._repository is None or principal in self._loaded:
             return
         try:
-            stored = await self._store.servers_of(principal)
+            stored = await self._repository.read(principal)
         except StoreError as error:
             log.warning("servers_not_loaded", error=str(error))
             return
@@ -325,83 +305,51 @@ class ServerRegistry:
             if not self._added[principal]:
                 del self._added[principal]
 
+    def when_unsaved(self, report: Callable[[], None]) -> None:
+        """Have it called when something waits for the next `reload`."""
+        if self._repository is not None:
+            self._repository.on_unsaved = report
+
     async def save(self, principal: str, spec: BackendSpec) -> None:
-        """Before it is added.
+        """Before it is added. Raises: InvalidArguments, NotAllowed, as `ServerRepository.add`."""
+        if self._repository is not None:
+            await self._repository.add(principal, spec)
 
-        Raises:
-            InvalidArguments: another process has added one of that name.
-            NotAllowed: it may hold a secret, and the store has no key for that.
-        """
-        if self._store is not None:
-            try:
-                await self._store.add_server(write_configuration(principal, spec))
-            except NameTaken as error:
-                raise InvalidArguments(f"{error} Call {call_to('list_servers')}, or choose another name.") from None
-            except NoKey as error:
-                raise NotAllowed(str(error)) from None
-            except StoreError as error:
-                self._keep_for_later(principal, spec.name, spec, error)
-
-    async def save_change(self, principal: str, spec: BackendSpec) -> None:
-        """Before it is changed. Raises: NotAllowed: it may hold a secret, and the store has no key for that."""
-        await self._write_change(principal, spec, is_disabled=False)
-
-    async def _write_change(self, principal: str, spec: BackendSpec, *, is_disabled: bool) -> None:
-        if self._store is None:
-            return
-        try:
-            await self._store.replace_server(write_configuration(principal, spec, is_disabled=is_disabled))
-        except NoKey as error:
-            raise NotAllowed(str(error)) from None
-        except StoreError as error:
-            raise EmceepeeError(f"The change could not be saved, so nothing was changed: {error}") from None
+    async def save_change(self, principal: str, spec: BackendSpec, *, is_disabled: bool = False) -> None:
+        """Before it is changed. Raises: NotAllowed, EmceepeeError, as `ServerRepository.replace`."""
+        if self._repository is not None:
+            await self._repository.replace(principal, spec, is_disabled=is_disabled)
 
     async def _remove_from_store(self, principal: str, name: str) -> None:
-        if self._store is not None:
-            self._unsaved.pop((principal, name), None)
-            try:
-                await self._store.remove_server(principal, name)
-            except StoreError as error:
-                self._keep_for_later(principal, name, None, error)
-
-    def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreError) -> None:
-        log.warning("servers_not_saved", server=name, error=str(error))
-        self._unsaved[principal, name] = spec
-        if self.on_unsaved is not None:
-            self.on_unsaved()
+        if self._repository is not None:
+            await self._repository.remove(principal, name)
 
     async def reload(self) -> None:
         """Write what could not be written, and take over what other processes changed. Raises: StoreError."""
-        if self._store is None:
+        if self._repository is None:
             return
-        for (principal, name), spec in list(self._unsaved.items()):
-            if spec is None:
-                await self._store.remove_server(principal, name)
-            else:
-                with suppress(NameTaken):
-                    await self._store.add_server(write_configuration(principal, spec))
-            self._unsaved.pop((principal, name), None)
-        are_all = [await self._take_over(self._store, principal) for principal in list(self._loaded)]
+        await self._repository.write_unsaved()
+        are_all = [await self._take_over(self._repository, principal) for principal in list(self._loaded)]
         if not all(are_all):
             raise BeingChanged("Servers that other processes have changed are being changed here.")
 
     async def catch_up(self, principal: str) -> None:
         """Take over what other processes changed of one principal's servers: who changes one wants to know."""
-        if self._store is None or principal not in self._loaded:
+        if self._repository is None or principal not in self._loaded:
             return
         try:
-            await self._take_over(self._store, principal)
+            await self._take_over(self._repository, principal)
         except StoreError as error:
             log.warning("servers_not_loaded", error=str(error))
 
-    async def _take_over(self, store: Store, principal: str) -> bool:
+    async def _take_over(self, repository: ServerRepository, principal: str) -> bool:
         """Have the servers as they are stored; sessions hear of each what they would hear if it were changed here.
 
         What is being changed here just now is left as it is: False if it was changed elsewhere, too.
         """
-        stored = await self._read(store, principal)
+        stored = await self._read(repository, principal)
         enabled, disabled = read_specs(stored), read_specs(stored, are_disabled=True)
-        busy = {name for owner, name in [*self._trials, *self._unsaved] if owner == principal}
+        busy = repository.unsaved_of(principal) | {name for owner, name in self._trials if owner == principal}
         known = self._added.get(principal, {})
         wanted = _unless_busy(enabled, known, busy)
         wanted_disabled = _unless_busy(disabled, self._disabled.get(principal, {}), busy)
@@ -409,11 +357,11 @@ class ServerRegistry:
         await self._take_over_enabled(principal, compare_servers(known.values(), wanted.values()))
         return (wanted, wanted_disabled) == (enabled, disabled)
 
-    async def _read(self, store: Store, principal: str) -> Sequence[ServerConfiguration]:
+    async def _read(self, repository: ServerRepository, principal: str) -> Sequence[ServerConfiguration]:
         """Read again if anything was changed here meanwhile: what was read may be from before that."""
         while True:
             before = self._changes
-            stored = await store.servers_of(principal)
+            stored = await repository.read(principal)
             if self._changes == before:
                 return stored
 

@@ -207,7 +207,7 @@ async def test_whoever_writes_later_is_told_that_there_is_something_to_write() -
     told: list[int] = []
     store = FullStore(is_durable=True)
     registry = ServerRegistry([], store=store)
-    registry.on_unsaved = lambda: told.append(1)
+    registry.when_unsaved(lambda: told.append(1))
     await registry.save("ann", scripted_spec("new"))
     assert (told, await store.servers_of("ann")) == ([1], [])
     store.is_full = False
