@@ -19,6 +19,7 @@ TITLES = {
     "growth-sessions": "Cost and the number of sessions",
     "growth-backends": "Cost and the number of backends",
     "state": "State that outlives the process",
+    "replicas": "Workers and replicas",
     "large-results": "Large results, read in parts",
     "long-run": "A long run",
 }
@@ -96,6 +97,7 @@ def _numbers(results: Results, kind: Kind, cell: Cell) -> list[str]:
 
 
 def _facts(results: Results) -> Iterator[str]:
+    assert {fact.part for fact in results.facts} <= TITLES.keys(), "a part has no title, and would not be shown"
     for part, title in TITLES.items():
         facts = [fact for fact in results.facts if fact.part == part]
         if facts:

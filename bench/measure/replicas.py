@@ -25,10 +25,10 @@ from bench.work import SMALL, Era, Wire, mark_of
 PART = "replicas"
 CALLERS = 16
 STARTS, QUICK_STARTS = 5, 3  # of each: two processes that do the same differ by some percent
-ROUNDS = 3
-ROUND_SECONDS = 1.0
+ROUNDS = 5
+ROUND_SECONDS = 0.5  # short, so that those of a pair find the machine alike
 HOP_ROUNDS, HOP_SECONDS = 20, 0.3
-WARM_SECONDS = 0.3
+WARM_SECONDS = 0.2
 SHARE = f"calls a second of two workers, share of one's, {CALLERS} callers"
 CPU_SHARE = f"CPU of a call with two workers, share of that with one, {CALLERS} callers"
 ONE, TWO = "one worker", "two workers"
