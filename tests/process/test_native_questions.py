@@ -115,6 +115,13 @@ async def test_a_client_that_cannot_or_shall_not_be_asked_has_the_tools(
         assert "19:30" in first_text(booked)
 
 
+async def status(client: Client) -> str:
+    """Of the only server."""
+    listed = (await call(client, "list_servers")).structured_content
+    assert listed is not None
+    return str(listed["servers"][0]["status"])
+
+
 @EVERYWHERE
 async def test_a_login_is_put_to_the_person_and_the_call_goes_on_after_it(transport: str, mode: str) -> None:
     asked: list[Elicited] = []
@@ -134,8 +141,9 @@ async def test_a_login_is_put_to_the_person_and_the_call_goes_on_after_it(transp
         assert added.structured_content["server"]["status"] == "authorizing"
         if mode == "legacy":
             async with asyncio.timeout(BOUND):
-                while not asked:
-                    await call(client, "list_servers")
+                while await status(client) == "authorizing":  # until the answer has arrived there
+                    pass
+            assert len(asked) == 1
             await call(client, "reconnect_server", name="tracker")
         echoed = await call(client, "execute_tool", server="tracker", tool="echo", args={})
         assert first_text(echoed) == "echo"

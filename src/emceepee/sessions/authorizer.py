@@ -106,10 +106,12 @@ class SessionAuthorizer:
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
         """Raises: NoAccess."""
         login = self._logins.begin(self._key, self._target, demand, stale)
-        login.join(self)
         try:
             with self._trouble.while_waiting(lambda: f"waiting for {login.waits_for} to say how to log in"):
                 async with give_up_after(self._logins.clock, TURN_SECONDS):
+                    if login.is_ending and await asyncio.shield(login.outcome) is not None:
+                        login = self._logins.begin(self._key, self._target, demand, stale)
+                    login.join(self)
                     await login.turn.wait()
         except TimeoutError:
             raise NoAccess(

@@ -59,6 +59,7 @@ class RunningLogin:
         self._questions = TaskOwner("login-questions")
         self._onlookers: dict[Onlooker, asyncio.Task[None] | None] = {}
         self.asked: AskPerson | None = None
+        self.is_ending = False  # whether it is decided how it ends: who wants one then waits for that, and begins anew
         self.turn = asyncio.Event()
         self.outcome: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -124,6 +125,7 @@ class RunningLogin:
         self.abandon("another process has logged in")
 
     def abandon(self, reason: str) -> None:
+        self.is_ending = True
         self._login.abandon(reason)
 
     # Who looks on.

@@ -261,11 +261,12 @@ class ServerLogins:
             is_kept = True  # emceepee is stopping
             raise
         finally:
-            del self._running[key]
+            login.is_ending = True
             if not is_kept:
                 with suppress(StoreError):
                     await self._forget(login)
             self._states = {state: other for state, other in self._states.items() if other is not login}
+            del self._running[key]  # not before: the next one is of the same sessions, and is kept in the same place
             await login.end(reason)
 
     async def _forget(self, login: RunningLogin) -> None:

@@ -12,12 +12,15 @@ from emceepee.app import session_parts
 from emceepee.clock import SystemClock
 from emceepee.config import Config
 from emceepee.json_types import JsonObject
+from emceepee.sessions.login_records import LoginRecords
 from emceepee.sessions.parts import SessionParts
+from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.server_logins import CHANGES
 from emceepee.state.question import Question
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Store
 from emceepee.tools.request_context import RequestContext
+from support.fakes.clock import settle
 from support.sessions.asking import task_id
 from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
@@ -121,6 +124,36 @@ async def test_a_declined_login_ends_what_waits_for_it(scene: Scene, server: Aut
     await eventually(has_status(scene, "error"))
     again = await scene.value("reconnect_server", name="tracker")
     assert again["server"]["status"] == "authorizing"
+
+
+async def test_a_login_that_is_wanted_while_a_declined_one_ends_is_a_new_one(
+    scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept of the declined one goes first, and that may take a moment."""
+    drop, is_ending, may_end = LoginRecords.drop_login, asyncio.Event(), asyncio.Event()
+
+    async def drop_slowly(records: LoginRecords, key: ServerKey) -> None:
+        is_ending.set()
+        await may_end.wait()
+        await drop(records, key)
+
+    await add(scene, server)
+    (declined,) = await asked(scene)
+    monkeypatch.setattr(LoginRecords, "drop_login", drop_slowly)
+    await scene.value("respond_to_elicitation", request_id=declined["requestId"], action="decline")
+    await asyncio.wait_for(is_ending.wait(), 10)
+    refusals = server.refusals
+    reconnecting = asyncio.create_task(scene.value("reconnect_server", name="tracker"))
+    await eventually(lambda: server.refusals > refusals)
+    await settle()
+    may_end.set()
+    again = (await asyncio.wait_for(reconnecting, 10))["server"]
+    assert again["status"] == "authorizing"
+    (question,) = await asked(scene)
+    assert question["url"] == again["authorizationUrl"]
+    task = task_id(await asyncio.wait_for(echo(scene), 10))
+    await browse(again["authorizationUrl"])
+    assert (await scene.call("get_task_result", task_id=task))["content"][0]["text"] == "echo"
 
 
 async def test_who_accepts_the_question_has_only_opened_the_page(scene: Scene, server: AuthorizationServer) -> None:
