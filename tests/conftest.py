@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -27,6 +28,8 @@ os.environ["XDG_STATE_HOME"] = str(TESTS_STATE)  # of every process that is star
 os.environ[CONFIG_VARIABLE] = ""  # the user's own servers are not started
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of the many processes would compile all sources anew,
 sys.dont_write_bytecode = False  # and each worker all tests
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup; who is started here would ignore it, too
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def _state_of_user() -> list[tuple[str, int]]:
